@@ -1,0 +1,17 @@
+"""Gymnasium environments for rlcore."""
+
+from rlcore import Component, hookimpl
+
+
+@hookimpl
+def provide_components() -> list[Component]:
+    """Return the components of this plugin."""
+    return [
+        Component("env", "gymnasium", f"{__name__}.env:make", f"{__name__}.env:Config", "any Gymnasium environment"),
+        Component(
+            "transform",
+            "observation-norm",
+            f"{__name__}.observation_norm:ObservationNorm",
+            summary="normalise observations by fixed statistics of random frames",
+        ),
+    ]

@@ -1,0 +1,60 @@
+"""The env component: chooses between envs stepped one by one and an environment's own vector form."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import gymnasium
+from pydantic import BaseModel, Field
+
+from rlcore.context import Context
+from rlcore.errors import ConfigError
+from rlcore_plugin_gymnasium.native import NativeEnv
+from rlcore_plugin_gymnasium.serial import SerialEnv
+
+# From this many envs on, a vector form of the environment's own beats stepping one by one.
+NATIVE_FROM = 16
+
+
+class Config(BaseModel, extra="forbid"):
+    """Which environment, and how many."""
+
+    id: str = Field(description="Gymnasium id, such as CartPole-v1; module:Id-v0 imports the module first")
+    num_envs: int = Field(1, ge=1, description="envs that step together")
+    frame_skip: int = Field(1, ge=1, description="times each action is repeated; every repetition counts as a frame")
+    vectorization: Literal["auto", "serial", "native"] = Field(
+        "auto", description="serial: one by one; native: the environment's own vector form; auto: whichever is faster"
+    )
+    max_episode_steps: int | None = Field(None, ge=1, description="truncate episodes here instead of the id's limit")
+    kwargs: dict[str, Any] = Field(default_factory=dict, description="arguments of the environment's constructor")
+
+
+def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
+    """Build the vector env.
+
+    Raises:
+        ConfigError: there is no such environment, it cannot be made, or it has no vector form of its own.
+    """
+    try:
+        module, _, _ = config.id.rpartition(":")
+        if module:
+            __import__(module)
+        spec = gymnasium.spec(config.id)
+        has_native = spec.vector_entry_point is not None and config.frame_skip == 1
+        native = config.vectorization == "native" or (
+            config.vectorization == "auto" and has_native and config.num_envs >= NATIVE_FROM
+        )
+        if native and not has_native:
+            raise ConfigError(
+                f"[env] vectorization = 'native': {config.id} has no vector form of its own"
+                if spec.vector_entry_point is None
+                else "[env] vectorization = 'native' cannot repeat actions; set frame_skip = 1"
+            )
+        return NativeEnv(config) if native else SerialEnv(config)
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise ConfigError(
+            f"[env] id = {config.id!r} needs a package that is not installed: {error} "
+            "(for MuJoCo: pip install 'rlcore-plugin-gymnasium[mujoco]')"
+        ) from error
+    except (gymnasium.error.Error, ImportError, TypeError) as error:
+        raise ConfigError(f"[env] id = {config.id!r} cannot be made: {error}") from error

@@ -1,0 +1,129 @@
+"""The model component: a perceptron for each part, and the policy of the actor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import gymnasium
+import torch
+from pydantic import BaseModel, Field
+from torch import Tensor, nn
+
+from rlcore.context import Context
+from rlcore.errors import ConfigError
+from rlcore_plugin_mlp.distributions import UNIT_SCALE, Normal, for_space
+from rlcore_plugin_mlp.network import MLP, Activation, Initialisation
+
+Part = Literal["actor", "critic", "q_values"]
+
+
+class Actor(nn.Module):
+    """Observations `[..., inputs]` to parameters `[..., num_parameters]` of a distribution over actions."""
+
+    def __init__(self, network: MLP, distribution: Any) -> None:
+        super().__init__()
+        self.network = network
+        self.distribution = distribution
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return the parameters of the distribution."""
+        return self.distribution.parameters(self.network(observation))  # type: ignore[no-any-return]
+
+
+class ActorPolicy:
+    """Samples from the actor during collection; takes the mode in evaluation."""
+
+    def __init__(self, actor: Actor, scale_inputs: Callable[[Tensor], Tensor]) -> None:
+        self._actor = actor
+        self._inputs = scale_inputs
+        self._distribution = actor.distribution
+        self._forward = actor.network.raw()
+
+    def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
+        """Draw the noise of a batch `[time, env, ...]`."""
+        return self._distribution.noise((steps, num_envs), generator)  # type: ignore[no-any-return]
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return sampled actions, and the outputs of the network."""
+        outputs = self._forward(self._inputs(observation))
+        return self._distribution.sample(outputs, noise), outputs
+
+    def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
+        """Return `sample_log_prob` `[..., 1]`."""
+        distribution = self._distribution
+        return {"sample_log_prob": distribution.log_prob(distribution.parameters(parameters), action)}
+
+    def mode(self, observation: Tensor) -> Tensor:
+        """Return the likeliest actions."""
+        return self._distribution.mode(self._forward(self._inputs(observation)))  # type: ignore[no-any-return]
+
+    def refresh(self) -> None:
+        """Follow the weights, also after they were moved or replaced."""
+        self._forward = self._actor.network.raw()
+
+
+class MLPModel(nn.Module):
+    """Separate perceptrons: `actor` (with a distribution), `critic` (one value), `q_values` (one per action)."""
+
+    class Config(BaseModel, extra="forbid"):
+        """Shape of the networks."""
+
+        parts: list[Part] = Field(["actor", "critic"], min_length=1, description="networks to build")
+        hidden: list[int] = Field([64, 64], description="hidden sizes")
+        activation: Activation = Field("tanh", description="tanh, relu or silu")
+        initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__()
+        spec = context.env_spec
+        inputs = _flat_inputs(spec.observation_space)
+        self._parts = tuple(config.parts)
+        for part in config.parts:
+            outputs, gain, distribution = _head(part, spec.action_space, context.device)
+            generator = torch.Generator().manual_seed(context.seed(part))
+            sizes = [inputs, *config.hidden, outputs]
+            network = MLP(sizes, config.activation, config.initialisation, gain, generator)
+            module: nn.Module = network
+            if distribution is not None:
+                module = Actor(network, distribution)
+                _unit_scale(network, distribution)
+            self.add_module(part, module)
+        if "actor" in self._parts:
+            self.policy = ActorPolicy(self.actor, _float_inputs(spec.observation_space))  # type: ignore[arg-type]
+
+    def parts(self) -> tuple[str, ...]:
+        """Return the names of the networks."""
+        return self._parts
+
+
+def _flat_inputs(space: gymnasium.Space[Any]) -> int:
+    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
+        raise ConfigError(f"[model] mlp takes observations in a Box of one dimension, not {space}")
+    return space.shape[0]
+
+
+def _float_inputs(space: gymnasium.Space[Any]) -> Callable[[Tensor], Tensor]:
+    """Return what makes observations floats: nothing where they are."""
+    return (lambda inputs: inputs) if str(space.dtype).startswith("float") else Tensor.float
+
+
+def _head(part: Part, space: gymnasium.Space[Any], device: torch.device) -> tuple[int, float, Any]:
+    """Return outputs, orthogonal gain and distribution of a part."""
+    if part == "actor":
+        distribution = for_space(space, device)
+        return distribution.num_parameters, 0.01, distribution
+    if part == "critic":
+        return 1, 1.0, None
+    if not isinstance(space, gymnasium.spaces.Discrete):
+        raise ConfigError(f"[model] part 'q_values' needs a discrete action space, not {space}")
+    return int(space.n), 1.0, None
+
+
+@torch.no_grad()
+def _unit_scale(network: MLP, distribution: Any) -> None:
+    """Let the scales of a normal distribution start near 1."""
+    if isinstance(distribution, Normal):
+        bias = network.layers[-1].bias
+        assert isinstance(bias, Tensor)
+        bias[distribution.num_parameters // 2 :] += UNIT_SCALE

@@ -1,0 +1,83 @@
+"""A multi-layer perceptron, and its forward pass without gradients for single steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final, Literal
+
+import torch
+from torch import Tensor, nn
+
+Activation = Literal["tanh", "relu", "silu"]
+Initialisation = Literal["torch", "orthogonal"]
+
+ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "silu": nn.functional.silu,
+}
+
+
+class MLP(nn.Module):
+    """Linear layers with an activation between them: `[..., inputs]` to `[..., outputs]`.
+
+    Args:
+        sizes: inputs, hidden sizes, outputs.
+        activation: between the layers.
+        initialisation: `torch` for torch's default, `orthogonal` for orthogonal weights with gain sqrt(2) and zero
+            biases (as in many PPO implementations).
+        last_gain: orthogonal gain of the last layer.
+        generator: draws the weights.
+    """
+
+    def __init__(
+        self,
+        sizes: list[int],
+        activation: Activation,
+        initialisation: Initialisation,
+        last_gain: float,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self._activation = ACTIVATIONS[activation]
+        self.layers = nn.ModuleList(
+            nn.Linear(inputs, outputs) for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True)
+        )
+        for index, layer in enumerate(self.layers):
+            last = index == len(self.layers) - 1
+            _initialise(layer, initialisation, last_gain if last else math.sqrt(2), generator)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the outputs of the last layer."""
+        *hidden, last = self.layers
+        for layer in hidden:
+            inputs = self._activation(layer(inputs))
+        return last(inputs)  # type: ignore[no-any-return]
+
+    def raw(self) -> Callable[[Tensor], Tensor]:
+        """Return the forward pass for `[row, inputs]` over views of the weights as they lie in memory now.
+
+        A row costs about half of what the modules cost. The views follow in-place updates.
+        """
+        activation = self._activation
+        *hidden, (last_weight, last_bias) = [(layer.weight.detach().t(), layer.bias.detach()) for layer in self.layers]
+
+        def forward(inputs: Tensor) -> Tensor:
+            for weight, bias in hidden:
+                inputs = activation(torch.addmm(bias, inputs, weight))
+            return torch.addmm(last_bias, inputs, last_weight)
+
+        return forward
+
+
+@torch.no_grad()
+def _initialise(layer: nn.Module, how: Initialisation, gain: float, generator: torch.Generator) -> None:
+    assert isinstance(layer, nn.Linear)
+    if how == "orthogonal":
+        nn.init.orthogonal_(layer.weight, gain, generator=generator)
+        nn.init.zeros_(layer.bias)
+    else:
+        bound = 1 / math.sqrt(layer.in_features)
+        layer.weight.uniform_(-bound, bound, generator=generator)
+        layer.bias.uniform_(-bound, bound, generator=generator)

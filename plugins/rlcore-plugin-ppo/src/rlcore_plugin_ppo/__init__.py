@@ -1,0 +1,13 @@
+"""On-policy policy-gradient losses and advantage estimation for rlcore."""
+
+from rlcore import Component, hookimpl
+
+
+@hookimpl
+def provide_components() -> list[Component]:
+    """Return the components of this plugin."""
+    return [
+        Component("loss", "ppo", f"{__name__}.loss:PPOLoss", summary="clipped surrogate objective"),
+        Component("loss", "a2c", f"{__name__}.loss:A2CLoss", summary="advantage actor-critic"),
+        Component("estimator", "gae", f"{__name__}.estimator:GAE", summary="generalised advantage estimation"),
+    ]

@@ -1,0 +1,132 @@
+"""The PPO and A2C losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, Field
+from torch import Tensor, nn
+
+from rlcore.context import Context
+from rlcore.types import Key
+
+CriticLoss = Literal["smooth_l1", "l2"]
+
+
+class ActorCriticConfig(BaseModel, extra="forbid"):
+    """What both losses share."""
+
+    entropy_coef: float = Field(0.01, ge=0, description="weight of the entropy bonus")
+    critic_coef: float = Field(0.5, ge=0, description="weight of the critic's loss")
+    critic_loss: CriticLoss = Field("l2", description="smooth_l1, or l2: half the squared error")
+    normalize_advantage: bool = Field(False, description="standardise advantages within each minibatch")
+
+
+class _ActorCriticLoss(nn.Module):
+    """Holds actor and critic, and what both losses do alike."""
+
+    requires = ("actor", "critic")
+
+    def __init__(self, config: ActorCriticConfig, context: Context) -> None:
+        super().__init__()
+        model: Any = context.model
+        self.actor = model.actor
+        self.critic = model.critic
+        self._entropy_coef = config.entropy_coef
+        self._critic_coef = config.critic_coef
+        self._critic_error = torch.nn.functional.smooth_l1_loss if config.critic_loss == "smooth_l1" else _half_l2
+        self._normalize_advantage = config.normalize_advantage
+
+    def _advantage(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        advantage = minibatch["advantage"]
+        return standardise(advantage) if self._normalize_advantage else advantage
+
+
+class PPOLoss(_ActorCriticLoss):
+    """The clipped surrogate objective (Schulman et al., 2017, arXiv 1707.06347, eq. 7 and 9).
+
+    Reads `observation`, `action`, `sample_log_prob`, `advantage`, `value_target`, and `state_value` when the critic is
+    clipped. Returns `loss_objective`, `loss_critic`, `loss_entropy` and the metrics `entropy`, `kl_approx`
+    (Schulman's estimator: mean of ratio - 1 - log ratio) and `clip_fraction`.
+    """
+
+    class Config(ActorCriticConfig):
+        """PPO."""
+
+        clip_epsilon: float = Field(0.2, gt=0, description="how far the probability ratio may leave 1")
+        clip_value: bool = Field(False, description="clip the critic's change by clip_epsilon too")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__(config, context)
+        self._clip = config.clip_epsilon
+        self._clip_value = config.clip_value
+
+    def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
+        """Return the losses and metrics of a minibatch, 0-d."""
+        observation = minibatch["observation"]
+        parameters = self.actor(observation)
+        distribution = self.actor.distribution
+        log_ratio = distribution.log_prob(parameters, minibatch["action"]) - minibatch["sample_log_prob"]
+        ratio = log_ratio.exp()
+        advantage = self._advantage(minibatch)
+        clipped = ratio.clamp(1 - self._clip, 1 + self._clip)
+        objective = torch.min(advantage * ratio, advantage * clipped).mean()
+        entropy = distribution.entropy(parameters).mean()
+        with torch.no_grad():
+            kl_approx = (ratio - 1 - log_ratio).mean()
+            clip_fraction = (ratio != clipped).to(ratio.dtype).mean()
+        return {
+            "loss_objective": -objective,
+            "loss_critic": self._critic_coef * self._critic_loss(self.critic(observation), minibatch),
+            "loss_entropy": -self._entropy_coef * entropy,
+            "entropy": entropy.detach(),
+            "kl_approx": kl_approx,
+            "clip_fraction": clip_fraction,
+        }
+
+    def _critic_loss(self, value: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        target = minibatch["value_target"]
+        if not self._clip_value:
+            return self._critic_error(value, target)
+        old = minibatch["state_value"]
+        clipped = old + (value - old).clamp(-self._clip, self._clip)
+        return 0.5 * torch.max((value - target).square(), (clipped - target).square()).mean()
+
+
+class A2CLoss(_ActorCriticLoss):
+    """Advantage actor-critic (Mnih et al., 2016, arXiv 1602.01783, section 4), synchronous.
+
+    Reads `observation`, `action`, `advantage`, `value_target`. Returns `loss_objective`, `loss_critic`, `loss_entropy`
+    and the metric `entropy`.
+    """
+
+    Config = ActorCriticConfig
+
+    def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
+        """Return the losses and metrics of a minibatch, 0-d."""
+        observation = minibatch["observation"]
+        parameters = self.actor(observation)
+        distribution = self.actor.distribution
+        log_prob = distribution.log_prob(parameters, minibatch["action"])
+        entropy = distribution.entropy(parameters).mean()
+        error = self._critic_error(self.critic(observation), minibatch["value_target"])
+        return {
+            "loss_objective": -(log_prob * self._advantage(minibatch)).mean(),
+            "loss_critic": self._critic_coef * error,
+            "loss_entropy": -self._entropy_coef * entropy,
+            "entropy": entropy.detach(),
+        }
+
+
+def standardise(advantage: Tensor) -> Tensor:
+    """Return advantages with mean 0 and deviation 1; a single one, or equal ones, become 0."""
+    centred = advantage - advantage.mean()
+    if advantage.numel() < 2:
+        return centred
+    return centred / (advantage.std() + 1e-8)
+
+
+def _half_l2(value: Tensor, target: Tensor) -> Tensor:
+    return 0.5 * (value - target).square().mean()

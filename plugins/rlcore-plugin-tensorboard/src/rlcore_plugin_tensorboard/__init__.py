@@ -1,0 +1,13 @@
+"""A TensorBoard logger for rlcore."""
+
+from rlcore import Component, hookimpl
+
+
+@hookimpl
+def provide_components() -> list[Component]:
+    """Return the components of this plugin."""
+    return [
+        Component(
+            "logger", "tensorboard", f"{__name__}.logger:TensorBoardLogger", summary="event files in the run folder"
+        )
+    ]

@@ -1,0 +1,64 @@
+"""Metrics as TensorBoard event files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from torch.utils.tensorboard import SummaryWriter
+
+from rlcore.context import Context
+from rlcore.errors import ConfigError
+
+
+class TensorBoardLogger:
+    """Writes event files into `tensorboard/` of the run folder; look with `tensorboard --logdir runs`."""
+
+    class Config(BaseModel, extra="forbid"):
+        """Nothing to configure."""
+
+    def __init__(self, config: Config, context: Context) -> None:
+        if context.run.folder is None:
+            raise ConfigError("the tensorboard logger needs a run folder")
+        self._folder = context.run.folder / "tensorboard"
+        self._writer: Any = None
+        self._last_step = 0
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int) -> None:
+        """Write one scalar per metric."""
+        writer = self._open()
+        for key, value in metrics.items():
+            writer.add_scalar(key, value, step)
+        self._last_step = step
+
+    def log_hparams(self, config: Mapping[str, Any]) -> None:
+        """Write the config as text."""
+        self._open().add_text("config", "```\n" + json.dumps(config, indent=1, default=str) + "\n```", self._last_step)
+
+    def flush(self) -> None:
+        """Wait until the events are in the file."""
+        if self._writer is not None:
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Flush and close."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the last step that was written."""
+        return {"last_step": self._last_step}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Begin a file that makes readers drop the events after the last step."""
+        self.close()
+        self._last_step = state["last_step"]
+        self._writer = SummaryWriter(str(self._folder), purge_step=self._last_step + 1)  # type: ignore[no-untyped-call]
+
+    def _open(self) -> Any:
+        if self._writer is None:
+            self._writer = SummaryWriter(str(self._folder))  # type: ignore[no-untyped-call]
+        return self._writer

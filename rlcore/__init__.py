@@ -1,0 +1,59 @@
+"""rlcore: a plugin-based trainer for reinforcement learning on PyTorch.
+
+Public names are resolved when they are first used, so that `import rlcore` imports neither torch nor tensordict.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rlcore.components import Component as Component
+    from rlcore.context import Context as Context
+    from rlcore.errors import ConfigError as ConfigError
+    from rlcore.errors import PluginError as PluginError
+    from rlcore.errors import RlcoreError as RlcoreError
+    from rlcore.run import build as build
+    from rlcore.sections import load_config as load_config
+    from rlcore.hookspecs import hookimpl as hookimpl
+    from rlcore.minibatch import Minibatch as Minibatch
+    from rlcore.progress import Every as Every
+    from rlcore.progress import Progress as Progress
+    from rlcore.trainer import Trainer as Trainer
+    from rlcore.types import EnvSpec as EnvSpec
+    from rlcore.types import Episode as Episode
+    from rlcore.types import EvaluationResult as EvaluationResult
+    from rlcore.types import Step as Step
+
+__version__: Final = "0.1.0"
+
+_PLACES: Final = {
+    "Component": "rlcore.components",
+    "ConfigError": "rlcore.errors",
+    "Context": "rlcore.context",
+    "EnvSpec": "rlcore.types",
+    "Episode": "rlcore.types",
+    "EvaluationResult": "rlcore.types",
+    "Every": "rlcore.progress",
+    "Minibatch": "rlcore.minibatch",
+    "PluginError": "rlcore.errors",
+    "Progress": "rlcore.progress",
+    "RlcoreError": "rlcore.errors",
+    "Step": "rlcore.types",
+    "Trainer": "rlcore.trainer",
+    "build": "rlcore.run",
+    "hookimpl": "rlcore.hookspecs",
+    "load_config": "rlcore.sections",
+}
+__all__ = [*sorted(_PLACES), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'rlcore' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

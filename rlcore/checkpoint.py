@@ -1,0 +1,330 @@
+"""Checkpoints: gather all state, commit it so that a crash at any point loses nothing acknowledged, keep some, restore.
+
+A checkpoint is a folder under a new name: the back end's files, `state.json` with the structure, and `manifest.json`,
+written last, with sizes and checksums. The file formats are the back ends'.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import xxhash
+from torch import Tensor
+
+from rlcore.errors import StorageError
+from rlcore.progress import Every, Progress
+from rlcore.state_tree import flatten, unflatten
+from rlcore.types import Checkpointer, Stateful
+
+log = logging.getLogger(__name__)
+
+FORMAT: Final = 1
+MANIFEST: Final = "manifest.json"
+STATE: Final = "state.json"
+LATEST: Final = "latest"
+_PARTIAL: Final = ".partial-"
+_TRASH: Final = ".trash-"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A committed checkpoint."""
+
+    path: Path
+    frames: int
+    manifest: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def evaluation(self) -> float | None:
+        """Mean return of the evaluation made at the same frame, if there was one."""
+        value = self.manifest["evaluation"]
+        return None if value is None else float(value)
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What became of one component in a resume."""
+
+    name: str
+    outcome: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.outcome}"
+
+
+class Store:
+    """The checkpoints in one folder.
+
+    Args:
+        folder: made when the first checkpoint is saved.
+        backend: writes and reads tensors.
+        backend_name: recorded in the manifest; loading follows it.
+        keep_last: how many of the newest are kept.
+        keep_best: whether the one with the best evaluation is kept too.
+    """
+
+    def __init__(
+        self, folder: Path, backend: Checkpointer, backend_name: str, keep_last: int = 2, keep_best: bool = True
+    ) -> None:
+        self.folder = folder
+        self._backend = backend
+        self._backend_name = backend_name
+        self._keep_last = keep_last
+        self._keep_best = keep_best
+
+    def save(
+        self,
+        states: Mapping[str, Any],
+        owners: Mapping[str, str],
+        progress: Progress,
+        evaluation: float | None = None,
+        versions: Mapping[str, str] | None = None,
+    ) -> Path:
+        """Write and commit a checkpoint, then prune.
+
+        Args:
+            states: component name to state.
+            owners: component name to the distribution that wrote it.
+            progress: where the run is.
+            evaluation: mean return of the evaluation made here, if any.
+            versions: of everything installed that the run uses.
+
+        Returns:
+            The folder of the committed checkpoint.
+
+        Raises:
+            StorageError: it could not be written; nothing that was saved before is touched.
+        """
+        name = f"{progress.frames:012d}-{secrets.token_hex(3)}"
+        partial = self.folder / f"{_PARTIAL}{name}"
+        try:
+            partial.mkdir(parents=True)
+            tensors: dict[str, Tensor] = {}
+            tree = {component: flatten(state, component, tensors) for component, state in states.items()}
+            self._backend.save(partial, tensors)
+            _write(partial / STATE, json.dumps(tree))
+            manifest = {
+                "format": FORMAT,
+                "id": name,
+                "backend": self._backend_name,
+                "progress": progress.state_dict(),
+                "evaluation": evaluation,
+                "owners": dict(owners),
+                "versions": dict(versions or {}),
+                "files": {file.name: _describe(file) for file in sorted(partial.iterdir())},
+            }
+            manifest["checksum"] = _checksum(manifest)
+            _write(partial / MANIFEST, json.dumps(manifest, indent=1))
+            _sync_folder(partial)
+            os.rename(partial, self.folder / name)
+            _sync_folder(self.folder)
+        except OSError as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise StorageError(
+                f"checkpoint at frame {progress.frames} could not be written to {self.folder}: {error}; "
+                "checkpoints saved before are untouched"
+            ) from error
+        self._point_to(name)
+        self._prune()
+        return self.folder / name
+
+    def entries(self) -> list[Entry]:
+        """Return the committed checkpoints whose manifest can be read, oldest first."""
+        found = []
+        for path in sorted(self.folder.glob("[0-9]*-*")):
+            try:
+                manifest = read_manifest(path)
+            except StorageError as error:
+                log.warning("%s", error)
+                continue
+            found.append(Entry(path, int(manifest["progress"]["frames"]), manifest))
+        return sorted(found, key=lambda entry: (entry.frames, entry.path.stat().st_mtime_ns))
+
+    def best(self) -> Entry | None:
+        """Return the checkpoint with the best evaluation, or None when none was evaluated."""
+        evaluated = [entry for entry in self.entries() if entry.evaluation is not None]
+        return max(evaluated, key=lambda entry: (entry.evaluation, entry.frames), default=None)
+
+    def load(self, entry: Entry) -> dict[str, Any]:
+        """Verify a checkpoint and return component name to state; tensors may be mapped files.
+
+        Raises:
+            StorageError: a file is missing, damaged or of a newer format; names it.
+        """
+        verify(entry)
+        backend = entry.manifest["backend"]
+        if backend != self._backend_name:
+            raise StorageError(
+                f"checkpoint {entry.path} was written by back end {backend!r}, the run uses {self._backend_name!r}; "
+                f"set CKPT_BACKEND={backend}"
+            )
+        tree = json.loads((entry.path / STATE).read_text())
+        tensors = self._backend.load(entry.path)
+        return {component: unflatten(state, tensors) for component, state in tree.items()}
+
+    def load_newest(self) -> tuple[Entry, dict[str, Any]]:
+        """Return the newest checkpoint that verifies; a damaged one is skipped, aloud.
+
+        Raises:
+            StorageError: there is none.
+        """
+        problems = []
+        for entry in reversed(self.entries()):
+            try:
+                return entry, self.load(entry)
+            except StorageError as error:
+                problems.append(str(error))
+                log.warning("%s; falling back to the checkpoint before", error)
+        found = "; ".join(problems) or "there is none"
+        raise StorageError(f"no checkpoint in {self.folder} can be loaded: {found}")
+
+    def collect_leftovers(self) -> None:
+        """Remove what a crash left of unfinished saves and prunes."""
+        for prefix in (_PARTIAL, _TRASH):
+            for path in self.folder.glob(f"{prefix}*"):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _point_to(self, name: str) -> None:
+        """Write the name of the newest checkpoint where people and scripts find it; a cache, never trusted."""
+        temporary = self.folder / f".{LATEST}-{secrets.token_hex(3)}"
+        temporary.write_text(name + "\n")
+        os.replace(temporary, self.folder / LATEST)
+
+    def _prune(self) -> None:
+        entries = self.entries()
+        keep = {entry.path for entry in entries[-self._keep_last :]}
+        best = self.best() if self._keep_best else None
+        if best is not None:
+            keep.add(best.path)
+        for entry in entries:
+            if entry.path not in keep:
+                trash = self.folder / f"{_TRASH}{entry.path.name}"
+                os.rename(entry.path, trash)
+                shutil.rmtree(trash, ignore_errors=True)
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest of a checkpoint folder.
+
+    Raises:
+        StorageError: it is missing, damaged or of a newer format.
+    """
+    try:
+        manifest = json.loads((path / MANIFEST).read_bytes())
+        checksum = manifest.pop("checksum")
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise StorageError(f"{path} is no checkpoint of rlcore: its {MANIFEST} cannot be read ({error})") from None
+    if checksum != _checksum(manifest):
+        raise StorageError(f"checkpoint {path} is damaged: the checksum of {MANIFEST} does not match")
+    if manifest["format"] > FORMAT:
+        raise StorageError(
+            f"checkpoint {path} has format {manifest['format']}, this rlcore reads up to {FORMAT}; update rlcore"
+        )
+    return manifest  # type: ignore[no-any-return]
+
+
+def verify(entry: Entry) -> None:
+    """Compare every file of a checkpoint with its manifest.
+
+    Raises:
+        StorageError: a file is missing, is not a plain file, or has another size or checksum.
+    """
+    for name, expected in entry.manifest["files"].items():
+        file = entry.path / name
+        if Path(name).name != name or file.is_symlink() or not file.is_file():
+            raise StorageError(f"checkpoint {entry.path} is damaged: {name!r} is missing or not a plain file")
+        found = _describe(file)
+        if found != expected:
+            raise StorageError(f"checkpoint {entry.path} is damaged: {name!r} is {found}, expected {expected}")
+
+
+def restore(components: Mapping[str, Any], states: Mapping[str, Any], notes: Mapping[str, str]) -> list[Restored]:
+    """Give every component its state back, in the order of `components`.
+
+    Args:
+        components: name to what takes part in checkpoints.
+        states: name to state, from a checkpoint.
+        notes: name to a remark on its outcome, such as another version.
+
+    Raises:
+        StorageError: the checkpoint has state that nothing here owns, or a state does not fit.
+    """
+    orphans = [name for name in states if name not in components]
+    if orphans:
+        raise StorageError(
+            f"the checkpoint has state of {', '.join(orphans)}, which this config does not build; "
+            "resume with the config that wrote it"
+        )
+    report = []
+    for name, component in components.items():
+        if not isinstance(component, Stateful):
+            report.append(Restored(name, "not stateful"))
+        elif name not in states:
+            report.append(Restored(name, "absent from the checkpoint, starts anew"))
+        else:
+            try:
+                component.load_state_dict(states[name])
+            except (KeyError, ValueError, TypeError, RuntimeError) as error:
+                raise StorageError(f"the state of {name} in the checkpoint does not fit: {error}") from error
+            report.append(Restored(name, "restored" + notes.get(name, "")))
+    return report
+
+
+class CheckpointSchedule:
+    """Decides when to save; remembers the best evaluation."""
+
+    def __init__(self, every: Every, keep_best: bool) -> None:
+        self.every = every
+        self._keep_best = keep_best
+        self._best: float | None = None
+
+    def due(self, progress: Progress, evaluation: float | None) -> bool:
+        """Return whether to save now: the interval has passed, or the evaluation made here is the best so far."""
+        due = self.every.due(progress)
+        if evaluation is not None and (self._best is None or evaluation > self._best):
+            self._best = evaluation
+            due = due or self._keep_best
+        return due
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the best evaluation so far."""
+        return {"best": self._best}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set the best evaluation so far."""
+        self._best = state["best"]
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    return xxhash.xxh3_128_hexdigest(json.dumps(manifest, sort_keys=True).encode())
+
+
+def _describe(file: Path) -> dict[str, Any]:
+    digest = xxhash.xxh3_128()
+    with file.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return {"size": file.stat().st_size, "xxh3": digest.hexdigest()}
+
+
+def _write(file: Path, text: str) -> None:
+    with file.open("w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,174 @@
+"""The optimisation step as one compiled graph: forward, backward, clipping and Adam.
+
+The graph has fixed shapes, one per minibatch size; what does not fit it runs eagerly in `learner.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rlcore.errors import ConfigError
+from rlcore.types import Key
+
+
+def check_compiler(device: torch.device) -> None:
+    """Point the compiler's cache to a lasting place, and see that there is a C++ compiler where one is needed.
+
+    Raises:
+        ConfigError: there is none; says what to install.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "rlcore" / "inductor"
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache))
+    wanted = os.environ.get("CXX") or "g++"
+    if device.type == "cpu" and shutil.which(wanted) is None and shutil.which("clang++") is None:
+        raise ConfigError(
+            f"[learner] compile = true needs a C++ compiler, and {wanted!r} is not on the PATH; install one "
+            "(Debian: apt-get install g++; macOS: xcode-select --install) or set compile = false"
+        )
+
+
+class CompiledStep:
+    """Takes optimisation steps through one compiled function.
+
+    Args:
+        loss: a module that contains the model's parts.
+        optimizers: Adam optimizers with the names of the losses that each minimises (empty for all).
+        max_norm: clip the gradient norm of each optimizer.
+
+    Attributes:
+        skipped: per optimizer, how many steps were not finite and changed nothing; 0-d tensors.
+
+    Raises:
+        ConfigError: an optimizer other than Adam or AdamW, or several parameter groups.
+    """
+
+    def __init__(
+        self, loss: nn.Module, optimizers: list[tuple[torch.optim.Optimizer, tuple[str, ...]]], max_norm: float | None
+    ) -> None:
+        for optimizer, _ in optimizers:
+            if not isinstance(optimizer, torch.optim.Adam) or len(optimizer.param_groups) != 1:
+                raise ConfigError(
+                    f"[learner] compile = true works with adam and adamw, not {type(optimizer).__name__}"
+                )
+        if len(optimizers) != 1:
+            raise ConfigError("[learner] compile = true works with one [[optimizer]]")
+        self._loss = loss
+        self._optimizer, self._names = optimizers[0]
+        self._max_norm = max_norm
+        self._functions: dict[int, Callable[..., Any]] = {}
+        self._keys: tuple[Key, ...] = ()
+        self._metric_names: tuple[str, ...] = ()
+        self.skipped = [torch.zeros(())]
+        self.reload()
+
+    def reload(self) -> None:
+        """Bind to the optimizer's state tensors, after building or loading."""
+        group = self._optimizer.param_groups[0]
+        names = {id(parameter): name for name, parameter in self._loss.named_parameters()}
+        self._parameter_names = [names[id(p)] for p in group["params"] if id(p) in names]
+        chosen = [p for p in group["params"] if id(p) in names]
+        for parameter in chosen:
+            state = self._optimizer.state[parameter]
+            if not state:
+                state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
+                state["exp_avg"] = torch.zeros_like(parameter)
+                state["exp_avg_sq"] = torch.zeros_like(parameter)
+        states = [self._optimizer.state[parameter] for parameter in chosen]
+        device = chosen[0].device
+        self._parameters = [parameter.detach() for parameter in chosen]
+        self._first = [state["exp_avg"] for state in states]
+        self._second = [state["exp_avg_sq"] for state in states]
+        self._step = states[0]["step"]
+        for state in states:  # every parameter has taken the same steps: one tensor counts for all
+            state["step"] = self._step
+        self._lr = torch.tensor(float(group["lr"]), device=device)
+        self._lr_value = float(group["lr"])
+        self.skipped = [torch.zeros((), device=device)]
+        self._functions.clear()
+
+    def __call__(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
+        """Take one step; compiles at the first minibatch of each size."""
+        if not self._keys:
+            self._keys = self._keys_read(minibatch)
+        lr = self._optimizer.param_groups[0]["lr"]
+        if lr != self._lr_value:
+            self._lr_value = lr
+            self._lr.fill_(lr)
+        tensors = [minibatch[key] for key in self._keys]
+        size = tensors[0].shape[0]
+        function = self._functions.get(size)
+        if function is None:
+            function = self._functions[size] = self._compile()
+        with torch.no_grad():
+            values = function(tensors)
+        return dict(zip(self._metric_names, values, strict=True))
+
+    def _keys_read(self, minibatch: Mapping[Key, Tensor]) -> tuple[Key, ...]:
+        """Run the loss once to learn which entries it reads and what it returns."""
+        read: dict[Key, None] = {}
+
+        class Recorder(dict[Key, Tensor]):
+            def __missing__(self, key: Key) -> Tensor:
+                read[key] = None
+                return minibatch[key]
+
+        with torch.no_grad():
+            losses = self._loss(Recorder())
+        self._metric_names = (*losses, "grad_norm")
+        return tuple(read)
+
+    def _compile(self) -> Callable[..., Any]:
+        options: dict[str, Any] = {}
+        if self._parameters[0].device.type == "cpu":
+            options["cpp_wrapper"] = True
+        if hasattr(torch.compiler, "skip_all_guards_unsafe"):
+            # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
+            options["guard_filter_fn"] = torch.compiler.skip_all_guards_unsafe
+        return torch.compile(self._whole_step, fullgraph=True, dynamic=False, options=options)
+
+    def _whole_step(self, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+        minibatch = dict(zip(self._keys, tensors, strict=True))
+
+        def total(parameters: list[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+            named = dict(zip(self._parameter_names, parameters, strict=True))
+            losses = torch.func.functional_call(self._loss, named, (minibatch,))
+            chosen = [losses[n] for n in losses if (n in self._names if self._names else n.startswith("loss"))]
+            return torch.stack(chosen).sum(), losses
+
+        gradients, losses = torch.func.grad(total, has_aux=True)(self._parameters)
+        norm = torch.stack([gradient.square().sum() for gradient in gradients]).sum().sqrt()
+        finite = (norm + sum(losses.values())).isfinite()
+        self.skipped[0].add_((~finite).to(norm.dtype))
+        self._adam(gradients, norm, finite)
+        return (*losses.values(), norm)
+
+    def _adam(self, gradients: list[Tensor], norm: Tensor, finite: Tensor) -> None:
+        """Update in place, as torch.optim.Adam and AdamW do; nothing changes where `finite` is False."""
+        group = self._optimizer.param_groups[0]
+        beta1, beta2 = group["betas"]
+        decay, decoupled = group["weight_decay"], isinstance(self._optimizer, torch.optim.AdamW)
+        scale = 1.0 if self._max_norm is None else (self._max_norm / (norm + 1e-6)).clamp(max=1.0)
+        self._step.add_(finite.to(self._step.dtype))
+        steps = self._step.clamp(min=1.0)
+        size = torch.where(finite, self._lr / (1 - beta1**steps), 0.0)
+        correction = (1 - beta2**steps).sqrt()
+        rate1, rate2 = (torch.where(finite, 1 - beta, 0.0) for beta in (beta1, beta2))
+        shrink = torch.where(finite, self._lr * decay, 0.0)
+        for parameter, gradient, first, second in zip(
+            self._parameters, gradients, self._first, self._second, strict=True
+        ):
+            gradient = torch.where(finite, gradient * scale, 0.0)
+            if decay and decoupled:
+                parameter.sub_(shrink * parameter)
+            elif decay:
+                gradient = gradient + decay * parameter
+            first.add_(rate1 * (gradient - first))
+            second.add_(rate2 * (gradient * gradient - second))
+            parameter.sub_(size * first / (second.sqrt() / correction + group["eps"]))

@@ -1,0 +1,254 @@
+"""Reading a config: TOML text, overrides and the sections that are the core's own.
+
+What the components' sections may contain is each component's schema; see `sections.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, Field, ValidationError, field_validator
+
+from rlcore.errors import ConfigError, did_you_mean
+
+Interval = int | dict[str, int]
+
+_SAFE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+CKPT_BACKEND: Final = "CKPT_BACKEND"
+
+
+class Secret(BaseModel, extra="forbid"):
+    """A value that the config only refers to: `{ env = "NAME" }`. It stays a reference in everything written."""
+
+    env: str = Field(description="environment variable that holds the value")
+
+    def reveal(self) -> str:
+        """Return the value.
+
+        Raises:
+            ConfigError: the environment variable is not set.
+        """
+        try:
+            return os.environ[self.env]
+        except KeyError:
+            raise ConfigError(f"environment variable {self.env!r}, which the config refers to, is not set") from None
+
+
+class RunConfig(BaseModel, extra="forbid"):
+    """The run itself."""
+
+    name: str = Field("run", description="name of the run and of its folder")
+    seed: int = Field(1, ge=0, lt=2**63, description="the one seed; every generator is derived from it")
+    total_frames: int = Field(gt=0, description="environment frames to train for, and the horizon of every schedule")
+    device: str = Field("auto", description="auto (CUDA where there is one), cpu, cuda or cuda:N")
+    folder: str = Field("runs", description="where run folders are made, relative to the working directory")
+    threads: int = Field(1, ge=1, description="CPU threads of torch; one is fastest for small networks")
+
+    @field_validator("name")
+    @classmethod
+    def _stays_inside(cls, name: str) -> str:
+        if not _SAFE_NAME.fullmatch(name):
+            raise ValueError(
+                "a run name is a folder name: letters, digits, '.', '_' and '-', at most 100, first a letter or digit"
+            )
+        return name
+
+    @field_validator("device")
+    @classmethod
+    def _known_device(cls, device: str) -> str:
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+            raise ValueError("a device is auto, cpu, cuda or cuda:N")
+        return device
+
+
+class PluginsConfig(BaseModel, extra="forbid"):
+    """Plugins beyond those that `use` names."""
+
+    enable: list[str] = Field(default_factory=list, description="further plugins to import")
+    disable: list[str] = Field(default_factory=list, description="plugins that must not be imported")
+    files: list[str] = Field(default_factory=list, description="loose plugin files, relative to the config")
+
+
+class MetricsConfig(BaseModel, extra="forbid"):
+    """When metrics are reduced and written."""
+
+    every: Interval = Field(10_000, description="interval of writing; values in between are reduced, none is lost")
+
+
+class CheckpointConfig(BaseModel, extra="ignore"):
+    """When checkpoints are written and which are kept; further keys belong to the back end."""
+
+    every: Interval | None = Field(None, description="interval of saving; default: a tenth of the run")
+    keep_last: int = Field(2, ge=1, description="how many of the newest checkpoints are kept")
+    keep_best: bool = Field(True, description="also keep the checkpoint with the best evaluation")
+
+
+CORE_SECTIONS: Final[dict[str, type[BaseModel]]] = {
+    "run": RunConfig,
+    "plugins": PluginsConfig,
+    "metrics": MetricsConfig,
+}
+# section name to (kind, whether it can be repeated)
+COMPONENT_SECTIONS: Final[dict[str, tuple[str, bool]]] = {
+    "env": ("env", False),
+    "transform": ("transform", True),
+    "model": ("model", False),
+    "loss": ("loss", False),
+    "estimator": ("estimator", False),
+    "optimizer": ("optimizer", True),
+    "scheduler": ("scheduler", True),
+    "collector": ("collector", False),
+    "buffer": ("buffer", False),
+    "learner": ("learner", False),
+    "evaluator": ("evaluator", False),
+    "checkpoint": ("checkpointer", False),
+    "logger": ("logger", True),
+    "hook": ("hook", True),
+}
+# read back from a resolved config, where it records what was installed
+VERSIONS: Final = "versions"
+
+
+@dataclass
+class RawConfig:
+    """A config before any component has looked at it.
+
+    Attributes:
+        values: section name to table, or to a list of tables for sections that can be repeated.
+        path: the file.
+        sources: key path to where a value came from, for values that are not from the file.
+    """
+
+    values: dict[str, Any]
+    path: Path
+    sources: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def base(self) -> Path:
+        """The folder that relative paths of the config refer to."""
+        return self.path.resolve().parent
+
+
+def read(path: Path, overrides: Iterable[str] = (), environment: Mapping[str, str] | None = None) -> RawConfig:
+    """Read a config file and apply overrides.
+
+    Args:
+        path: a TOML file.
+        overrides: `"section.key=value"`, as after `--set`; the value is TOML, or else a string.
+        environment: where `CKPT_BACKEND` is looked up; default: the process's environment.
+
+    Raises:
+        ConfigError: no such file, not TOML, an override that does not fit, a section that is not a table.
+    """
+    raw = RawConfig(_parse(path), path)
+    _normalise(raw)
+    for override in overrides:
+        _override(raw, override)
+    backend = (os.environ if environment is None else environment).get(CKPT_BACKEND)
+    if backend:
+        raw.values.setdefault("checkpoint", {})["use"] = backend
+        raw.sources["checkpoint.use"] = f"environment variable {CKPT_BACKEND}"
+    return raw
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(f"config file {str(path)!r} does not exist") from None
+    except IsADirectoryError:
+        raise ConfigError(f"config {str(path)!r} is a folder; name a TOML file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"config file {str(path)!r} cannot be read: {error}") from error
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error or 'nested too deeply'}") from None
+
+
+def _normalise(raw: RawConfig) -> None:
+    """Make repeated sections lists, refuse what is not a table."""
+    for section, value in raw.values.items():
+        repeated = COMPONENT_SECTIONS.get(section, ("", False))[1]
+        tables = value if isinstance(value, list) and repeated else [value]
+        if not all(isinstance(table, dict) for table in tables):
+            form = f"[[{section}]]" if repeated else f"[{section}]"
+            raise ConfigError(f"{raw.path}: {section} must be a table: write {form}, then its keys below")
+        if repeated:
+            raw.values[section] = tables
+
+
+def _override(raw: RawConfig, text: str) -> None:
+    key, equals, value_text = text.partition("=")
+    path = key.strip().split(".")
+    if not equals or len(path) < 2 or not all(path):
+        raise ConfigError(f"override {text!r} must read section.key=value")
+    try:
+        value = tomllib.loads(f"value = {value_text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = value_text
+    target: Any = raw.values
+    repeated = COMPONENT_SECTIONS.get(path[0], ("", False))[1]
+    if repeated and not path[1].isdigit():
+        path.insert(1, "0")
+    if repeated:
+        tables = raw.values.setdefault(path[0], [])
+        index = int(path[1])
+        if index > len(tables):
+            raise ConfigError(f"override {text!r}: there are only {len(tables)} [[{path[0]}]] sections")
+        if index == len(tables):
+            tables.append({})
+    for part in path[:-1]:
+        target = target[int(part)] if isinstance(target, list) else target.setdefault(part, {})
+        if not isinstance(target, dict | list):
+            raise ConfigError(f"override {text!r}: {part!r} is not a table")
+    target[path[-1]] = value
+    raw.sources[".".join(path)] = "--set"
+
+
+def core_section(raw: RawConfig, section: str, problems: list[str]) -> Any:
+    """Return the validated core section, or None after adding to `problems`."""
+    schema = CORE_SECTIONS[section]
+    try:
+        return schema.model_validate(raw.values.get(section, {}))
+    except ValidationError as error:
+        problems += explain(error, schema, section, "the core")
+        return None
+
+
+def check_section_names(raw: RawConfig, problems: list[str]) -> None:
+    """Add a problem for each section that nothing knows."""
+    known = [*CORE_SECTIONS, *COMPONENT_SECTIONS]
+    for section in raw.values:
+        if section not in known and section != VERSIONS:
+            problems.append(f"[{section}]: unknown section{did_you_mean(section, known)}")
+
+
+def explain(error: ValidationError, schema: type[BaseModel], section: str, owner: str) -> list[str]:
+    """Return one line per problem: section, key, what was expected, whose it is, the nearest known key."""
+    lines = []
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            known = _keys_at(schema, problem["loc"][:-1])
+            guess = did_you_mean(str(problem["loc"][-1]), known) or f"; known keys: {', '.join(known) or 'none'}"
+            lines.append(f"[{section}] {key}: unknown key for {owner}{guess}")
+        elif problem["type"] == "missing":
+            lines.append(f"[{section}] {key}: missing, and {owner} needs it")
+        else:
+            found = f"; found {problem['input']!r}" if not isinstance(problem["input"], dict) else ""
+            lines.append(f"[{section}] {key}: {problem['msg'].removeprefix('Value error, ')}{found} ({owner})")
+    return lines
+
+
+def _keys_at(schema: Any, location: tuple[Any, ...]) -> list[str]:
+    for part in location:
+        field_info = schema.model_fields.get(part) if hasattr(schema, "model_fields") else None
+        schema = field_info.annotation if field_info else None
+    return list(schema.model_fields) if hasattr(schema, "model_fields") else []

@@ -1,0 +1,77 @@
+"""The errors that rlcore raises, each with its exit code, and the nearest-name helper.
+
+Handling them is the business of the callers.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class RlcoreError(Exception):
+    """Base of every error that rlcore raises on purpose.
+
+    A message says what was wrong, where, whose it was, and what to do.
+    """
+
+    exit_code = 1
+
+
+class ConfigError(RlcoreError):
+    """The config, the command line or the run folder cannot be used; found before the first frame."""
+
+    exit_code = 2
+
+
+class PluginError(RlcoreError):
+    """A plugin cannot be found, imported or used as it is."""
+
+    exit_code = 2
+
+
+class HookError(RlcoreError):
+    """A hook broke the contract of its point, for example by returning a wrong type."""
+
+    exit_code = 7
+
+
+class EnvError(RlcoreError):
+    """An environment cannot be made, or gave something that cannot be trained on."""
+
+    exit_code = 3
+
+
+class NumericalError(RlcoreError):
+    """A loss, a gradient or a parameter is not finite."""
+
+    exit_code = 4
+
+
+class StorageError(RlcoreError):
+    """A checkpoint cannot be written, read or trusted."""
+
+    exit_code = 5
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the entry of `known` most like `name`, or None when nothing is alike.
+
+    Words inside a longer name count too, so that `clpi` finds `clip_epsilon`.
+    """
+
+    def similarity(candidate: str) -> float:
+        words = candidate.replace("-", "_").split("_")
+        ratios = [difflib.SequenceMatcher(None, name.lower(), word.lower()).ratio() for word in words]
+        whole = difflib.SequenceMatcher(None, name.lower(), candidate.lower()).ratio()
+        return max(whole, 0.95 * max(ratios))
+
+    candidates = sorted(set(known))
+    best = max(candidates, key=similarity, default=None)
+    return best if best is not None and similarity(best) >= 0.6 else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `"; did you mean 'X'?"` for the nearest known name, or an empty string."""
+    best = nearest(name, known)
+    return f"; did you mean {best!r}?" if best else ""

@@ -1,0 +1,146 @@
+"""Metrics: values are kept where they are until they are due, then reduced and handed to the loggers' threads.
+
+The back ends that write them are loggers, from plugins.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlcore.log_writer import LogWriter
+from rlcore.progress import Every, Progress
+
+log = logging.getLogger(__name__)
+
+STATISTICS: Final = ("std", "min", "max", "count")
+_FOLD: Final = 4096
+
+
+@dataclass
+class _Reduced:
+    """Statistics of the values of one key that were folded already."""
+
+    count: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    least: float = math.inf
+    most: float = -math.inf
+
+    def add(self, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+        if values.size:
+            self.count += values.size
+            self.total += float(values.sum())
+            self.squares += float(np.square(values).sum())
+            self.least = min(self.least, float(values.min()))
+            self.most = max(self.most, float(values.max()))
+
+    def row(self, key: str) -> dict[str, float]:
+        """Return the mean under `key`, and with several values the other statistics under `key/…`."""
+        mean = self.total / self.count
+        if self.count == 1:
+            return {key: mean}
+        variance = max(0.0, self.squares / self.count - mean * mean)
+        others = (math.sqrt(variance), self.least, self.most, float(self.count))
+        return {key: mean, **{f"{key}/{name}": value for name, value in zip(STATISTICS, others, strict=True)}}
+
+
+class Metrics:
+    """Accumulates scalars by key and writes their statistics at intervals.
+
+    Args:
+        every: the interval of writing.
+        writers: where rows go.
+
+    Attributes:
+        latest: the last written row, by key.
+        on_bar: keys that asked to be shown on the progress bar.
+
+    A key's mean is written under its own name; when several values came in, `std`, `min`, `max` and `count` under
+    `key/std` and so on. A tensor of several elements counts as that many values. A key without a value is left out.
+    """
+
+    def __init__(self, every: Every, writers: Iterable[LogWriter] = ()) -> None:
+        self.every = every
+        self.writers = list(writers)
+        self.latest: dict[str, float] = {}
+        self.on_bar: set[str] = set()
+        self._values: dict[str, list[Any]] = {}
+        self._reduced: dict[str, _Reduced] = {}
+        self._refused: set[str] = set()
+
+    def add(self, values: Mapping[str, Any], prefix: str = "") -> None:
+        """Take values in; tensors stay where they are."""
+        for key, value in values.items():
+            if key == "log_pbar":
+                self.on_bar |= {prefix + shown for shown in value}
+                continue
+            held = self._values.get(prefix + key)
+            if held is None:
+                held = self._values[prefix + key] = []
+            held.append(value)
+            if len(held) >= _FOLD:
+                self._fold(prefix + key)
+
+    def write_if_due(self, progress: Progress) -> None:
+        """Reduce and write when the interval has passed."""
+        if self.every.due(progress):
+            self.write(progress)
+
+    def write(self, progress: Progress) -> None:
+        """Reduce everything that came in since the last write, and write it at `progress.frames`."""
+        for key in list(self._values):
+            self._fold(key)
+        row: dict[str, float] = {}
+        for key, reduced in self._reduced.items():
+            if reduced.count:
+                row.update(reduced.row(key))
+        self._values.clear()
+        self._reduced.clear()
+        if not row:
+            return
+        self.latest.update(row)
+        for writer in self.writers:
+            writer.write(row, progress.frames)
+
+    def drain(self) -> None:
+        """Return when every writer has stored what it was given."""
+        for writer in self.writers:
+            writer.drain()
+
+    def close(self) -> None:
+        """Drain and close the writers."""
+        for writer in self.writers:
+            writer.close()
+
+    def _fold(self, key: str) -> None:
+        held = self._values.get(key)
+        if not held:
+            return
+        self._reduced.setdefault(key, _Reduced()).add(self._to_array(key, held))
+        held.clear()
+
+    def _to_array(self, key: str, held: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        tensors = [value for value in held if isinstance(value, Tensor)]
+        plain = [float(value) for value in held if isinstance(value, numbers.Real | np.bool_)]
+        arrays = [value.astype(np.float64).ravel() for value in held if isinstance(value, np.ndarray)]
+        if len(tensors) + len(plain) + len(arrays) < len(held):
+            self._refuse(key, held)
+        if tensors:
+            flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+            arrays.append(flat.to("cpu", torch.float64).numpy())
+        return np.concatenate([np.asarray(plain, dtype=np.float64), *arrays])
+
+    def _refuse(self, key: str, held: list[Any]) -> None:
+        if key not in self._refused:
+            self._refused.add(key)
+            kinds = {type(value).__name__ for value in held if not isinstance(value, numbers.Real | Tensor | np.ndarray)}
+            log.warning("metric %r has values that are not numbers (%s); they are left out", key, ", ".join(kinds))

@@ -1,0 +1,202 @@
+"""Finding plugins by their entry points, deciding which to import, and importing them.
+
+Only metadata is read until a config names a plugin. Building components is in `components.py`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from rlcore.components import Component, Owner, Registry
+from rlcore.errors import PluginError, did_you_mean
+from rlcore.hooks import marked
+
+GROUP: Final = "rlcore"
+CORE: Final = "core"
+NO_PLUGINS: Final = "RLCORE_NO_PLUGINS"
+
+# Where well-known components are found, so that a config that names one which is not installed can be helped.
+WELL_KNOWN: Final = {
+    "a2c": "rlcore-plugin-ppo",
+    "csv": "rlcore-plugin-csv",
+    "gae": "rlcore-plugin-ppo",
+    "gymnasium": "rlcore-plugin-gymnasium",
+    "mlp": "rlcore-plugin-mlp",
+    "mlflow": "rlcore-plugin-mlflow",
+    "ppo": "rlcore-plugin-ppo",
+    "tensorboard": "rlcore-plugin-tensorboard",
+    "torch": "rlcore-plugin-torch",
+    "torchsnapshot": "rlcore-plugin-torchsnapshot",
+    "dcp": "rlcore-plugin-dcp",
+    "wandb": "rlcore-plugin-wandb",
+}
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An entry point, known from metadata alone."""
+
+    name: str
+    module: str
+    distribution: str
+    version: str
+    requires_rlcore: str = ""
+    entry_point: importlib.metadata.EntryPoint | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def owner(self) -> Owner:
+        """Whose the plugin is."""
+        return Owner(self.name, self.distribution, self.version)
+
+
+def installed() -> list[Installed]:
+    """Return every installed plugin in order of name, without importing any."""
+    found = {}
+    for entry_point in importlib.metadata.entry_points(group=GROUP):
+        distribution = entry_point.dist
+        name = distribution.name if distribution else "unknown"
+        version = distribution.version if distribution else "0"
+        requires = _requirement((distribution.requires if distribution else None) or [])
+        plugin = Installed(entry_point.name, entry_point.value, name, version, requires, entry_point)
+        found.setdefault((plugin.name, plugin.distribution), plugin)
+    return sorted(found.values(), key=lambda plugin: (plugin.name, plugin.distribution))
+
+
+def _requirement(requires: Sequence[str]) -> str:
+    from packaging.requirements import Requirement
+
+    for text in requires:
+        requirement = Requirement(text)
+        if requirement.name == GROUP:
+            return str(requirement.specifier)
+    return ""
+
+
+def version_conflict(plugin: Installed) -> str | None:
+    """Return why the plugin does not fit this rlcore, or None when it does; from metadata only."""
+    from packaging.specifiers import SpecifierSet
+
+    import rlcore
+
+    if SpecifierSet(plugin.requires_rlcore).contains(rlcore.__version__, prereleases=True):
+        return None
+    return (
+        f"plugin {plugin.name!r} ({plugin.owner}) needs rlcore {plugin.requires_rlcore}, this is rlcore "
+        f"{rlcore.__version__}; install a matching version of {plugin.distribution}"
+    )
+
+
+class PluginHost:
+    """Imports the plugins that a run names and gathers their components.
+
+    Args:
+        disable: names of plugins that must not be imported.
+    """
+
+    def __init__(self, disable: Iterable[str] = ()) -> None:
+        self.registry = Registry()
+        self.loaded: dict[str, Owner] = {}
+        self._disabled = set(disable)
+        self._installed = [p for p in installed() if p.name == CORE or not os.environ.get(NO_PLUGINS)]
+        self.load(CORE)
+
+    def names(self) -> list[str]:
+        """Return the names of the plugins that could be loaded."""
+        return sorted({plugin.name for plugin in self._installed})
+
+    def is_installed(self, name: str) -> bool:
+        """Return whether a plugin of that entry-point name exists."""
+        return any(plugin.name == name for plugin in self._installed)
+
+    def load(self, name: str) -> None:
+        """Import plugin `name` and register its components; again is nothing.
+
+        Raises:
+            PluginError: not installed, disabled, claimed by two distributions, for another rlcore, or broken.
+        """
+        if name in self.loaded:
+            return
+        if name in self._disabled:
+            raise PluginError(f"plugin {name!r} is named by the config but disabled; remove one of the two")
+        claimed = [plugin for plugin in self._installed if plugin.name == name]
+        if not claimed:
+            raise PluginError(self.not_installed(name))
+        if len(claimed) > 1:
+            owners = " and ".join(str(plugin.owner) for plugin in claimed)
+            raise PluginError(f"plugin name {name!r} is claimed by {owners}; uninstall one of them")
+        self._import(claimed[0])
+
+    def not_installed(self, name: str) -> str:
+        """Return the message for a plugin that is not installed, with the command that installs it."""
+        blocked = f" ({NO_PLUGINS} is set)" if os.environ.get(NO_PLUGINS) else ""
+        hint = WELL_KNOWN.get(name)
+        if hint:
+            return f"{name!r} is provided by {hint}, which is not installed{blocked}: pip install {hint}"
+        guess = did_you_mean(name, [*self.names(), *WELL_KNOWN])
+        return f"no plugin or component {name!r} is installed{blocked}{guess}"
+
+    def load_file(self, path: Path) -> None:
+        """Import a loose file as a plugin named after it.
+
+        Raises:
+            PluginError: the file is missing or broken.
+        """
+        if not path.is_file():
+            raise PluginError(f"plugins.files names {str(path)!r}, which does not exist")
+        name = path.stem.replace("_", "-")
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None:
+            raise PluginError(f"plugins.files names {str(path)!r}, which is not a Python file")
+        owner = Owner(name, path.name, "loose file")
+        try:
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[path.stem] = module
+            spec.loader.exec_module(module)
+        except Exception as error:
+            sys.modules.pop(path.stem, None)
+            raise _broken(f"plugin file {str(path)!r}", error) from error
+        self._register(module, owner)
+
+    def _import(self, plugin: Installed) -> None:
+        conflict = version_conflict(plugin)
+        if conflict:
+            raise PluginError(conflict)
+        assert plugin.entry_point is not None
+        try:
+            module = plugin.entry_point.load()
+        except Exception as error:
+            raise _broken(f"plugin {plugin.name!r} ({plugin.owner})", error) from error
+        self._register(module, plugin.owner)
+
+    def _register(self, module: ModuleType | Any, owner: Owner) -> None:
+        for name in marked(module):
+            if name != "provide_components":
+                known = ["provide_components"]
+                raise PluginError(
+                    f"plugin {owner.plugin!r} ({owner}) implements {name!r}, which a plugin module cannot"
+                    f"{did_you_mean(name, known)}; points of the loop belong into a hook component"
+                )
+        if "provide_components" not in marked(module):
+            raise PluginError(f"plugin {owner.plugin!r} ({owner}) has no function provide_components with @hookimpl")
+        try:
+            components = list(module.provide_components())
+        except Exception as error:
+            raise _broken(f"plugin {owner.plugin!r} ({owner}): provide_components", error) from error
+        for component in components:
+            if not isinstance(component, Component):
+                raise PluginError(f"plugin {owner.plugin!r} ({owner}) provides {component!r}, not a Component")
+        self.registry.add(components, owner)
+        self.loaded[owner.plugin] = owner
+
+
+def _broken(what: str, error: Exception) -> PluginError:
+    missing = f" (pip install {error.name})" if isinstance(error, ModuleNotFoundError) and error.name else ""
+    return PluginError(f"{what} failed: {type(error).__name__}: {error}{missing}")

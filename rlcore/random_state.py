@@ -1,0 +1,41 @@
+"""The global random generators of Python, NumPy and torch: seeding them, and their state for checkpoints.
+
+rlcore's own parts draw from generators of their own; these are kept for what users and plugins draw.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def seed_all(seed: int) -> None:
+    """Seed every global generator."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+class GlobalGenerators:
+    """The state of the global generators."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of Python's, NumPy's and torch's generators, the latter on every device."""
+        return {
+            "python": random.getstate(),
+            "numpy": np.random.get_state(legacy=False),
+            "torch": torch.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set the state of every generator."""
+        random.setstate(state["python"])
+        np.random.set_state(state["numpy"])
+        torch.set_rng_state(state["torch"].clone())
+        if state["cuda"] and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all([generator.clone() for generator in state["cuda"]])

@@ -1,0 +1,303 @@
+"""From a config to a ready trainer: the order of building, seeds, device, run folder, resume.
+
+What is built is in the components; what happens then is in `trainer.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rlcore import run_folder
+from rlcore.checkpoint import CheckpointSchedule, Restored, Store
+from rlcore.components import Provided
+from rlcore.context import Context
+from rlcore.errors import ConfigError
+from rlcore.hooks import Hook, LoopHooks
+from rlcore.log_writer import LogWriter
+from rlcore.metrics import Metrics
+from rlcore.progress import Every, Progress
+from rlcore.random_state import GlobalGenerators, seed_all
+from rlcore.sections import Config, Section
+from rlcore.trainer import Parts, Trainer
+from rlcore.types import Env, RunInfo
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Run:
+    """A trainer that is ready to run, with its folder.
+
+    Attributes:
+        report: what became of each component, when the run was resumed.
+    """
+
+    trainer: Trainer
+    config: Config
+    folder: Path | None
+    report: list[Restored]
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device that `[run] device` names.
+
+    Raises:
+        ConfigError: there is no such device here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(name)
+    if device.type == "cuda":
+        count = torch.cuda.device_count()
+        if (device.index or 0) >= count:
+            raise ConfigError(f"[run] device = {name!r}: torch sees {count} CUDA devices; use 'auto' or 'cpu'")
+    return device
+
+
+def build(
+    config: Config,
+    *,
+    write: bool = True,
+    resume: bool = False,
+    hooks: Iterable[Any] = (),
+    decorate: Callable[[Run], None] | None = None,
+) -> Run:
+    """Build everything that the config names, in order, and restore the newest checkpoint when resuming.
+
+    Args:
+        config: validated.
+        write: whether to make the run folder and write into it.
+        resume: continue the run in that folder.
+        hooks: further hook instances, after those of the config.
+        decorate: called with the run before it is returned.
+
+    Raises:
+        RlcoreError: something cannot be built; says what and whose it is.
+    """
+    folder = Path(config.run.folder) / config.run.name if write else None
+    _prepare_folder(folder, resume)
+    resolved = config.resolved()
+    torch.set_num_threads(config.run.threads)
+    seed_all(config.run.seed)
+    context = Context(
+        run=RunInfo(config.run.name, config.run.seed, config.run.total_frames, folder, resolved),
+        device=choose_device(config.run.device),
+        progress=Progress(config.run.total_frames),
+    )
+    log.info("device %s, %d CPU threads", context.device, config.run.threads)
+    try:
+        builder = _Builder(config, context)
+        run = Run(builder.trainer(hooks), config, folder, [])
+    except BaseException:
+        _remove_unused(folder, resume)
+        raise
+    if resume:
+        run.report = _restore(run)
+    elif folder is not None:
+        run_folder.write_config(folder, resolved)
+    for writer in run.trainer.metrics.writers:
+        writer.log_hparams(resolved)
+    if decorate is not None:
+        decorate(run)
+    return run
+
+
+def _prepare_folder(folder: Path | None, resume: bool) -> None:
+    if folder is None:
+        return
+    if not resume:
+        run_folder.make(folder)
+    elif not folder.is_dir():
+        raise ConfigError(f"--resume: run folder {str(folder)!r} does not exist; leave --resume out to begin the run")
+
+
+def _remove_unused(folder: Path | None, resume: bool) -> None:
+    """Leave no empty folder behind when a new run could not be built."""
+    if folder is not None and not resume:
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _restore(run: Run) -> list[Restored]:
+    store = run.trainer.parts.store
+    assert store is not None
+    store.collect_leftovers()
+    entry, states = store.load_newest()
+    return run.trainer.load_state_dict(states, _version_notes(run, entry.manifest))
+
+
+def _version_notes(run: Run, manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return a remark for each component whose distribution has another version than the checkpoint's."""
+    here = run.trainer.parts.versions
+    notes = {}
+    for name, distribution in manifest["owners"].items():
+        wrote = manifest["versions"].get(distribution)
+        if wrote is not None and wrote != here.get(distribution):
+            notes[name] = f", but {distribution} is {here.get(distribution)} here and was {wrote}"
+    return notes
+
+
+class _Builder:
+    """Builds the parts in order and registers everything that is built for checkpoints."""
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self._config = config
+        self._context = context
+        self._stateful: dict[str, Any] = {}
+        self._owners: dict[str, str] = {}
+
+    def trainer(self, further_hooks: Iterable[Any]) -> Trainer:
+        parts = self._context.parts
+        self._build_env()
+        parts["model"] = self._to_device(self._one("model"))
+        parts["loss"] = self._to_device(self._one("loss"))
+        self._check_required_parts()
+        parts["estimator"] = self._one("estimator")
+        parts["optimizers"] = {s.name: self._section(s) for s in self._config.sections["optimizer"]}
+        parts["schedulers"] = [self._section(s) for s in self._config.sections["scheduler"]]
+        parts["collector"] = self._one("collector")
+        parts["buffer"] = self._one("buffer")
+        parts["hooks"] = LoopHooks(self._hooks(further_hooks))
+        parts["learner"] = self._one("learner")
+        parts["evaluator"] = self._one("evaluator")
+        return Trainer(self._parts())
+
+    def _parts(self) -> Parts:
+        parts = self._context.parts
+        progress = self._context.progress
+        self._register("progress", progress)
+        writers = self._writers()
+        store, schedule = self._store()
+        if schedule is not None:
+            self._register("checkpoints", schedule)
+        self._register("generators", GlobalGenerators())
+        versions = self._config.resolved()["versions"]
+        return Parts(
+            run=self._context.run,
+            progress=progress,
+            model=parts["model"],
+            collector=parts["collector"],
+            buffer=parts["buffer"],
+            learner=parts["learner"],
+            metrics=Metrics(Every(self._config.metrics.every), writers),
+            hooks=parts["hooks"],
+            transforms=parts["transforms"],
+            estimator=parts["estimator"],
+            evaluator=parts["evaluator"],
+            store=store,
+            schedule=schedule,
+            frame_skip=parts["env_spec"].frame_skip,
+            stateful=self._in_order(),
+            owners=self._owners,
+            versions=versions,
+        )
+
+    def _in_order(self) -> dict[str, Any]:
+        """Progress first, since others follow it; the learner after what it drives; the generators last."""
+        late = ("learner", "generators")
+        early = {"progress": self._stateful["progress"]}
+        middle = {name: value for name, value in self._stateful.items() if name not in late}
+        return {**early, **middle, **{name: self._stateful[name] for name in late if name in self._stateful}}
+
+    def _build_env(self) -> None:
+        section = self._required("env")
+        parts = self._context.parts
+        # one recipe for training and evaluation envs; `num_envs` is the only key that it knows
+        parts["make_env"] = lambda num_envs: self._make_env(section, num_envs, "evaluation")
+        parts["env"] = env = self._register("env", self._make_env(section, None, ""), section)
+        parts["env_spec"] = env.spec
+        parts["transforms"] = transforms = []
+        for transform_section in self._config.sections["transform"]:
+            transform = self._section(transform_section)
+            fitting = self._make_env(section, 1, f"fit {transform_section.name}")
+            try:
+                transform.fit(fitting)
+            finally:
+                fitting.close()
+            space = transform.observation_space(parts["env_spec"].observation_space)
+            parts["env_spec"] = replace(parts["env_spec"], observation_space=space)
+            transforms.append(transform)
+
+    def _make_env(self, section: Section, num_envs: int | None, purpose: str) -> Env:
+        name = f"{section.name} {purpose}".strip()
+        config = section.config if num_envs is None else section.config.model_copy(update={"num_envs": num_envs})
+        return section.provided.build(config, self._context.for_component("env", name))  # type: ignore[no-any-return]
+
+    def _required(self, name: str) -> Section:
+        section = self._config.one(name)
+        assert section is not None
+        return section
+
+    def _one(self, name: str) -> Any:
+        section = self._config.one(name)
+        return None if section is None else self._section(section, single=True)
+
+    def _section(self, section: Section, single: bool = False) -> Any:
+        kind = section.provided.component.kind
+        built = section.provided.build(section.config, self._context.for_component(kind, section.name))
+        return self._register(kind if single else f"{kind}.{section.name}", built, section)
+
+    def _register(self, name: str, built: Any, section: Section | None = None) -> Any:
+        """Register a built part for checkpoints; one without state is listed as such in the resume report."""
+        self._stateful[name] = built
+        self._owners[name] = _distribution(section.provided if section else None)
+        return built
+
+    def _to_device(self, module: Any) -> Any:
+        return module.to(self._context.device) if isinstance(module, torch.nn.Module) else module
+
+    def _check_required_parts(self) -> None:
+        self._stateful.pop("loss")  # its weights are the model's
+        loss, model = self._required("loss"), self._required("model")
+        built = self._context.model.parts()
+        missing = [part for part in getattr(self._context.loss, "requires", ()) if part not in built]
+        if missing:
+            raise ConfigError(
+                f"{loss.provided} requires the model parts {', '.join(missing)}, which {model.provided} does not "
+                f"build; it builds {', '.join(built)}"
+            )
+
+    def _hooks(self, further: Iterable[Any]) -> list[Hook]:
+        hooks = []
+        for section in self._config.sections["hook"]:
+            instance = self._section(section)
+            hooks.append(Hook(section.name, instance, str(section.provided.owner)))
+        for number, instance in enumerate(further, start=1):
+            name = f"{type(instance).__name__}-{number}"
+            hooks.append(Hook(name, instance))
+            self._register(f"hook.{name}", instance)
+        return hooks
+
+    def _writers(self) -> list[LogWriter]:
+        if self._context.run.folder is None:
+            return []
+        writers = []
+        for section in self._config.sections["logger"]:
+            context = self._context.for_component("logger", section.name)
+            writer = LogWriter(section.name, section.provided.build(section.config, context))
+            self._register(f"logger.{section.name}", writer, section)
+            writers.append(writer)
+        return writers
+
+    def _store(self) -> tuple[Store | None, CheckpointSchedule | None]:
+        section, folder = self._required("checkpoint"), self._context.run.folder
+        if folder is None:
+            return None, None
+        settings = self._config.checkpoint
+        context = self._context.for_component("checkpointer", section.name)
+        backend = section.provided.build(section.config, context)
+        name = section.provided.component.name
+        store = Store(folder / run_folder.CHECKPOINTS, backend, name, settings.keep_last, settings.keep_best)
+        every = settings.every or max(1, self._context.run.total_frames // 10)
+        return store, CheckpointSchedule(Every(every), settings.keep_best)
+
+
+def _distribution(provided: Provided | None) -> str:
+    return provided.owner.distribution if provided else "rlcore"

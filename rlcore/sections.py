@@ -1,0 +1,250 @@
+"""From a raw config to validated sections, each tied to the component that its `use` names.
+
+All problems of a config are reported together. Reading the file is in `config.py`, building in `run.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from rlcore.components import Provided
+from rlcore.config import (
+    COMPONENT_SECTIONS,
+    VERSIONS,
+    CheckpointConfig,
+    MetricsConfig,
+    PluginsConfig,
+    RawConfig,
+    RunConfig,
+    check_section_names,
+    core_section,
+    explain,
+    read,
+)
+from rlcore.errors import ConfigError, PluginError
+from rlcore.plugins import PluginHost
+
+REQUIRED: Final = ("env", "model", "loss", "optimizer")
+# the component of a section that says nothing else
+DEFAULT_USE: Final = {"collector": "local", "buffer": "rollout", "learner": "gradient", "checkpoint": "torch"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One validated component section.
+
+    Attributes:
+        label: where it stands, such as `loss` or `hook.1`.
+        name: name of the component instance, unique in its kind.
+        provided: the component, with its owner.
+        config: the validated keys.
+    """
+
+    label: str
+    name: str
+    provided: Provided
+    config: BaseModel
+
+    def dump(self) -> dict[str, Any]:
+        """Return the section as it can be written into a resolved config."""
+        use = f"{self.provided.owner.plugin}:{self.provided.component.name}"
+        return {"use": use, "name": self.name, **self.config.model_dump(mode="json", exclude_none=True)}
+
+
+@dataclass
+class Config:
+    """A config in which everything has been checked that can be checked without building it."""
+
+    run: RunConfig
+    plugins: PluginsConfig
+    metrics: MetricsConfig
+    checkpoint: CheckpointConfig
+    sections: dict[str, list[Section]]
+    raw: RawConfig
+    host: PluginHost = field(repr=False)
+
+    def one(self, section: str) -> Section | None:
+        """Return the only section of that name, or None."""
+        found = self.sections.get(section, [])
+        return found[0] if found else None
+
+    def resolved(self) -> dict[str, Any]:
+        """Return the config with every default filled in and the versions of everything used."""
+        result: dict[str, Any] = {
+            "run": self.run.model_dump(),
+            "plugins": self.plugins.model_dump(),
+            "metrics": self.metrics.model_dump(),
+        }
+        for section, entries in self.sections.items():
+            dumped = [entry.dump() for entry in entries]
+            if dumped:
+                result[section] = dumped if COMPONENT_SECTIONS[section][1] else dumped[0]
+        if "checkpoint" in result:
+            result["checkpoint"] |= self.checkpoint.model_dump(exclude_none=True)
+        result[VERSIONS] = versions(self.host)
+        return result
+
+
+def versions(host: PluginHost) -> dict[str, str]:
+    """Return the versions of Python, of the main dependencies and of every loaded plugin."""
+    import platform
+    from importlib.metadata import version
+
+    found = {"python": platform.python_version()}
+    found |= {name: version(name) for name in ("rlcore", "torch", "tensordict", "numpy", "gymnasium")}
+    found |= {owner.distribution: owner.version for owner in host.loaded.values()}
+    return found
+
+
+def load_config(
+    path: str | Path, overrides: Iterable[str] = (), enable: Iterable[str] = (), disable: Iterable[str] = ()
+) -> Config:
+    """Read and validate a config file.
+
+    Args:
+        path: a TOML file.
+        overrides: `"section.key=value"`, as after `--set`.
+        enable: further plugins to import.
+        disable: plugins that must not be imported.
+
+    Raises:
+        ConfigError: one message with all problems of the config.
+    """
+    return validate(read(Path(path), overrides), enable, disable)
+
+
+def validate(raw: RawConfig, enable: Iterable[str] = (), disable: Iterable[str] = ()) -> Config:
+    """Load the plugins that the config names and check every section against its component's schema.
+
+    Raises:
+        ConfigError: one message with all problems.
+        PluginError: a named plugin is broken.
+    """
+    problems: list[str] = []
+    check_section_names(raw, problems)
+    run, plugins, metrics = (core_section(raw, name, problems) for name in ("run", "plugins", "metrics"))
+    plugins = plugins or PluginsConfig()
+    host = PluginHost(disable=[*plugins.disable, *disable])
+    _load_plugins(raw, host, [*plugins.enable, *enable], plugins.files, problems)
+    sections = {name: _sections(raw, name, host, problems) for name in COMPONENT_SECTIONS}
+    checkpoint = _checkpoint(raw, problems)
+    problems += [f"[{name}]: missing; every run needs one" for name in REQUIRED if not raw.values.get(name)]
+    if problems:
+        raise ConfigError(_report(raw, problems))
+    assert run is not None
+    assert metrics is not None
+    assert checkpoint is not None
+    return Config(run, plugins, metrics, checkpoint, sections, raw, host)
+
+
+def _report(raw: RawConfig, problems: list[str]) -> str:
+    if len(problems) == 1:
+        return f"{raw.path}: {problems[0]}"
+    return f"{raw.path}: {len(problems)} problems\n" + "\n".join(f"  {problem}" for problem in problems)
+
+
+def _tables(raw: RawConfig, section: str) -> list[dict[str, Any]]:
+    value = raw.values.get(section)
+    if value is None:
+        return [{}] if section in DEFAULT_USE else []
+    return value if isinstance(value, list) else [value]
+
+
+def _load_plugins(
+    raw: RawConfig, host: PluginHost, enable: list[str], files: list[str], problems: list[str]
+) -> None:
+    """Import what `enable`, `files` and the `use` keys name."""
+    for file in files:
+        try:
+            host.load_file(raw.base / file)
+        except PluginError as error:
+            problems.append(str(error))
+    for name in enable:
+        try:
+            host.load(name)
+        except PluginError as error:
+            problems.append(str(error))
+    for section in COMPONENT_SECTIONS:
+        for table in _tables(raw, section):
+            use = table.get("use", DEFAULT_USE.get(section))
+            if not isinstance(use, str):
+                continue
+            plugin, _, name = use.rpartition(":")
+            wanted = plugin or name
+            if wanted not in host.loaded and host.is_installed(wanted):
+                try:
+                    host.load(wanted)
+                except PluginError as error:
+                    problems.append(f"[{section}] use: {error}")
+
+
+def _sections(raw: RawConfig, section: str, host: PluginHost, problems: list[str]) -> list[Section]:
+    kind, repeated = COMPONENT_SECTIONS[section]
+    found: list[Section] = []
+    taken: set[str] = set()
+    for index, table in enumerate(_tables(raw, section)):
+        label = f"{section}.{index}" if repeated and len(_tables(raw, section)) > 1 else section
+        keys = dict(table)
+        use = keys.pop("use", DEFAULT_USE.get(section))
+        if not isinstance(use, str):
+            problems.append(f"[{label}] use: missing; name the {kind} to build")
+            continue
+        try:
+            provided = host.registry.find(kind, use)
+        except PluginError as error:
+            if f"[{section}] use:" not in "\n".join(problems):
+                problems.append(f"[{label}] use: {_unknown(error, kind, use, host)}")
+            continue
+        name = str(keys.pop("name", "")) or _free_name(provided.component.name, taken)
+        if name in taken:
+            problems.append(f"[{label}] name: {name!r} is the name of another {kind}")
+        taken.add(name)
+        entry = _validated(label, name, provided, keys, problems)
+        if entry:
+            found.append(entry)
+    return found
+
+
+def _unknown(error: PluginError, kind: str, use: str, host: PluginHost) -> str:
+    """Prefer the command that installs a plugin over a list of what is here."""
+    plugin, _, name = use.rpartition(":")
+    if "several plugins" in str(error):
+        return str(error)
+    missing = host.not_installed(plugin or name)
+    return missing if "pip install" in missing else str(error)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
+def _validated(
+    label: str, name: str, provided: Provided, keys: dict[str, Any], problems: list[str]
+) -> Section | None:
+    if provided.component.kind == "checkpointer":
+        keys = {key: value for key, value in keys.items() if key not in CheckpointConfig.model_fields}
+    try:
+        schema = provided.schema()
+        return Section(label, name, provided, schema.model_validate(keys))
+    except PluginError as error:
+        problems.append(f"[{label}] {error}")
+    except ValidationError as error:
+        problems += explain(error, schema, label, str(provided))
+    return None
+
+
+def _checkpoint(raw: RawConfig, problems: list[str]) -> CheckpointConfig | None:
+    try:
+        return CheckpointConfig.model_validate(raw.values.get("checkpoint", {}))
+    except ValidationError as error:
+        problems += explain(error, CheckpointConfig, "checkpoint", "the core")
+        return None

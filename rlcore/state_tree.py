@@ -1,0 +1,79 @@
+"""The state of a run as JSON plus named tensors, and back; nothing is ever unpickled.
+
+A state may hold None, booleans, numbers, strings, tensors, NumPy arrays and scalars, and lists, tuples and dicts of
+them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlcore.errors import StorageError
+
+
+def flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    """Return `value` as JSON, with every tensor replaced by its name and put into `tensors`.
+
+    Args:
+        value: the state.
+        path: prefix of the names.
+        tensors: filled by this call.
+
+    Raises:
+        StorageError: something in it is of another type; names its path.
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, np.generic):
+        return flatten(value.item(), path, tensors)
+    if isinstance(value, Tensor):
+        tensors[path] = value.detach()
+        return {"$tensor": path}
+    if isinstance(value, np.ndarray):
+        tensors[path] = torch.from_numpy(np.ascontiguousarray(value))
+        return {"$array": path}
+    if isinstance(value, list):
+        return [flatten(item, f"{path}/{index}", tensors) for index, item in enumerate(value)]
+    if isinstance(value, tuple):
+        return {"$tuple": flatten(list(value), path, tensors)}
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) and not key.startswith("$") for key in value):
+            return {key: flatten(item, f"{path}/{key}", tensors) for key, item in value.items()}
+        return {"$items": [[flatten(k, "", {}), flatten(v, f"{path}/{k}", tensors)] for k, v in value.items()]}
+    raise StorageError(
+        f"the state at {path!r} holds a {type(value).__name__}, which a checkpoint cannot carry; a state is made of "
+        "numbers, strings, tensors, arrays, and lists, tuples and dicts of them"
+    )
+
+
+def unflatten(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """Return the state of a tree made by `flatten`.
+
+    Raises:
+        StorageError: a tensor is missing.
+    """
+    if isinstance(tree, list):
+        return [unflatten(item, tensors) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if len(tree) == 1:
+        ((tag, value),) = tree.items()
+        if tag == "$float":
+            return float(value)
+        if tag in ("$tensor", "$array"):
+            if value not in tensors:
+                raise StorageError(f"the checkpoint has no tensor {value!r}")
+            return tensors[value] if tag == "$tensor" else tensors[value].numpy()
+        if tag == "$tuple":
+            return tuple(unflatten(value, tensors))
+        if tag == "$items":
+            return {unflatten(k, tensors): unflatten(v, tensors) for k, v in value}
+    return {key: unflatten(value, tensors) for key, value in tree.items()}

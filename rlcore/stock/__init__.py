@@ -1,0 +1,1 @@
+"""The stock hooks, one per file."""

@@ -1,0 +1,63 @@
+"""A progress bar with return, episode length, learning rate and frames per second."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel
+
+from rlcore.context import Context
+from rlcore.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+    from rlcore.trainer import Trainer
+
+# metric to (label, format)
+SHOWN: Final = {
+    "episode/return": ("return", "{:.1f}"),
+    "episode/length": ("length", "{:.0f}"),
+    "evaluation/return": ("evaluation", "{:.1f}"),
+    "train/lr": ("lr", "{:.2e}"),
+    "time/frames_per_second": ("frames/s", "{:,.0f}"),
+}
+
+
+class ProgressBar:
+    """Shows how far the run is. Writes to the terminal only; changes nothing."""
+
+    class Config(BaseModel, extra="forbid"):
+        """Nothing to configure."""
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self._bar: Any = None
+
+    @hookimpl
+    def setup(self, trainer: Trainer) -> None:
+        """Open the bar."""
+        from tqdm import tqdm
+
+        self._bar = tqdm(
+            total=trainer.stop_at,
+            initial=trainer.progress.frames,
+            unit="frame",
+            desc=trainer.run.name,
+            bar_format="{desc}: {percentage:3.0f}%|{bar:20}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix}",
+            dynamic_ncols=True,
+        )
+
+    @hookimpl
+    def post_steps_log(self, batch: TensorDict, trainer: Trainer) -> None:
+        """Move the bar and show the metrics that were written last."""
+        latest = trainer.metrics.latest
+        shown = [f"{label} {form.format(latest[key])}" for key, (label, form) in SHOWN.items() if key in latest]
+        shown += [f"{key} {latest[key]:.4g}" for key in sorted(trainer.metrics.on_bar) if key in latest]
+        self._bar.set_postfix_str(", ".join(shown), refresh=False)
+        self._bar.update(trainer.progress.frames - self._bar.n)
+
+    @hookimpl
+    def shutdown(self) -> None:
+        """Close the bar."""
+        if self._bar is not None:
+            self._bar.close()

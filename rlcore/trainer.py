@@ -1,0 +1,279 @@
+"""The training loop and its life cycle. It holds no algorithm: every step is a call of a part or of a hook."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlcore.checkpoint import CheckpointSchedule, Restored, Store, restore
+from rlcore.hooks import LoopHooks
+from rlcore.metrics import Metrics
+from rlcore.progress import Every, Progress
+from rlcore.types import Buffer, Collector, Estimator, EvaluationResult, Evaluator, Learner, Model, RunInfo, Transform
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Parts:
+    """What a trainer runs.
+
+    Attributes:
+        stateful: what takes part in checkpoints, by component name, in the order of restoring.
+        owners: the distribution of each of them.
+        versions: of everything that the run uses.
+    """
+
+    run: RunInfo
+    progress: Progress
+    model: Model
+    collector: Collector
+    buffer: Buffer
+    learner: Learner
+    metrics: Metrics
+    hooks: LoopHooks
+    transforms: list[Transform] = field(default_factory=list)
+    estimator: Estimator | None = None
+    evaluator: Evaluator | None = None
+    store: Store | None = None
+    schedule: CheckpointSchedule | None = None
+    frame_skip: int = 1
+    stateful: dict[str, Any] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+class Trainer:
+    """Collects, optimises, evaluates and saves until the run is done.
+
+    `train()` runs to the end; `for progress in trainer:` hands over after each iteration.
+
+    Attributes:
+        progress: the clocks.
+        stop_reason: why the run was asked to stop, or None.
+        last_evaluation: the newest evaluation.
+        best_evaluation: the evaluation with the highest mean return.
+        last_checkpoint: folder of the newest checkpoint of this process.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.run = parts.run
+        self.progress = parts.progress
+        self.model = parts.model
+        self.collector = parts.collector
+        self.buffer = parts.buffer
+        self.learner = parts.learner
+        self.metrics = parts.metrics
+        self.hooks = parts.hooks
+        self.transforms = parts.transforms
+        self.estimator = parts.estimator
+        self.evaluator = parts.evaluator
+        self.stop_reason: str | None = None
+        self.stop_at = parts.run.total_frames
+        self.last_evaluation: EvaluationResult | None = None
+        self.best_evaluation: EvaluationResult | None = None
+        self.last_checkpoint: Path | None = None
+        self.seconds_trained = 0.0
+        self._evaluate_every = _interval(parts.evaluator)
+        self._saved_at: int | None = None
+        self._clock = time.monotonic()
+        self._clock_frames = 0
+
+    def train(self) -> Progress:
+        """Run until `total_frames` (or `stop_at`, or a stop request), and return the clocks."""
+        for _ in self:
+            pass
+        return self.progress
+
+    def request_stop(self, reason: str) -> None:
+        """Ask the run to stop; the iteration is finished, every hook of it runs, the final checkpoint is saved."""
+        self.stop_reason = self.stop_reason or reason
+
+    @property
+    def done(self) -> bool:
+        """Whether the loop would stop here."""
+        return self.stop_reason is not None or self.progress.frames >= self.stop_at
+
+    def __iter__(self) -> Iterator[Progress]:
+        """Train; yield the clocks after each iteration."""
+        try:
+            self.hooks.setup(self)
+            self._catch_up()
+            self._begin()
+            while not self.done:
+                self._iteration()
+                yield self.progress
+            self._end()
+        except BaseException as error:
+            self.hooks.on_exception(error, self)
+            raise
+        finally:
+            self._shutdown()
+
+    def evaluate(self) -> EvaluationResult:
+        """Evaluate the policy now.
+
+        Raises:
+            RuntimeError: the run has no evaluator.
+        """
+        if self.evaluator is None:
+            raise RuntimeError("the run has no evaluator: add a section [evaluator] to the config")
+        result = self.evaluator.evaluate()
+        self.last_evaluation = result
+        if self.best_evaluation is None or result.mean_return > self.best_evaluation.mean_return:
+            self.best_evaluation = result
+        self.metrics.add({"return": result.returns_array(), "length": result.lengths_array()}, "evaluation/")
+        self.hooks.evaluation(result, self)
+        return result
+
+    def save(self) -> Path | None:
+        """Save a checkpoint now and return its folder; None when the run has no store."""
+        store = self.parts.store
+        if store is None:
+            return None
+        self._saved_at = self.progress.frames
+        evaluation = self._evaluation_here()
+        path = store.save(self.state_dict(), self.parts.owners, self.progress, evaluation, self.parts.versions)
+        self.last_checkpoint = path
+        self.hooks.checkpoint_saved(path, self)
+        return path
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of everything that has one, by component name."""
+        self.metrics.drain()
+        return {
+            name: component.state_dict()
+            for name, component in self.parts.stateful.items()
+            if hasattr(component, "state_dict")
+        }
+
+    def load_state_dict(self, states: Mapping[str, Any], notes: Mapping[str, str] | None = None) -> list[Restored]:
+        """Restore everything that has state; return what became of each component."""
+        report = restore(self.parts.stateful, states, notes or {})
+        self._saved_at = self.progress.frames
+        return report
+
+    def _iteration(self) -> None:
+        began = time.monotonic()
+        batch = self.collector.collect()
+        self._count(batch)
+        for transform in self.transforms:
+            batch = transform.batch(batch)
+        batch = self.hooks.batch_process(batch, self)
+        self.metrics.add(self.hooks.pre_steps_log(batch, self))
+        self.buffer.add(batch)
+        if self.progress.frames >= self.buffer.warmup_frames:
+            self._optimise(batch)
+        self.progress.iterations += 1
+        self.hooks.post_steps(batch, self)
+        self.seconds_trained += time.monotonic() - began
+        evaluated = self._evaluate_if_due()
+        self.metrics.add(self.hooks.post_steps_log(batch, self))
+        self._write_metrics(force=evaluated)
+        self.collector.update_model()
+        self._save_if_due()
+
+    def _optimise(self, batch: TensorDict) -> None:
+        hooks, learner, buffer, metrics, estimator = (
+            self.hooks,
+            self.learner,
+            self.buffer,
+            self.metrics,
+            self.estimator,
+        )
+        hooks.pre_optim_steps(batch, self)
+        if estimator is not None and estimator.every == "batch":
+            estimator(batch)
+        for _ in range(buffer.num_epochs):
+            batch = hooks.pre_epoch(batch, learner)
+            if estimator is not None and estimator.every == "epoch":
+                estimator(batch)
+            for minibatch in buffer.minibatches(batch):
+                values = learner.update(minibatch)
+                metrics.add(values, "train/")
+                buffer.feedback(minibatch, values)
+            hooks.post_epoch(batch, learner)
+        learner.end_iteration()
+
+    def _count(self, batch: TensorDict) -> None:
+        """Advance the clocks by the valid steps of the batch, and take in its finished episodes."""
+        mask = batch.get(("collector", "mask"), None)
+        steps = batch.numel() if mask is None else int(mask.sum())
+        self.progress.frames += steps * self.parts.frame_skip
+        for episode in self.collector.episodes():
+            self.progress.episodes += 1
+            self.metrics.add({"return": episode.return_, "length": episode.length}, "episode/")
+            self.hooks.episode_end(episode, self)
+
+    def _begin(self) -> None:
+        """Evaluate before the first frame of the run, if asked."""
+        if self.progress.frames == 0 and self.evaluator is not None and self.evaluator.at_start:
+            self.evaluate()
+            self._write_metrics(force=True)
+        self._clock, self._clock_frames = self.seconds_trained, self.progress.frames
+
+    def _end(self) -> None:
+        """Evaluate and save what the last iteration left."""
+        here = self.last_evaluation is not None and self.last_evaluation.frames == self.progress.frames
+        if self.evaluator is not None and not here and self.stop_reason is None:
+            self.evaluate()
+        self._write_metrics(force=True)
+        if self._saved_at != self.progress.frames:
+            self.save()
+
+    def _evaluate_if_due(self) -> bool:
+        if self._evaluate_every is None or not self._evaluate_every.due(self.progress):
+            return False
+        self.evaluate()
+        return True
+
+    def _evaluation_here(self) -> float | None:
+        result = self.last_evaluation
+        return result.mean_return if result is not None and result.frames == self.progress.frames else None
+
+    def _write_metrics(self, force: bool) -> None:
+        if not (self.metrics.every.due(self.progress) or force):
+            return
+        frames = self.progress.frames - self._clock_frames
+        if frames:
+            seconds = self.seconds_trained - self._clock
+            self.metrics.add({"frames_per_second": frames / seconds if seconds else 0.0}, "time/")
+            self._clock, self._clock_frames = self.seconds_trained, self.progress.frames
+            self.metrics.add(self.learner.scheduled(), "train/")
+            clocks = {"updates": self.progress.updates, "episodes": self.progress.episodes}
+            self.metrics.add(clocks, "progress/")
+        self.metrics.write(self.progress)
+
+    def _save_if_due(self) -> None:
+        schedule = self.parts.schedule
+        if schedule is not None and schedule.due(self.progress, self._evaluation_here()):
+            self.save()
+
+    def _catch_up(self) -> None:
+        """After a resume, forget the intervals that passed before."""
+        intervals = [self._evaluate_every, self.metrics.every]
+        intervals += [self.parts.schedule.every] if self.parts.schedule else []
+        for every in intervals:
+            if every is not None:
+                every.catch_up(self.progress)
+
+    def _shutdown(self) -> None:
+        self.hooks.shutdown(self)
+        for name, close in (("collector", self.collector), ("evaluator", self.evaluator), ("metrics", self.metrics)):
+            try:
+                if close is not None:
+                    close.close()
+            except Exception:
+                log.exception("closing the %s failed", name)
+
+
+def _interval(evaluator: Evaluator | None) -> Every | None:
+    return Every(evaluator.every) if evaluator is not None and evaluator.every is not None else None
