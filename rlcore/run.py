@@ -6,7 +6,7 @@ What is built is in the components; what happens then is in `trainer.py`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from rlcore import run_folder
-from rlcore.checkpoint import CheckpointSchedule, Restored, Store
+from rlcore.checkpoint import CheckpointSchedule, Restored, Store, restore
 from rlcore.components import Provided
 from rlcore.context import Context
 from rlcore.errors import ConfigError
@@ -25,7 +25,7 @@ from rlcore.progress import Every, Progress
 from rlcore.random_state import GlobalGenerators, seed_all
 from rlcore.sections import Config, Section
 from rlcore.trainer import Parts, Trainer
-from rlcore.types import Env, RunInfo
+from rlcore.types import Checkpointer, Env, RunInfo
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,26 @@ class Run:
     config: Config
     folder: Path | None
     report: list[Restored]
+    backend: Checkpointer
+    backend_name: str
+
+    def load_weights(self, checkpoints: Path, best: bool = False) -> int:
+        """Load model and transforms from the newest, or best, checkpoint of another folder; return its frame.
+
+        Raises:
+            StorageError: there is no checkpoint that can be loaded.
+        """
+        store = Store(checkpoints, self.backend, self.backend_name)
+        entry = store.best() if best else None
+        entry, states = (entry, store.load(entry)) if entry is not None else store.load_newest()
+        wanted = {
+            name: component
+            for name, component in self.trainer.parts.stateful.items()
+            if name == "model" or name.startswith("transform.")
+        }
+        restore(wanted, {name: state for name, state in states.items() if name in wanted}, {})
+        self.trainer.progress.frames = entry.frames
+        return entry.frames
 
 
 def choose_device(name: str) -> torch.device:
@@ -66,7 +86,6 @@ def build(
     write: bool = True,
     resume: bool = False,
     hooks: Iterable[Any] = (),
-    decorate: Callable[[Run], None] | None = None,
 ) -> Run:
     """Build everything that the config names, in order, and restore the newest checkpoint when resuming.
 
@@ -75,7 +94,6 @@ def build(
         write: whether to make the run folder and write into it.
         resume: continue the run in that folder.
         hooks: further hook instances, after those of the config.
-        decorate: called with the run before it is returned.
 
     Raises:
         RlcoreError: something cannot be built; says what and whose it is.
@@ -93,7 +111,8 @@ def build(
     log.info("device %s, %d CPU threads", context.device, config.run.threads)
     try:
         builder = _Builder(config, context)
-        run = Run(builder.trainer(hooks), config, folder, [])
+        trainer = builder.trainer(hooks)
+        run = Run(trainer, config, folder, [], builder.backend, builder.backend_name)
     except BaseException:
         _remove_unused(folder, resume)
         raise
@@ -103,8 +122,6 @@ def build(
         run_folder.write_config(folder, resolved)
     for writer in run.trainer.metrics.writers:
         writer.log_hparams(resolved)
-    if decorate is not None:
-        decorate(run)
     return run
 
 
@@ -152,6 +169,11 @@ class _Builder:
         self._context = context
         self._stateful: dict[str, Any] = {}
         self._owners: dict[str, str] = {}
+        section = self._required("checkpoint")
+        self.backend: Checkpointer = section.provided.build(
+            section.config, context.for_component("checkpointer", section.name)
+        )
+        self.backend_name = section.provided.component.name
 
     def trainer(self, further_hooks: Iterable[Any]) -> Trainer:
         parts = self._context.parts
@@ -287,14 +309,11 @@ class _Builder:
         return writers
 
     def _store(self) -> tuple[Store | None, CheckpointSchedule | None]:
-        section, folder = self._required("checkpoint"), self._context.run.folder
+        folder, settings = self._context.run.folder, self._config.checkpoint
         if folder is None:
             return None, None
-        settings = self._config.checkpoint
-        context = self._context.for_component("checkpointer", section.name)
-        backend = section.provided.build(section.config, context)
-        name = section.provided.component.name
-        store = Store(folder / run_folder.CHECKPOINTS, backend, name, settings.keep_last, settings.keep_best)
+        checkpoints = folder / run_folder.CHECKPOINTS
+        store = Store(checkpoints, self.backend, self.backend_name, settings.keep_last, settings.keep_best)
         every = settings.every or max(1, self._context.run.total_frames // 10)
         return store, CheckpointSchedule(Every(every), settings.keep_best)
 

@@ -84,8 +84,9 @@ class Trainer:
         self.seconds_trained = 0.0
         self._evaluate_every = _interval(parts.evaluator)
         self._saved_at: int | None = None
-        self._clock = time.monotonic()
+        self._clock = 0.0
         self._clock_frames = 0
+        self._first_frame = 0
 
     def train(self) -> Progress:
         """Run until `total_frames` (or `stop_at`, or a stop request), and return the clocks."""
@@ -96,6 +97,11 @@ class Trainer:
     def request_stop(self, reason: str) -> None:
         """Ask the run to stop; the iteration is finished, every hook of it runs, the final checkpoint is saved."""
         self.stop_reason = self.stop_reason or reason
+
+    @property
+    def frames_here(self) -> int:
+        """Frames that this process collected; after a resume, those since."""
+        return self.progress.frames - self._first_frame
 
     @property
     def done(self) -> bool:
@@ -158,7 +164,7 @@ class Trainer:
     def load_state_dict(self, states: Mapping[str, Any], notes: Mapping[str, str] | None = None) -> list[Restored]:
         """Restore everything that has state; return what became of each component."""
         report = restore(self.parts.stateful, states, notes or {})
-        self._saved_at = self.progress.frames
+        self._saved_at = self._first_frame = self.progress.frames
         return report
 
     def _iteration(self) -> None:

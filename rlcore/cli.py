@@ -1,0 +1,132 @@
+"""The command line: arguments, and the exit code of an error. What a command does is in `commands/`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from rlcore import __version__
+from rlcore.errors import RlcoreError
+
+EXIT_CODES: Final = {
+    0: "done",
+    1: "an error that rlcore did not expect; the traceback says where",
+    2: "the config, the command line, a plugin or the run folder cannot be used; no frame was collected",
+    3: "an environment raised, or gave an observation or reward that is not finite",
+    4: "a loss or gradient was not finite",
+    5: "a checkpoint could not be written or read",
+    7: "a hook raised, or broke the contract of its point",
+    130: "stopped by Ctrl-C, state saved",
+    143: "stopped by SIGTERM, state saved",
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+    top = argparse.ArgumentParser(
+        prog="rlcore",
+        description="Train reinforcement-learning agents from plugins and one config.",
+        epilog=f"exit codes:\n{codes}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"rlcore {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _train(commands)
+    _config(commands)
+    _plugins(commands)
+    _evaluate(commands)
+    _plot(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    options = parser().parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        command = importlib.import_module(f"rlcore.commands.{options.command}")
+        return int(command.run(options))
+    except RlcoreError as error:
+        notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", []))
+        print(f"error: {error}{notes}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stopped at once; the newest checkpoint stands", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+
+
+def _train(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    train = commands.add_parser("train", help="train from a config", description="Train from a config.")
+    train.add_argument("config", metavar="CONFIG", help="a TOML file")
+    _override_arguments(train)
+    train.add_argument("--until", type=_positive, metavar="N", help="stop at N frames; schedules keep their horizon")
+    train.add_argument("--resume", action="store_true", help="continue the run in the run folder")
+    train.add_argument("--dry-run", action="store_true", help="build everything, train nothing, write nothing")
+    train.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
+
+
+def _config(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    config = commands.add_parser("config", help="check, show or explain a config")
+    actions = config.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in (
+        ("check", "report every problem of a config"),
+        ("show", "print the config with all defaults and versions"),
+        ("explain", "print every key: its value, where the value comes from, what it means"),
+    ):
+        action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
+        action.add_argument("config", metavar="CONFIG", help="a TOML file")
+        _override_arguments(action)
+
+
+def _plugins(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    plugins = commands.add_parser("plugins", help="list or show plugins, or the call order of hooks")
+    actions = plugins.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="list what is installed, from metadata alone")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    show = actions.add_parser("show", help="show the components of one plugin and their config keys")
+    show.add_argument("name", metavar="NAME", help="a plugin, as listed")
+    order = actions.add_parser("order", help="show which hooks each loop point calls, in order")
+    order.add_argument("config", metavar="CONFIG", help="a TOML file")
+    _override_arguments(order)
+
+
+def _evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    evaluate = commands.add_parser("evaluate", help="evaluate a trained run")
+    evaluate.add_argument("run", metavar="RUN", help="a run folder")
+    evaluate.add_argument("--episodes", type=_positive, metavar="N", help="default: as in the config of the run")
+    evaluate.add_argument("--seed", type=int, metavar="S", help="reset seed of the first episode")
+    evaluate.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the newest")
+    evaluate.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _plot(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    plot = commands.add_parser("plot", help="plot the curves of one or several runs on one figure")
+    plot.add_argument("runs", nargs="+", metavar="RUN", help="run folders; several become mean and spread")
+    plot.add_argument("--output", metavar="FILE", help="default: curves.png in the first run's folder")
+
+
+def _override_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--set", action="append", default=[], metavar="K=V", help="override a key, such as loss.clip_epsilon=0.3"
+    )
+    command.add_argument("--enable", action="append", default=[], metavar="X", help="import plugin X too")
+    command.add_argument("--disable", action="append", default=[], metavar="X", help="refuse to import plugin X")
+
+
+def _positive(text: str) -> int:
+    value = int(text.replace("_", ""))
+    if value <= 0:
+        raise argparse.ArgumentTypeError("must be positive")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""`rlcore config`: check, show and explain a config."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel
+
+from rlcore.config import CORE_SECTIONS, RawConfig, read
+from rlcore.sections import Config, validate
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the action."""
+    raw = read(Path(options.config), options.set)
+    config = validate(raw, options.enable, options.disable)
+    if options.action == "check":
+        print(f"{options.config}: no problems found")
+    elif options.action == "show":
+        print(tomli_w.dumps(config.resolved()), end="")
+    else:
+        for line in explain(config):
+            print(line)
+    return 0
+
+
+def explain(config: Config) -> Iterator[str]:
+    """Yield a line per key: its value, where the value comes from, what it means."""
+    for name in CORE_SECTIONS:
+        yield f"[{name}]"
+        yield from _keys(getattr(config, name), name, config.raw)
+    for name, sections in config.sections.items():
+        for section in sections:
+            yield f"[{section.label}] {section.provided}"
+            if name == "checkpoint":
+                yield from _keys(config.checkpoint, name, config.raw)
+            yield from _keys(section.config, section.label, config.raw)
+
+
+def _keys(values: BaseModel, section: str, raw: RawConfig) -> Iterator[str]:
+    for key, field in type(values).model_fields.items():
+        source = _source(raw, section, key, given=key in values.model_fields_set)
+        yield f"  {key} = {getattr(values, key)!r}  ({source})  {field.description or ''}".rstrip()
+
+
+def _source(raw: RawConfig, section: str, key: str, given: bool) -> str:
+    first, _, index = section.partition(".")
+    paths: list[Any] = [f"{section}.{key}", f"{first}.{index or 0}.{key}"]
+    for path in paths:
+        if path in raw.sources:
+            return raw.sources[path]
+    return str(raw.path) if given else "default"

@@ -1,0 +1,37 @@
+"""`rlcore evaluate`: the deterministic policy of a trained run, on fixed seeds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from rlcore.config import read
+from rlcore.errors import ConfigError
+from rlcore.run import build
+from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE
+from rlcore.sections import validate
+
+
+def run(options: argparse.Namespace) -> int:
+    """Evaluate and print the episodes."""
+    folder = Path(options.run)
+    if not (folder / CONFIG_FILE).is_file():
+        raise ConfigError(f"{options.run!r} is not a run folder: it has no {CONFIG_FILE}")
+    raw = read(folder / CONFIG_FILE)
+    evaluator = raw.values.setdefault("evaluator", {"use": "core:episodes"})
+    if options.episodes is not None:
+        evaluator["episodes"] = options.episodes
+    if options.seed is not None:
+        evaluator["seed"] = options.seed
+    raw.values.pop("hook", None)
+    built = build(validate(raw), write=False)
+    frames = built.load_weights(folder / CHECKPOINTS, best=options.best)
+    result = built.trainer.evaluate()
+    if options.json:
+        print(json.dumps({"frames": frames, "seeds": result.seeds, "returns": result.returns, "lengths": result.lengths}))
+        return 0
+    print(f"{folder.name} at frame {frames:,}: mean return {result.mean_return:,.1f} over {len(result.returns)} episodes")
+    for seed, value, length in zip(result.seeds, result.returns, result.lengths, strict=True):
+        print(f"  seed {seed:>6}  return {value:>10,.1f}  length {length:>6,}")
+    return 0

@@ -1,0 +1,68 @@
+"""`rlcore plugins`: what is installed, what a plugin provides, and which hooks each point calls."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from rlcore.errors import PluginError, did_you_mean
+from rlcore.plugins import PluginHost, installed, version_conflict
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the action."""
+    return {"list": _list, "show": _show, "order": _order}[options.action](options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    rows = [
+        {
+            "name": plugin.name,
+            "distribution": plugin.distribution,
+            "version": plugin.version,
+            "requires_rlcore": plugin.requires_rlcore,
+            "problem": version_conflict(plugin),
+        }
+        for plugin in installed()
+    ]
+    if options.json:
+        print(json.dumps(rows, indent=1))
+        return 0
+    width = max(len(str(row["name"])) for row in rows)
+    for row in rows:
+        problem = f"  refused: {row['problem']}" if row["problem"] else ""
+        print(f"{row['name']:<{width}}  {row['distribution']} {row['version']}{problem}")
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    names = {plugin.name for plugin in installed()}
+    if options.name not in names:
+        raise PluginError(f"no plugin {options.name!r} is installed{did_you_mean(options.name, names)}")
+    host = PluginHost()
+    host.load(options.name)
+    print(f"{options.name} ({host.loaded[options.name]})")
+    for provided in host.registry.provided:
+        if provided.owner.plugin != options.name:
+            continue
+        component = provided.component
+        print(f"  {component.kind} {component.name}: {component.summary}")
+        for key, field in provided.schema().model_fields.items():
+            default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
+            print(f"    {key}: {default}. {field.description or ''}".rstrip())
+    return 0
+
+
+def _order(options: argparse.Namespace) -> int:
+    from rlcore.config import read
+    from rlcore.hookspecs import POINTS
+    from rlcore.run import build
+    from rlcore.sections import validate
+
+    config = validate(read(Path(options.config), options.set), options.enable, options.disable)
+    hooks = build(config, write=False).trainer.hooks
+    for point in POINTS:
+        names = [str(implementation.hook) for implementation in hooks.implementations(point)]
+        print(f"{point:<20} {', '.join(names) if names else '-'}")
+    return 0

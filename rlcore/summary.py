@@ -1,0 +1,58 @@
+"""What a run reached, in a few lines: where things are, frames per second, last and best evaluation."""
+
+from __future__ import annotations
+
+import logging
+
+from rlcore.errors import RlcoreError
+from rlcore.run import Run
+from rlcore.types import EvaluationResult
+
+log = logging.getLogger(__name__)
+
+
+def summary(run: Run) -> str:
+    """Return the summary; draws `curves.png` where matplotlib is installed and the run has metrics."""
+    trainer = run.trainer
+    progress, seconds = trainer.progress, trainer.seconds_trained
+    lines = [
+        f"{trainer.run.name}: {progress.frames:,} frames, {progress.updates:,} updates, "
+        f"{progress.episodes:,} episodes" + (f" (stopped: {trainer.stop_reason})" if trainer.stop_reason else ""),
+        f"  speed            {_speed(run, seconds)}",
+        f"  last evaluation  {_evaluation(trainer.last_evaluation)}",
+        f"  best evaluation  {_evaluation(trainer.best_evaluation)}",
+        f"  run folder       {run.folder}",
+    ]
+    lines += [f"  checkpoint       {trainer.last_checkpoint}"] if trainer.last_checkpoint else []
+    curves = _curves(run)
+    lines += [f"  curves           {curves}"] if curves else []
+    for writer in trainer.metrics.writers:
+        if writer.failures:
+            lines.append(f"  logger {writer.name!r} failed {writer.failures} times; see the messages above")
+    return "\n".join(lines)
+
+
+def _speed(run: Run, seconds: float) -> str:
+    frames = run.trainer.frames_here
+    return f"{frames / seconds:,.0f} frames per second, evaluation not counted" if seconds else "no frames trained"
+
+
+def _evaluation(result: EvaluationResult | None) -> str:
+    if result is None:
+        return "none"
+    episodes = len(result.returns)
+    return (
+        f"return {result.mean_return:,.1f} ({min(result.returns):,.1f} to {max(result.returns):,.1f}), "
+        f"length {result.mean_length:,.0f}, {episodes} episodes at frame {result.frames:,}"
+    )
+
+
+def _curves(run: Run) -> str | None:
+    from rlcore.curves import plot_runs
+
+    assert run.folder is not None
+    try:
+        return str(plot_runs([run.folder], run.folder / "curves.png"))
+    except RlcoreError as error:
+        log.info("no curves.png: %s", error)
+        return None
