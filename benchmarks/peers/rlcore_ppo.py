@@ -1,0 +1,62 @@
+"""Speed of rlcore as a user runs it: from a config, with CSV and TensorBoard loggers, checkpoints and progress bar on.
+
+Only evaluation is off. Hooks, counting, metrics, logging and saving all fall into the timed iterations.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from typing import Any
+
+from common import WORKLOADS, Phases, clock, peer_parser, prepare, report, whole_batches
+from rlcore_config import config_for
+
+from rlcore import build, hookimpl
+
+
+class Clock:
+    """A hook that notes where collection ends, and what the episodes returned."""
+
+    def __init__(self) -> None:
+        self.collected = 0.0
+        self.returns: list[float] = []
+
+    @hookimpl
+    def batch_process(self) -> None:
+        """Note the time: the batch was collected just now."""
+        self.collected = clock()
+
+    @hookimpl
+    def episode_end(self, episode: Any) -> None:
+        """Note the return."""
+        self.returns.append(episode.return_)
+
+
+def main() -> None:
+    """Train and print the JSON line."""
+    parser = peer_parser(__doc__)
+    parser.add_argument("--compile", action="store_true", help="[learner] compile = true")
+    args = parser.parse_args()
+    prepare(args)
+    workload = WORKLOADS[args.workload]
+    frames = whole_batches(workload, args.frames)
+    phases, hook = Phases(workload.batch), Clock()
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
+        terminal, sys.stderr = sys.stderr, nowhere
+        trainer = build(config_for(args.workload, frames, args.seed, args.compile, folder), hooks=[hook]).trainer
+        began, updates = clock(), 0
+        for progress in trainer:
+            now = clock()
+            if args.compile:  # a compiled update calls no optimizer that could be counted
+                phases._pending = progress.updates - updates
+            updates = progress.updates
+            phases.add(hook.collected - began, now - hook.collected)
+            began = clock()
+        sys.stderr = terminal
+    report("rlcore, compiled" if args.compile else "rlcore", args, phases, hook.returns)
+
+
+if __name__ == "__main__":
+    main()
