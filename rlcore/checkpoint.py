@@ -126,27 +126,39 @@ class Store:
             _sync_folder(partial)
             os.rename(partial, self.folder / name)
             _sync_folder(self.folder)
-        except OSError as error:
+        except Exception as error:  # a back end may raise anything: torch.save says RuntimeError on a full disk
             shutil.rmtree(partial, ignore_errors=True)
+            if isinstance(error, StorageError):
+                raise
             raise StorageError(
-                f"checkpoint at frame {progress.frames} could not be written to {self.folder}: {error}; "
-                "checkpoints saved before are untouched"
+                f"checkpoint at frame {progress.frames} could not be written to {self.folder}: "
+                f"{type(error).__name__}: {error}; checkpoints saved before are untouched"
             ) from error
-        self._point_to(name)
-        self._prune()
+        try:
+            self._point_to(name)
+            self._prune()
+        except OSError as error:
+            log.warning("checkpoint %s is saved, but tidying up %s failed: %s", name, self.folder, error)
         return self.folder / name
 
     def entries(self) -> list[Entry]:
         """Return the committed checkpoints whose manifest can be read, oldest first."""
-        found = []
+        found, problems = self._scan()
+        for problem in problems:
+            log.warning("%s", problem)
+        return found
+
+    def _scan(self) -> tuple[list[Entry], list[str]]:
+        """Return the readable checkpoints, oldest first, and what is wrong with the others."""
+        found, problems = [], []
         for path in sorted(self.folder.glob("[0-9]*-*")):
             try:
                 manifest = read_manifest(path)
             except StorageError as error:
-                log.warning("%s", error)
+                problems.append(str(error))
                 continue
             found.append(Entry(path, int(manifest["progress"]["frames"]), manifest))
-        return sorted(found, key=lambda entry: (entry.frames, entry.path.stat().st_mtime_ns))
+        return sorted(found, key=lambda entry: (entry.frames, entry.path.stat().st_mtime_ns)), problems
 
     def best(self) -> Entry | None:
         """Return the checkpoint with the best evaluation, or None when none was evaluated."""
@@ -176,8 +188,10 @@ class Store:
         Raises:
             StorageError: there is none.
         """
-        problems = []
-        for entry in reversed(self.entries()):
+        entries, problems = self._scan()
+        for problem in problems:
+            log.warning("%s; it is left out", problem)
+        for entry in reversed(entries):
             try:
                 return entry, self.load(entry)
             except StorageError as error:

@@ -169,20 +169,28 @@ class LocalCollector:
                     )
 
     def _record_episodes(self, infos: Mapping[tuple[int, int], Mapping[str, Any]]) -> list[Episode]:
+        """Return the episodes that ended, and carry the open ones over to the next batch."""
         storage = self._storage
+        returns = np.cumsum(storage.reward, axis=0, dtype=np.float64) + self._returns
+        lengths = np.cumsum(storage.mask, axis=0) + self._lengths
+        times, indices = np.nonzero(storage.done)
         episodes = []
-        begin = np.zeros(self._spec.num_envs, dtype=np.int64)
-        for time, index in np.argwhere(storage.done).tolist():
-            part = slice(begin[index], time + 1)
-            return_ = self._returns[index] + storage.reward[part, index].sum(dtype=np.float64)
-            length = self._lengths[index] + storage.valid_steps(part, index)
-            episodes.append(Episode(float(return_), int(length), index, infos.get((time, index), {})))
-            begin[index] = time + 1
-            self._returns[index] = self._lengths[index] = 0
-        for index in range(self._spec.num_envs):
-            part = slice(begin[index], None)
-            self._returns[index] += storage.reward[part, index].sum(dtype=np.float64)
-            self._lengths[index] += storage.valid_steps(part, index)
+        begun_return, begun_length = np.zeros_like(self._returns), np.zeros_like(self._lengths)
+        places = zip(
+            times.tolist(),
+            indices.tolist(),
+            returns[times, indices].tolist(),
+            lengths[times, indices].tolist(),
+            strict=True,
+        )
+        for time, index, return_, length in places:
+            info = infos.get((time, index), {})
+            episodes.append(
+                Episode(return_ - float(begun_return[index]), length - int(begun_length[index]), index, info)
+            )
+            begun_return[index], begun_length[index] = return_, length
+        self._returns = returns[-1] - begun_return
+        self._lengths = lengths[-1] - begun_length
         self._ended = storage.done[-1].copy()
         return episodes
 
@@ -229,10 +237,6 @@ class _Storage:
             self._masked = True
             self.mask[0] = ~was_ended
             np.logical_not(self.done[:-1], out=self.mask[1:])
-
-    def valid_steps(self, part: slice, index: int) -> int:
-        """Return how many of these steps are not masked."""
-        return int(self.mask[part, index].sum())
 
     def set_actions(self, actions: list[Tensor], parameters: list[Tensor], policy: Policy) -> None:
         """Store the actions of the batch and what the policy says of them."""

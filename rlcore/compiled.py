@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlcore.adam import AdamState
 from rlcore.errors import ConfigError
 from rlcore.types import Key
 
@@ -46,50 +47,30 @@ class CompiledStep:
         skipped: per optimizer, how many steps were not finite and changed nothing; 0-d tensors.
 
     Raises:
-        ConfigError: an optimizer other than Adam or AdamW, or several parameter groups.
+        ConfigError: not one optimizer, or one other than Adam or AdamW.
     """
 
     def __init__(
         self, loss: nn.Module, optimizers: list[tuple[torch.optim.Optimizer, tuple[str, ...]]], max_norm: float | None
     ) -> None:
-        for optimizer, _ in optimizers:
-            if not isinstance(optimizer, torch.optim.Adam) or len(optimizer.param_groups) != 1:
-                raise ConfigError(
-                    f"[learner] compile = true works with adam and adamw, not {type(optimizer).__name__}"
-                )
-        if len(optimizers) != 1:
-            raise ConfigError("[learner] compile = true works with one [[optimizer]]")
+        if len(optimizers) != 1 or not AdamState.fits(optimizers[0][0]):
+            raise ConfigError("[learner] compile = true works with one [[optimizer]], adam or adamw")
         self._loss = loss
         self._optimizer, self._names = optimizers[0]
         self._max_norm = max_norm
         self._functions: dict[int, Callable[..., Any]] = {}
         self._keys: tuple[Key, ...] = ()
         self._metric_names: tuple[str, ...] = ()
-        self.skipped = [torch.zeros(())]
         self.reload()
 
     def reload(self) -> None:
         """Bind to the optimizer's state tensors, after building or loading."""
-        group = self._optimizer.param_groups[0]
+        self._adam = AdamState(self._optimizer)
         names = {id(parameter): name for name, parameter in self._loss.named_parameters()}
-        self._parameter_names = [names[id(p)] for p in group["params"] if id(p) in names]
-        chosen = [p for p in group["params"] if id(p) in names]
-        for parameter in chosen:
-            state = self._optimizer.state[parameter]
-            if not state:
-                state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
-                state["exp_avg"] = torch.zeros_like(parameter)
-                state["exp_avg_sq"] = torch.zeros_like(parameter)
-        states = [self._optimizer.state[parameter] for parameter in chosen]
-        device = chosen[0].device
-        self._parameters = [parameter.detach() for parameter in chosen]
-        self._first = [state["exp_avg"] for state in states]
-        self._second = [state["exp_avg_sq"] for state in states]
-        self._step = states[0]["step"]
-        for state in states:  # every parameter has taken the same steps: one tensor counts for all
-            state["step"] = self._step
-        self._lr = torch.tensor(float(group["lr"]), device=device)
-        self._lr_value = float(group["lr"])
+        self._parameter_names = [names[id(parameter)] for parameter in self._adam.parameters]
+        device = self._adam.step.device
+        self._lr_value = float(self._adam.group["lr"])
+        self._lr = torch.tensor(self._lr_value, device=device)
         self.skipped = [torch.zeros((), device=device)]
         self._functions.clear()
 
@@ -97,7 +78,7 @@ class CompiledStep:
         """Take one step; compiles at the first minibatch of each size."""
         if not self._keys:
             self._keys = self._keys_read(minibatch)
-        lr = self._optimizer.param_groups[0]["lr"]
+        lr = self._adam.group["lr"]
         if lr != self._lr_value:
             self._lr_value = lr
             self._lr.fill_(lr)
@@ -126,7 +107,7 @@ class CompiledStep:
 
     def _compile(self) -> Callable[..., Any]:
         options: dict[str, Any] = {}
-        if self._parameters[0].device.type == "cpu":
+        if self._lr.device.type == "cpu":
             options["cpp_wrapper"] = True
         if hasattr(torch.compiler, "skip_all_guards_unsafe"):
             # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
@@ -142,33 +123,31 @@ class CompiledStep:
             chosen = [losses[n] for n in losses if (n in self._names if self._names else n.startswith("loss"))]
             return torch.stack(chosen).sum(), losses
 
-        gradients, losses = torch.func.grad(total, has_aux=True)(self._parameters)
+        gradients, losses = torch.func.grad(total, has_aux=True)(self._adam.values)
         norm = torch.stack([gradient.square().sum() for gradient in gradients]).sum().sqrt()
         finite = (norm + sum(losses.values())).isfinite()
         self.skipped[0].add_((~finite).to(norm.dtype))
-        self._adam(gradients, norm, finite)
+        self._adam_step(gradients, norm, finite)
         return (*losses.values(), norm)
 
-    def _adam(self, gradients: list[Tensor], norm: Tensor, finite: Tensor) -> None:
+    def _adam_step(self, gradients: list[Tensor], norm: Tensor, finite: Tensor) -> None:
         """Update in place, as torch.optim.Adam and AdamW do; nothing changes where `finite` is False."""
-        group = self._optimizer.param_groups[0]
-        beta1, beta2 = group["betas"]
-        decay, decoupled = group["weight_decay"], isinstance(self._optimizer, torch.optim.AdamW)
+        adam = self._adam
+        beta1, beta2 = adam.group["betas"]
+        decay, eps = adam.group["weight_decay"], adam.group["eps"]
         scale = 1.0 if self._max_norm is None else (self._max_norm / (norm + 1e-6)).clamp(max=1.0)
-        self._step.add_(finite.to(self._step.dtype))
-        steps = self._step.clamp(min=1.0)
+        adam.step.add_(finite.to(adam.step.dtype))
+        steps = adam.step.clamp(min=1.0)
         size = torch.where(finite, self._lr / (1 - beta1**steps), 0.0)
         correction = (1 - beta2**steps).sqrt()
         rate1, rate2 = (torch.where(finite, 1 - beta, 0.0) for beta in (beta1, beta2))
         shrink = torch.where(finite, self._lr * decay, 0.0)
-        for parameter, gradient, first, second in zip(
-            self._parameters, gradients, self._first, self._second, strict=True
-        ):
+        for value, gradient, first, second in zip(adam.values, gradients, adam.first, adam.second, strict=True):
             gradient = torch.where(finite, gradient * scale, 0.0)
-            if decay and decoupled:
-                parameter.sub_(shrink * parameter)
+            if decay and adam.decoupled:
+                value.sub_(shrink * value)
             elif decay:
-                gradient = gradient + decay * parameter
+                gradient = gradient + decay * value
             first.add_(rate1 * (gradient - first))
             second.add_(rate2 * (gradient * gradient - second))
-            parameter.sub_(size * first / (second.sqrt() / correction + group["eps"]))
+            value.sub_(size * first / (second.sqrt() / correction + eps))

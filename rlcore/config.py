@@ -5,19 +5,33 @@ What the components' sections may contain is each component's schema; see `secti
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
 from rlcore.errors import ConfigError, did_you_mean
+from rlcore.progress import Every
 
-Interval = int | dict[str, int]
+
+def _checked_interval(value: Any) -> Any:
+    counts = value.values() if isinstance(value, dict) else [value]
+    if any(isinstance(count, bool) or not isinstance(count, int) for count in counts):
+        raise ValueError("an interval is a number of frames, or names another clock: { updates = 500 }")
+    try:
+        Every(value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+Interval = Annotated[int | dict[str, int], BeforeValidator(_checked_interval)]
 
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 CKPT_BACKEND: Final = "CKPT_BACKEND"
@@ -168,8 +182,10 @@ def _parse(path: Path) -> dict[str, Any]:
         raise ConfigError(f"config file {str(path)!r} cannot be read: {error}") from error
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error or 'nested too deeply'}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: not valid TOML: nested too deeply") from None
 
 
 def _normalise(raw: RawConfig) -> None:
@@ -193,33 +209,70 @@ def _override(raw: RawConfig, text: str) -> None:
         value = tomllib.loads(f"value = {value_text}")["value"]
     except tomllib.TOMLDecodeError:
         value = value_text
-    target: Any = raw.values
-    repeated = COMPONENT_SECTIONS.get(path[0], ("", False))[1]
-    if repeated and not path[1].isdigit():
-        path.insert(1, "0")
-    if repeated:
-        tables = raw.values.setdefault(path[0], [])
-        index = int(path[1])
-        if index > len(tables):
-            raise ConfigError(f"override {text!r}: there are only {len(tables)} [[{path[0]}]] sections")
-        if index == len(tables):
-            tables.append({})
-    for part in path[:-1]:
-        target = target[int(part)] if isinstance(target, list) else target.setdefault(part, {})
-        if not isinstance(target, dict | list):
+    target, keys = raw.values, path
+    if COMPONENT_SECTIONS.get(path[0], ("", False))[1]:
+        if not path[1].isdecimal():
+            path.insert(1, "0")
+        target, keys = _repeated_table(raw, path[0], int(path[1]), text), path[2:]
+    if not keys:
+        raise ConfigError(f"override {text!r} must read section.number.key=value")
+    for part in keys[:-1]:
+        target = target.setdefault(part, {})
+        if not isinstance(target, dict):
             raise ConfigError(f"override {text!r}: {part!r} is not a table")
-    target[path[-1]] = value
+    target[keys[-1]] = value
     raw.sources[".".join(path)] = "--set"
+
+
+def _repeated_table(raw: RawConfig, section: str, index: int, text: str) -> dict[str, Any]:
+    """Return table number `index` of a repeated section; the number after the last one makes a new table."""
+    tables = raw.values.setdefault(section, [])
+    if index > len(tables):
+        raise ConfigError(f"override {text!r}: there are only {len(tables)} [[{section}]] sections")
+    if index == len(tables):
+        tables.append({})
+    return tables[index]  # type: ignore[no-any-return]
 
 
 def core_section(raw: RawConfig, section: str, problems: list[str]) -> Any:
     """Return the validated core section, or None after adding to `problems`."""
-    schema = CORE_SECTIONS[section]
+    return checked(CORE_SECTIONS[section], raw.values.get(section, {}), section, "the core", problems)
+
+
+def checked(
+    schema: type[BaseModel], keys: Mapping[str, Any], section: str, owner: str, problems: list[str]
+) -> BaseModel | None:
+    """Return the validated keys of a section, or None after adding to `problems`."""
     try:
-        return schema.model_validate(raw.values.get(section, {}))
+        model = schema.model_validate(keys)
     except ValidationError as error:
-        problems += explain(error, schema, section, "the core")
+        problems += explain(error, schema, section, owner)
         return None
+    found = [
+        f"[{section}] {key}: {wrong}; found {value!r} ({owner})"
+        for key, value in keys.items()
+        if (wrong := _misread(value, getattr(model, key, None)))
+    ]
+    problems += found
+    return None if found else model
+
+
+def _misread(given: Any, taken: Any) -> str:
+    """Say what is wrong when text, numbers and truth values were turned into each other, or a number is NaN."""
+    if isinstance(given, list) and isinstance(taken, list | tuple):
+        return next((wrong for pair in zip(given, taken, strict=False) if (wrong := _misread(*pair))), "")
+    if isinstance(given, float) and math.isnan(given):
+        return "must be a number, not NaN"
+    was, now = _kind(given), _kind(taken)
+    return f"must be {now}" if was and now and was != now else ""
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, str):
+        return "text"
+    return "a number" if isinstance(value, int | float) else ""
 
 
 def check_section_names(raw: RawConfig, problems: list[str]) -> None:

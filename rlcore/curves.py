@@ -74,8 +74,12 @@ def plot_runs(runs: Sequence[Path], output: Path) -> Path:
         _panel(axis, [found[key] for found in metrics if found.get(key)], title)
     name = runs[0].name if len(runs) == 1 else f"{len(runs)} runs: mean, lowest to highest"
     figure.suptitle(name)
-    figure.savefig(output, dpi=120)
-    pyplot.close(figure)
+    try:
+        figure.savefig(output, dpi=120)
+    except (OSError, ValueError) as error:  # no such folder, or no such format
+        raise ConfigError(f"{str(output)!r} cannot be written: {error}") from error
+    finally:
+        pyplot.close(figure)
     return output
 
 

@@ -63,6 +63,13 @@ class Implementation:
             "Return the new value, or None to leave it as it is."
         )
 
+    def not_an_error(self, found: BaseException) -> HookError:
+        """Return the error for what ends programs or loops elsewhere, and would end the run here without a word."""
+        return HookError(
+            f"{self.hook} at point {self.point!r} raised {type(found).__name__}: a hook cannot exit; "
+            "to end the run, call trainer.request_stop(reason)"
+        )
+
 
 class _Handle:
     """What pluggy sees of a hook: only its marked functions, compared by identity."""
@@ -101,6 +108,18 @@ def check_marks(hook: Hook) -> None:
             raise PluginError(
                 f"{hook} wraps {name!r}; wrappers are refused on loop points: they would cost a generator per call. "
                 "Use the points before and after it."
+            )
+        _check_arguments(hook, name)
+
+
+def _check_arguments(hook: Hook, name: str) -> None:
+    known = POINTS[name].arguments
+    for parameter in inspect.signature(getattr(hook.instance, name)).parameters.values():
+        passed = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if passed and parameter.default is parameter.empty and parameter.name not in known:
+            raise PluginError(
+                f"{hook} at point {name!r} asks for {parameter.name!r}, which the point has not"
+                f"{did_you_mean(parameter.name, known)}; it has {', '.join(known)}"
             )
 
 
@@ -305,7 +324,12 @@ class LoopHooks:
             sources[key] = name
             return key
         if key in merged:
-            merged[f"{sources[key]}/{key}"] = merged.pop(key)
+            own = f"{sources[key]}/{key}"
+            merged[own] = merged.pop(key)
+            shown = merged.get("log_pbar", set())
+            if key in shown:
+                shown.remove(key)
+                shown.add(own)
         if key not in self._warned:
             self._warned.add(key)
             log.warning(
@@ -321,6 +345,8 @@ class LoopHooks:
 def _call(implementation: Implementation, *arguments: Any) -> Any:
     try:
         return implementation.call(*arguments)
+    except (SystemExit, StopIteration) as error:
+        raise implementation.not_an_error(error) from error
     except Exception as error:
         implementation.blame(error)
         raise
@@ -328,11 +354,7 @@ def _call(implementation: Implementation, *arguments: Any) -> Any:
 
 def _notify(implementations: Iterable[Implementation], *arguments: Any) -> None:
     for implementation in implementations:
-        try:
-            result = implementation.call(*arguments)
-        except Exception as error:
-            implementation.blame(error)
-            raise
+        result = _call(implementation, *arguments)
         if result is not None:
             raise implementation.wrong_return(result, "None: this point only notifies")
 
@@ -340,9 +362,8 @@ def _notify(implementations: Iterable[Implementation], *arguments: Any) -> None:
 def _notify_isolated(implementations: Iterable[Implementation], *arguments: Any) -> None:
     for implementation in implementations:
         try:
-            implementation.call(*arguments)
-        except Exception as error:
-            implementation.blame(error)
+            _call(implementation, *arguments)
+        except Exception:
             log.exception("%s failed at point %r; the run ends as it would have", implementation.hook, implementation.point)
 
 

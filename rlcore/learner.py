@@ -14,6 +14,7 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
+from rlcore.adam import AdamState
 from rlcore.context import Context
 from rlcore.errors import ConfigError, NumericalError, did_you_mean
 from rlcore.hooks import LoopHooks
@@ -174,35 +175,33 @@ class OptimizerStep:
         self.skipped = torch.zeros((), device=device)
         self._max_norm = max_norm
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self._fused = bool(optimizer.defaults.get("fused"))
-        self._not_finite = torch.zeros((), device=device)
+        self._adam: AdamState | None = None
 
     def __call__(self, losses: Mapping[str, Tensor], retain_graph: bool = False) -> Tensor:
         """Minimise the losses by one step and return the norm of the gradients before clipping."""
         total = total_loss(losses, self.names)
-        self.optimizer.zero_grad(set_to_none=True)
-        total.backward(retain_graph=retain_graph, inputs=self._parameters)  # type: ignore[no-untyped-call]
+        for parameter in self._parameters:
+            parameter.grad = None
+        total.backward(retain_graph=retain_graph)  # type: ignore[no-untyped-call]
         gradients = [p.grad for p in self._parameters if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients, foreach=True)
-        self._not_finite = (norm + total.detach()).isfinite().logical_not_().to(norm.dtype)
-        self.skipped += self._not_finite
-        if self._fused:
-            self._fused_step(norm)
-        else:
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        zero = (norm + total.detach()) * 0.0  # not a number where either is not finite
+        not_finite = (zero != 0).to(norm.dtype)
+        self.skipped += not_finite
+        if len(gradients) == len(self._parameters) and AdamState.fits(self.optimizer):
+            self._fused_step(gradients, norm, not_finite)
+        elif not bool(not_finite):
             self._plain_step(norm)
         return norm
 
-    def _fused_step(self, norm: Tensor) -> None:
+    def _fused_step(self, gradients: list[Tensor], norm: Tensor, not_finite: Tensor) -> None:
         """Let the fused kernel divide the gradients and skip: it reads both numbers on the device."""
-        optimizer: Any = self.optimizer
-        optimizer.found_inf = self._not_finite
-        if self._max_norm is not None:
-            optimizer.grad_scale = (norm / self._max_norm).clamp_(min=1.0)
-        optimizer.step()
+        if self._adam is None or not self._adam.is_current():
+            self._adam = AdamState(self.optimizer)
+        scale = None if self._max_norm is None else (norm / self._max_norm).clamp_(min=1.0)
+        self._adam.fused_step(gradients, scale, not_finite)
 
     def _plain_step(self, norm: Tensor) -> None:
-        if bool(self._not_finite):
-            return
         if self._max_norm is not None:
             torch.nn.utils.clip_grads_with_norm_(self._parameters, self._max_norm, norm, foreach=True)
         self.optimizer.step()

@@ -48,8 +48,9 @@ class LogWriter:
 
     def drain(self) -> None:
         """Return when everything handed over is stored."""
-        self._queue.put(self.logger.flush)
-        self._queue.join()
+        if self._thread.is_alive():
+            self._queue.put(self.logger.flush)
+            self._queue.join()
 
     def close(self) -> None:
         """Drain, close the logger and end the thread."""
@@ -59,13 +60,20 @@ class LogWriter:
             self._thread.join()
 
     def state_dict(self) -> Mapping[str, Any]:
-        """Return the logger's position, after draining."""
+        """Return the logger's position, after draining; None for one that failed, so that it never stops a save."""
         self.drain()
-        return self.logger.state_dict()
+        position = None
+        try:
+            if self.failures < _FAILURES:
+                position = self.logger.state_dict()
+        except Exception as error:
+            self._failed(error)
+        return {"position": position}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the logger's position."""
-        self.logger.load_state_dict(state)
+        """Set the logger's position, where it is known."""
+        if state["position"] is not None:
+            self.logger.load_state_dict(state["position"])
 
     def _run(self) -> None:
         while True:
@@ -73,11 +81,14 @@ class LogWriter:
             try:
                 if call is None:
                     return
-                if self.failures < _FAILURES:
+                if self.failures < _FAILURES or call == self.logger.close:
                     call()
             except Exception as error:
-                self.failures += 1
-                off = "; it is switched off for this run" if self.failures == _FAILURES else ""
-                log.warning("logger %r failed: %s: %s%s", self.name, type(error).__name__, error, off)
+                self._failed(error)
             finally:
                 self._queue.task_done()
+
+    def _failed(self, error: Exception) -> None:
+        self.failures += 1
+        off = "; it is switched off for this run" if self.failures == _FAILURES else ""
+        log.warning("logger %r failed: %s: %s%s", self.name, type(error).__name__, error, off)

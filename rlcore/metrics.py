@@ -90,6 +90,13 @@ class Metrics:
             if len(held) >= _FOLD:
                 self._fold(prefix + key)
 
+    def extend(self, key: str, values: Iterable[float]) -> None:
+        """Take several values of one key in."""
+        held = self._values.setdefault(key, [])
+        held.extend(values)
+        if len(held) >= _FOLD:
+            self._fold(key)
+
     def write_if_due(self, progress: Progress) -> None:
         """Reduce and write when the interval has passed."""
         if self.every.due(progress):

@@ -6,7 +6,7 @@ The update rule is torch's; the gradient step around it is in `learner.py`.
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 from pydantic import BaseModel, Field
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from torch.nn import Parameter
 
 
-class OptimizerConfig(BaseModel, extra="forbid"):
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
+class OptimizerConfig(BaseModel, extra="forbid", allow_inf_nan=False):
     """What every optimizer section can say."""
 
     lr: float = Field(3e-4, gt=0, description="learning rate")
@@ -30,7 +33,7 @@ class OptimizerConfig(BaseModel, extra="forbid"):
 class AdamConfig(OptimizerConfig):
     """Adam (Kingma and Ba, 2015, arXiv 1412.6980) and AdamW."""
 
-    betas: tuple[float, float] = Field((0.9, 0.999), description="decay of the two moments")
+    betas: tuple[Decay, Decay] = Field((0.9, 0.999), description="decay of the two moments")
     eps: float = Field(1e-8, gt=0, description="added to the root of the second moment")
 
 

@@ -71,11 +71,14 @@ def installed() -> list[Installed]:
 
 
 def _requirement(requires: Sequence[str]) -> str:
-    from packaging.requirements import Requirement
+    from packaging.requirements import InvalidRequirement, Requirement
 
     for text in requires:
-        requirement = Requirement(text)
-        if requirement.name == GROUP:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:  # of another package, which the run need not use
+            continue
+        if requirement.name == GROUP and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
             return str(requirement.specifier)
     return ""
 
@@ -152,6 +155,7 @@ class PluginHost:
         if not path.is_file():
             raise PluginError(f"plugins.files names {str(path)!r}, which does not exist")
         name = path.stem.replace("_", "-")
+        self._check_free(path, name)
         spec = importlib.util.spec_from_file_location(path.stem, path)
         if spec is None or spec.loader is None:
             raise PluginError(f"plugins.files names {str(path)!r}, which is not a Python file")
@@ -164,6 +168,17 @@ class PluginHost:
             sys.modules.pop(path.stem, None)
             raise _broken(f"plugin file {str(path)!r}", error) from error
         self._register(module, owner)
+
+    def _check_free(self, path: Path, name: str) -> None:
+        """Refuse a loose file that is disabled, or would hide a plugin or a module."""
+        if name in self._disabled:
+            raise PluginError(f"plugin {name!r} is named by plugins.files but disabled; remove one of the two")
+        imported = sys.modules.get(path.stem)
+        hides = imported is not None and not hasattr(imported, "provide_components")
+        if hides or path.stem in sys.stdlib_module_names or self.is_installed(name) or name in self.loaded:
+            raise PluginError(
+                f"plugins.files names {str(path)!r}, which would hide the module or plugin {path.stem!r}; rename the file"
+            )
 
     def _import(self, plugin: Installed) -> None:
         conflict = version_conflict(plugin)

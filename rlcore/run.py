@@ -99,13 +99,13 @@ def build(
         RlcoreError: something cannot be built; says what and whose it is.
     """
     folder = Path(config.run.folder) / config.run.name if write else None
+    resolved, device = config.resolved(), choose_device(config.run.device)
     _prepare_folder(folder, resume)
-    resolved = config.resolved()
     torch.set_num_threads(config.run.threads)
     seed_all(config.run.seed)
     context = Context(
         run=RunInfo(config.run.name, config.run.seed, config.run.total_frames, folder, resolved),
-        device=choose_device(config.run.device),
+        device=device,
         progress=Progress(config.run.total_frames),
     )
     log.info("device %s, %d CPU threads", context.device, config.run.threads)

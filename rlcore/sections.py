@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from rlcore.components import Provided
 from rlcore.config import (
@@ -22,12 +22,12 @@ from rlcore.config import (
     RawConfig,
     RunConfig,
     check_section_names,
+    checked,
     core_section,
-    explain,
     read,
 )
-from rlcore.errors import ConfigError, PluginError
-from rlcore.plugins import PluginHost
+from rlcore.errors import ConfigError, PluginError, did_you_mean
+from rlcore.plugins import WELL_KNOWN, PluginHost
 
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
 # the component of a section that says nothing else
@@ -77,7 +77,7 @@ class Config:
         """Return the config with every default filled in and the versions of everything used."""
         result: dict[str, Any] = {
             "run": self.run.model_dump(),
-            "plugins": self.plugins.model_dump(),
+            "plugins": {**self.plugins.model_dump(), "files": [str(self.raw.base / name) for name in self.plugins.files]},
             "metrics": self.metrics.model_dump(),
         }
         for section, entries in self.sections.items():
@@ -130,8 +130,8 @@ def validate(raw: RawConfig, enable: Iterable[str] = (), disable: Iterable[str] 
     run, plugins, metrics = (core_section(raw, name, problems) for name in ("run", "plugins", "metrics"))
     plugins = plugins or PluginsConfig()
     host = PluginHost(disable=[*plugins.disable, *disable])
-    _load_plugins(raw, host, [*plugins.enable, *enable], plugins.files, problems)
-    sections = {name: _sections(raw, name, host, problems) for name in COMPONENT_SECTIONS}
+    broken = _load_plugins(raw, host, [*plugins.enable, *enable], plugins.files, problems)
+    sections = {name: _sections(raw, name, host, broken, problems) for name in COMPONENT_SECTIONS}
     checkpoint = _checkpoint(raw, problems)
     problems += [f"[{name}]: missing; every run needs one" for name in REQUIRED if not raw.values.get(name)]
     if problems:
@@ -157,8 +157,9 @@ def _tables(raw: RawConfig, section: str) -> list[dict[str, Any]]:
 
 def _load_plugins(
     raw: RawConfig, host: PluginHost, enable: list[str], files: list[str], problems: list[str]
-) -> None:
-    """Import what `enable`, `files` and the `use` keys name."""
+) -> set[str]:
+    """Import what `enable`, `files` and the `use` keys name; return the plugins that could not be imported."""
+    broken: set[str] = set()
     for file in files:
         try:
             host.load_file(raw.base / file)
@@ -168,6 +169,7 @@ def _load_plugins(
         try:
             host.load(name)
         except PluginError as error:
+            broken.add(name)
             problems.append(str(error))
     for section in COMPONENT_SECTIONS:
         for table in _tables(raw, section):
@@ -176,14 +178,18 @@ def _load_plugins(
                 continue
             plugin, _, name = use.rpartition(":")
             wanted = plugin or name
-            if wanted not in host.loaded and host.is_installed(wanted):
+            if wanted not in broken and wanted not in host.loaded and host.is_installed(wanted):
                 try:
                     host.load(wanted)
                 except PluginError as error:
+                    broken.add(wanted)
                     problems.append(f"[{section}] use: {error}")
+    return broken
 
 
-def _sections(raw: RawConfig, section: str, host: PluginHost, problems: list[str]) -> list[Section]:
+def _sections(
+    raw: RawConfig, section: str, host: PluginHost, broken: set[str], problems: list[str]
+) -> list[Section]:
     kind, repeated = COMPONENT_SECTIONS[section]
     found: list[Section] = []
     taken: set[str] = set()
@@ -197,7 +203,8 @@ def _sections(raw: RawConfig, section: str, host: PluginHost, problems: list[str
         try:
             provided = host.registry.find(kind, use)
         except PluginError as error:
-            if f"[{section}] use:" not in "\n".join(problems):
+            plugin, _, short = use.rpartition(":")
+            if (plugin or short) not in broken:
                 problems.append(f"[{label}] use: {_unknown(error, kind, use, host)}")
             continue
         name = str(keys.pop("name", "")) or _free_name(provided.component.name, taken)
@@ -213,10 +220,13 @@ def _sections(raw: RawConfig, section: str, host: PluginHost, problems: list[str
 def _unknown(error: PluginError, kind: str, use: str, host: PluginHost) -> str:
     """Prefer the command that installs a plugin over a list of what is here."""
     plugin, _, name = use.rpartition(":")
-    if "several plugins" in str(error):
+    if "several plugins" in str(error) or host.is_installed(plugin or name):
         return str(error)
     missing = host.not_installed(plugin or name)
-    return missing if "pip install" in missing else str(error)
+    if plugin or "pip install" in missing:
+        return missing
+    guess = "" if "did you mean" in str(error) else did_you_mean(name, [*host.names(), *WELL_KNOWN])
+    return f"{error}{guess}"
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -234,17 +244,13 @@ def _validated(
         keys = {key: value for key, value in keys.items() if key not in CheckpointConfig.model_fields}
     try:
         schema = provided.schema()
-        return Section(label, name, provided, schema.model_validate(keys))
     except PluginError as error:
         problems.append(f"[{label}] {error}")
-    except ValidationError as error:
-        problems += explain(error, schema, label, str(provided))
-    return None
+        return None
+    config = checked(schema, keys, label, str(provided), problems)
+    return None if config is None else Section(label, name, provided, config)
 
 
 def _checkpoint(raw: RawConfig, problems: list[str]) -> CheckpointConfig | None:
-    try:
-        return CheckpointConfig.model_validate(raw.values.get("checkpoint", {}))
-    except ValidationError as error:
-        problems += explain(error, CheckpointConfig, "checkpoint", "the core")
-        return None
+    keys = raw.values.get("checkpoint", {})
+    return checked(CheckpointConfig, keys, "checkpoint", "the core", problems)  # type: ignore[return-value]

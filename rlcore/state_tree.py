@@ -35,11 +35,9 @@ def flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, np.generic):
         return flatten(value.item(), path, tensors)
     if isinstance(value, Tensor):
-        tensors[path] = value.detach()
-        return {"$tensor": path}
+        return {"$tensor": _put(value.detach(), path, tensors)}
     if isinstance(value, np.ndarray):
-        tensors[path] = torch.from_numpy(np.ascontiguousarray(value))
-        return {"$array": path}
+        return {"$array": _put(_as_tensor(value, path), path, tensors)}
     if isinstance(value, list):
         return [flatten(item, f"{path}/{index}", tensors) for index, item in enumerate(value)]
     if isinstance(value, tuple):
@@ -52,6 +50,25 @@ def flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
         f"the state at {path!r} holds a {type(value).__name__}, which a checkpoint cannot carry; a state is made of "
         "numbers, strings, tensors, arrays, and lists, tuples and dicts of them"
     )
+
+
+def _as_tensor(array: np.ndarray[Any, Any], path: str) -> Tensor:
+    try:
+        return torch.from_numpy(np.array(array, order="C"))
+    except (TypeError, ValueError) as error:
+        raise StorageError(
+            f"the state at {path!r} is an array of {array.dtype}, which a checkpoint cannot carry: {error}"
+        ) from None
+
+
+def _put(tensor: Tensor, path: str, tensors: dict[str, Tensor]) -> str:
+    """Store a tensor under `path`, or the next free name where two paths read alike; return the name."""
+    name, number = path, 1
+    while name in tensors:
+        number += 1
+        name = f"{path}#{number}"
+    tensors[name] = tensor
+    return name
 
 
 def unflatten(tree: Any, tensors: Mapping[str, Tensor]) -> Any:

@@ -156,6 +156,10 @@ class Distribution(Protocol):
         """Return entropies `[..., 1]`, differentiable."""
         ...
 
+    def log_prob_and_entropy(self, parameters: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both, which share most of their work."""
+        ...
+
 
 @runtime_checkable
 class Policy(Protocol):

@@ -12,9 +12,15 @@ from torch import Tensor
 
 from rlcore.errors import ConfigError
 from rlcore.types import Distribution
+from rlcore_plugin_mlp.terms import (
+    HALF_LOG_TWO_PI,
+    SMALLEST_SCALE,
+    CategoricalTerms,
+    TanhNormalTerms,
+    log_slope_of_tanh,
+    one_node_pays,
+)
 
-_HALF_LOG_TWO_PI: Final = 0.5 * math.log(2 * math.pi)
-_SMALLEST_SCALE: Final = 1e-4
 # softplus of this is 1
 UNIT_SCALE: Final = math.log(math.e - 1)
 
@@ -38,14 +44,10 @@ def for_space(space: gymnasium.Space[Any], device: torch.device) -> Distribution
 
 
 class Categorical:
-    """Actions 0 to n-1; the parameters are log-probabilities, or logits where only the order matters."""
+    """Actions 0 to n-1; the parameters are logits."""
 
     def __init__(self, num_actions: int) -> None:
         self.num_parameters = num_actions
-
-    def parameters(self, outputs: Tensor) -> Tensor:
-        """Return log-probabilities of logits."""
-        return torch.log_softmax(outputs, -1)
 
     def noise(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         """Draw Gumbel noise `[*shape, n]` (Gumbel-max trick)."""
@@ -62,11 +64,18 @@ class Categorical:
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
         """Return `[..., 1]`."""
-        return parameters.gather(-1, action.unsqueeze(-1))
+        return torch.log_softmax(parameters, -1).gather(-1, action.unsqueeze(-1))
 
     def entropy(self, parameters: Tensor) -> Tensor:
         """Return `[..., 1]`."""
-        return (parameters.exp() * parameters).sum(-1, keepdim=True).neg()
+        log_probs = torch.log_softmax(parameters, -1)
+        return (log_probs.exp() * log_probs).sum(-1, keepdim=True).neg()
+
+    def log_prob_and_entropy(self, parameters: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both, each `[..., 1]`, for the price of one."""
+        if one_node_pays(parameters):
+            return CategoricalTerms.apply(parameters, action.unsqueeze(-1))  # type: ignore[no-any-return,no-untyped-call]
+        return self.log_prob(parameters, action), self.entropy(parameters)
 
 
 class Normal:
@@ -75,10 +84,6 @@ class Normal:
     def __init__(self, num_actions: int) -> None:
         self.num_parameters = 2 * num_actions
         self._num_actions = num_actions
-
-    def parameters(self, outputs: Tensor) -> Tensor:
-        """Return the outputs as they are."""
-        return outputs
 
     def noise(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         """Draw standard normal noise `[*shape, action]`."""
@@ -96,16 +101,20 @@ class Normal:
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
         """Return `[..., 1]`."""
         loc, scale = self._loc_scale(parameters)
-        return (-0.5 * ((action - loc) / scale).square() - scale.log() - _HALF_LOG_TWO_PI).sum(-1, keepdim=True)
+        return (-0.5 * ((action - loc) / scale).square() - scale.log() - HALF_LOG_TWO_PI).sum(-1, keepdim=True)
 
     def entropy(self, parameters: Tensor) -> Tensor:
         """Return `[..., 1]`."""
         _, scale = self._loc_scale(parameters)
-        return (scale.log() + 0.5 + _HALF_LOG_TWO_PI).sum(-1, keepdim=True)
+        return (scale.log() + 0.5 + HALF_LOG_TWO_PI).sum(-1, keepdim=True)
+
+    def log_prob_and_entropy(self, parameters: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both, each `[..., 1]`."""
+        return self.log_prob(parameters, action), self.entropy(parameters)
 
     def _loc_scale(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
         loc, raw = parameters.split(self._num_actions, -1)
-        return loc, torch.nn.functional.softplus(raw) + _SMALLEST_SCALE
+        return loc, torch.nn.functional.softplus(raw) + SMALLEST_SCALE
 
 
 class TanhNormal(Normal):
@@ -129,6 +138,7 @@ class TanhNormal(Normal):
         self._middle = (high + low) / 2
         self._unit = bool((low == -1).all() and (high == 1).all())
         self._log_half = self._half.log()
+        self._one = torch.ones((), device=low.device)
         nodes, weights = np.polynomial.hermite_e.hermegauss(self._NODES)
         self._nodes = torch.as_tensor(nodes, dtype=torch.float32, device=low.device)
         self._weights = torch.as_tensor(weights / weights.sum(), dtype=torch.float32, device=low.device)
@@ -143,20 +153,31 @@ class TanhNormal(Normal):
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
         """Return `[..., 1]`; actions closer to a bound than 1e-6 of the range count as that close."""
-        unit = action if self._unit else (action - self._middle) / self._half
-        unit = unit.clamp(-self._EDGE, self._EDGE)
-        loc, scale = self._loc_scale(parameters)
-        normal = -0.5 * ((unit.atanh() - loc) / scale).square() - scale.log() - _HALF_LOG_TWO_PI
-        return (normal - (1 - unit.square()).log() - self._log_half).sum(-1, keepdim=True)
+        inner, log_slope = self._unsquash(action)
+        return super().log_prob(parameters, inner) - log_slope
 
     def entropy(self, parameters: Tensor) -> Tensor:
         """Return `[..., 1]`."""
         loc, scale = self._loc_scale(parameters)
         inner = torch.addcmul(loc.unsqueeze(-1), scale.unsqueeze(-1), self._nodes)
-        # log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2x)), which does not overflow
-        log_slope = 2 * (math.log(2) - inner - torch.nn.functional.softplus(-2 * inner))
-        expected = (log_slope * self._weights).sum(-1)
-        return (scale.log() + 0.5 + _HALF_LOG_TWO_PI + expected + self._log_half).sum(-1, keepdim=True)
+        expected = log_slope_of_tanh(inner) @ self._weights
+        return (scale.log() + 0.5 + HALF_LOG_TWO_PI + expected + self._log_half).sum(-1, keepdim=True)
+
+    def log_prob_and_entropy(self, parameters: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both, each `[..., 1]`, for the price of one."""
+        if not one_node_pays(parameters):
+            return self.log_prob(parameters, action), self.entropy(parameters)
+        inner, log_slope = self._unsquash(action)
+        log_prob, entropy = TanhNormalTerms.apply(parameters, inner, self._nodes, self._weights)  # type: ignore[no-untyped-call]
+        return log_prob - log_slope, entropy + self._log_half.sum()
+
+    def _unsquash(self, action: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the actions before squashing, and the log of the slope there `[..., 1]`; both without gradients."""
+        with torch.no_grad():
+            unit = action if self._unit else (action - self._middle) / self._half
+            unit = unit.clamp(-self._EDGE, self._EDGE)
+            log_slope = torch.addcmul(self._one, unit, unit, value=-1).log_()
+            return unit.atanh(), (log_slope + self._log_half).sum(-1, keepdim=True)
 
     def _squash(self, inner: Tensor) -> Tensor:
         squashed = inner.tanh()

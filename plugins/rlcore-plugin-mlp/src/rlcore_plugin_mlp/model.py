@@ -28,7 +28,7 @@ class Actor(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return the parameters of the distribution."""
-        return self.distribution.parameters(self.network(observation))  # type: ignore[no-any-return]
+        return self.network(observation)  # type: ignore[no-any-return]
 
 
 class ActorPolicy:
@@ -51,8 +51,7 @@ class ActorPolicy:
 
     def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
         """Return `sample_log_prob` `[..., 1]`."""
-        distribution = self._distribution
-        return {"sample_log_prob": distribution.log_prob(distribution.parameters(parameters), action)}
+        return {"sample_log_prob": self._distribution.log_prob(parameters, action)}
 
     def mode(self, observation: Tensor) -> Tensor:
         """Return the likeliest actions."""

@@ -67,13 +67,13 @@ class PPOLoss(_ActorCriticLoss):
         """Return the losses and metrics of a minibatch, 0-d."""
         observation = minibatch["observation"]
         parameters = self.actor(observation)
-        distribution = self.actor.distribution
-        log_ratio = distribution.log_prob(parameters, minibatch["action"]) - minibatch["sample_log_prob"]
+        log_prob, entropies = self.actor.distribution.log_prob_and_entropy(parameters, minibatch["action"])
+        log_ratio = log_prob - minibatch["sample_log_prob"]
         ratio = log_ratio.exp()
         advantage = self._advantage(minibatch)
         clipped = ratio.clamp(1 - self._clip, 1 + self._clip)
         objective = torch.min(advantage * ratio, advantage * clipped).mean()
-        entropy = distribution.entropy(parameters).mean()
+        entropy = entropies.mean()
         with torch.no_grad():
             kl_approx = (ratio - 1 - log_ratio).mean()
             clip_fraction = (ratio != clipped).to(ratio.dtype).mean()
@@ -108,9 +108,8 @@ class A2CLoss(_ActorCriticLoss):
         """Return the losses and metrics of a minibatch, 0-d."""
         observation = minibatch["observation"]
         parameters = self.actor(observation)
-        distribution = self.actor.distribution
-        log_prob = distribution.log_prob(parameters, minibatch["action"])
-        entropy = distribution.entropy(parameters).mean()
+        log_prob, entropies = self.actor.distribution.log_prob_and_entropy(parameters, minibatch["action"])
+        entropy = entropies.mean()
         error = self._critic_error(self.critic(observation), minibatch["value_target"])
         return {
             "loss_objective": -(log_prob * self._advantage(minibatch)).mean(),

@@ -1,0 +1,86 @@
+"""The state of an Adam or AdamW optimizer as flat lists, for steps that do not go through the optimizer's Python code.
+
+`torch.optim.Adam.step` spends more time in Python than its kernel on a small network. The state stays the optimizer's:
+saving and loading it works as ever.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class AdamState:
+    """Moments and step count of every parameter, made where they are missing.
+
+    Every parameter has taken the same steps, so one tensor counts for all.
+
+    Args:
+        optimizer: with one parameter group, see `fits`.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        (self.group,) = optimizer.param_groups
+        self.parameters: list[Tensor] = list(self.group["params"])
+        device = self.parameters[0].device
+        for parameter in self.parameters:
+            state = optimizer.state[parameter]
+            if not state:
+                state["step"] = torch.zeros((), dtype=torch.float32, device=device)
+                state["exp_avg"] = torch.zeros_like(parameter)
+                state["exp_avg_sq"] = torch.zeros_like(parameter)
+        states = [optimizer.state[parameter] for parameter in self.parameters]
+        self.step: Tensor = states[0]["step"]
+        for state in states:
+            state["step"] = self.step
+        self.first: list[Tensor] = [state["exp_avg"] for state in states]
+        self.second: list[Tensor] = [state["exp_avg_sq"] for state in states]
+        self.values = [parameter.detach() for parameter in self.parameters]
+        self.decoupled = isinstance(optimizer, torch.optim.AdamW)
+        self._optimizer = optimizer
+        self._kernel: Any = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
+        self._steps = [self.step] * len(self.parameters)
+
+    @staticmethod
+    def fits(optimizer: torch.optim.Optimizer) -> bool:
+        """Return whether the optimizer is a plain Adam or AdamW with one group of parameters."""
+        if type(optimizer) not in (torch.optim.Adam, torch.optim.AdamW) or len(optimizer.param_groups) != 1:
+            return False
+        group = optimizer.param_groups[0]
+        return not (group["amsgrad"] or group["maximize"])
+
+    def is_current(self) -> bool:
+        """Return whether the optimizer still has this state; loading replaces it."""
+        state = self._optimizer.state.get(self.parameters[0])
+        return state is not None and state["step"] is self.step and self._optimizer.param_groups[0] is self.group
+
+    def fused_step(self, gradients: list[Tensor], grad_scale: Tensor | None, not_finite: Tensor) -> None:
+        """Take one step in one kernel.
+
+        Args:
+            gradients: one per parameter; they are divided by `grad_scale` in place.
+            grad_scale: 0-d, or None.
+            not_finite: 0-d; where it is 1 nothing changes.
+        """
+        group = self.group
+        beta1, beta2 = group["betas"]
+        self.step.add_(1.0 - not_finite)
+        self._kernel(
+            self.values,
+            gradients,
+            self.first,
+            self.second,
+            [],
+            self._steps,
+            lr=group["lr"],
+            beta1=beta1,
+            beta2=beta2,
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=False,
+            maximize=False,
+            grad_scale=grad_scale,
+            found_inf=not_finite,
+        )

@@ -1,0 +1,213 @@
+"""What every component must keep, and the bench on which the suites build components."""
+
+from __future__ import annotations
+
+import random
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import tomli_w
+import torch
+from pydantic import BaseModel, ValidationError
+
+from rlcore.components import Component, Owner, Provided
+from rlcore.config import COMPONENT_SECTIONS
+from rlcore.context import Context
+from rlcore.plugins import PluginHost
+from rlcore.run import Run, build
+from rlcore.sections import Section
+from rlcore.testing.compare import difference, through_checkpoint
+from rlcore.testing.small_run import make_config
+from rlcore.types import RunInfo
+
+
+@lru_cache(maxsize=128)
+def find(kind: str, use: str) -> Provided:
+    """Return the installed component that `use` names, as a config would."""
+    host = PluginHost()
+    plugin, _, name = use.rpartition(":")
+    if host.is_installed(plugin or name):
+        host.load(plugin or name)
+    return host.registry.find(kind, use)
+
+
+class ComponentContract:
+    """Base of the suites.
+
+    Attributes:
+        kind: kind of the component.
+        use: what a config says to name it: `"name"`, or `"plugin:name"`.
+        target: the class itself, for a component that is not installed as a plugin.
+        config: the keys of its section.
+        around: other sections of the small run in which it is tested, such as `{"env": {"use": "testing:toy"}}`.
+    """
+
+    kind: ClassVar[str] = ""
+    use: ClassVar[str] = ""
+    target: ClassVar[type | None] = None
+    config: ClassVar[Mapping[str, Any]] = {}
+    around: ClassVar[Mapping[str, Any]] = {}
+
+    def provided(self) -> Provided:
+        """Return the component under test with its owner."""
+        if self.target is not None:
+            return Provided(Component(self.kind, "under-test", self.target), Owner("test", "this test", "0"))
+        assert self.use, f"{type(self).__name__} must say what it tests: set `use`, as in a config"
+        return find(self.kind, self.use)
+
+    def settings(self, **changes: Any) -> BaseModel:
+        """Return the validated config of the component, with some keys changed."""
+        return self.provided().schema().model_validate({**self.config, **changes})
+
+    def run(
+        self,
+        folder: Path | None = None,
+        resume: bool = False,
+        changes: Mapping[str, Any] | None = None,
+        around: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """Build a small run in which the component takes its place, with toy parts around it."""
+        sections = {**self.around, **(around or {})}
+        # the toy hook keeps the context for `bench`
+        sections["hook"] = [{"use": "testing:toy"}, *sections.get("hook", [])]
+        config = make_config(sections=sections, folder=folder)
+        provided = self.provided()
+        section = Section(self.kind, provided.component.name, provided, self.settings(**(changes or {})))
+        name = _section_of(self.kind)
+        if self.kind == "hook":
+            config.sections[name].append(replace(section, name="under-test"))
+        else:
+            config.sections[name] = [section]
+        return build(config, write=folder is not None, resume=resume)
+
+    def bench(
+        self, folder: Path | None = None, changes: Mapping[str, Any] | None = None, around: Mapping[str, Any] | None = None
+    ) -> Context:
+        """Return the context of a small run in which everything is built; nothing has been collected.
+
+        Args:
+            folder: a run folder for what writes; it must exist.
+            changes: of the component's config.
+            around: other sections.
+        """
+        run = self.run(changes=changes, around=around)
+        context: Context = run.trainer.hooks.hooks[0].instance.context
+        context = context.for_component(self.kind, self.provided().component.name)
+        info = context.run
+        return replace(context, run=RunInfo(info.name, info.seed, info.total_frames, folder, info.resolved_config))
+
+    def make(self, context: Context, **changes: Any) -> Any:
+        """Build the component on a bench."""
+        return self.provided().build(self.settings(**changes), context)
+
+    def test_config_survives_being_written_and_read(self) -> None:
+        """The resolved config of a run is TOML; reading it back must give the same component."""
+        settings = self.settings()
+        dumped = settings.model_dump(mode="json", exclude_none=True)
+        again = type(settings).model_validate(tomllib.loads(tomli_w.dumps(dumped)))
+        assert again == settings, (
+            f"the config of {self.provided()} changes when it is dumped and validated again:\n  {settings!r}\n  {again!r}\n"
+            "Use types that TOML has: strings, numbers, booleans, lists and tables. A key whose default is not None "
+            "cannot be set to None, because TOML has no null."
+        )
+
+    def test_config_refuses_an_unknown_key(self) -> None:
+        """A misspelt key must be an error, not a silent default."""
+        try:
+            self.settings(no_such_key=1)
+        except ValidationError as error:
+            assert any(problem["type"] == "extra_forbidden" for problem in error.errors()), str(error)
+            return
+        pytest.fail(f'{self.provided()} accepts unknown keys; write class Config(BaseModel, extra="forbid")')
+
+    def test_config_describes_every_key(self) -> None:
+        """`rlcore plugins show` and the reference are made from the descriptions."""
+        fields = self.provided().schema().model_fields
+        bare = [name for name, field in fields.items() if not field.description]
+        assert not bare, f"{self.provided()}: give these keys a Field(..., description=...): {', '.join(bare)}"
+
+    def test_runs_and_resumes_in_a_small_run(self, tmp_path: Path) -> None:
+        """The component can be built in its turn, trains, is saved, and takes its state back."""
+        run = self.run(folder=tmp_path)
+        run.trainer.train()
+        assert run.trainer.progress.frames >= run.trainer.run.total_frames
+        resumed = self.run(folder=tmp_path, resume=True)
+        anew = [str(entry) for entry in resumed.report if "absent" in entry.outcome]
+        resumed.trainer.train()
+        assert not anew, f"after a resume: {'; '.join(anew)}; a component with load_state_dict needs state_dict too"
+
+
+class StateContract(ComponentContract):
+    """What a component keeps whose behaviour can depend on what it did before."""
+
+    def exercise(self, component: Any, context: Context) -> None:
+        """Use the component so that its state, if it has any, changes."""
+        raise NotImplementedError
+
+    def behaviour(self, component: Any, context: Context) -> Any:
+        """Return what the component does next, as tensors, arrays, numbers and lists and dicts of them."""
+        raise NotImplementedError
+
+    def test_state_is_restored_into_a_new_instance(self) -> None:
+        """A resumed run must go on as if it had never stopped."""
+        self._compare_restored(times=0)
+
+    def test_state_is_restored_over_another_state(self) -> None:
+        """`load_state_dict` must set everything, whatever the instance did before."""
+        self._compare_restored(times=2)
+
+    def test_global_generators_change_nothing(self) -> None:
+        """Results must follow from the run's seed alone, so nothing may draw from the global generators."""
+        found = []
+        for seed in (1, 2):
+            context = self.bench()
+            _seed_globals(seed)
+            component = self.make(context)
+            self.exercise(component, context)
+            found.append(self.behaviour(component, context))
+        where = difference(found[0], found[1])
+        assert where is None, (
+            f"{self.provided()} depends on the global random generators: {where}. Draw from context.generator() or "
+            "context.numpy_generator()."
+        )
+
+    def _compare_restored(self, times: int) -> None:
+        first, second = self.bench(), self.bench()
+        used, other = self.make(first), self.make(second)
+        self.exercise(used, first)
+        state = saved(used)
+        for _ in range(times):
+            self.exercise(other, second)
+        if state is not None:
+            other.load_state_dict(state)
+        elif times:
+            pytest.skip("has no state")
+        where = difference(self.behaviour(used, first), self.behaviour(other, second))
+        hint = "has no state_dict(): give it state_dict and load_state_dict" if state is None else (
+            "state_dict() leaves something out, or load_state_dict() does not set it"
+        )
+        assert where is None, f"{self.provided()} does not go on as before after a resume: {where}. It {hint}."
+
+
+def saved(component: Any) -> Any:
+    """Return the state of a component as a checkpoint gives it back, or None when it has none."""
+    if not hasattr(component, "state_dict"):
+        return None
+    assert hasattr(component, "load_state_dict"), f"{type(component).__name__} has state_dict but no load_state_dict"
+    return through_checkpoint(component.state_dict())
+
+
+def _seed_globals(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+def _section_of(kind: str) -> str:
+    return next(name for name, (of_kind, _) in COMPONENT_SECTIONS.items() if of_kind == kind)

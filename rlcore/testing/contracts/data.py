@@ -1,0 +1,99 @@
+"""Batches for the suites: collected ones from a bench, and made-up ones with ends at known places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlcore.context import Context
+from rlcore.minibatch import Minibatch
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+    from rlcore.types import Array, Env, EnvSpec
+
+
+def observations(spec: EnvSpec, *shape: int, seed: int = 0) -> Tensor:
+    """Return random observations `[*shape, *observation]` of the dtype that policies see."""
+    space = spec.observation_space
+    assert space.shape is not None
+    if np.issubdtype(np.dtype(space.dtype), np.floating):
+        return torch.randn(*shape, *space.shape, generator=torch.Generator().manual_seed(seed))
+    space.seed(seed)
+    samples = np.stack([space.sample() for _ in range(int(np.prod(shape)))])
+    return torch.from_numpy(samples.reshape(*shape, *space.shape))
+
+
+def actions(env: Env, steps: int, seed: int = 0) -> list[Array]:
+    """Return random actions `[env, *shape]` for as many steps."""
+    space = env.spec.action_space
+    space.seed(seed)
+    return [np.stack([np.asarray(space.sample()) for _ in range(env.spec.num_envs)]) for _ in range(steps)]
+
+
+def collected(context: Context) -> TensorDict:
+    """Return a batch from the bench's collector, with what the estimator writes, as new tensors."""
+    batch = context.collector.collect().clone()
+    if context.estimator is not None:
+        context.estimator(batch)
+    return batch
+
+
+def minibatch(context: Context) -> Minibatch:
+    """Return a minibatch as the learner gets it."""
+    batch = collected(context)
+    context.buffer.add(batch)
+    first = next(iter(context.buffer.minibatches(batch)))
+    return Minibatch.of({key: first[key].clone() for key in first})
+
+
+def made_up(context: Context, terminated: Tensor, truncated: Tensor, mask: Tensor | None = None) -> TensorDict:
+    """Return a batch `[env, time]` of random observations and rewards that ends where the flags `[env, time]` say."""
+    from tensordict import TensorDict
+
+    spec, (num_envs, steps) = context.env_spec, terminated.shape
+    everything = observations(spec, num_envs, steps + 1, seed=1)
+    following = everything[:, 1:].clone()
+    done = terminated | truncated
+    following[done] = observations(spec, int(done.sum()), seed=2)
+    reward = torch.randn(num_envs, steps, 1, generator=torch.Generator().manual_seed(3))
+    flags = {"done": done, "terminated": terminated, "truncated": truncated}
+    size = [num_envs, steps]
+    entries = {"observation": following, "reward": reward, **{name: flag.unsqueeze(-1) for name, flag in flags.items()}}
+    batch = TensorDict({"observation": everything[:, :-1].clone()}, batch_size=size)
+    batch["next"] = TensorDict(entries, batch_size=size)
+    if mask is not None:
+        batch["collector"] = TensorDict({"mask": mask.unsqueeze(-1)}, batch_size=size)
+    add_actions(context, batch)
+    return batch
+
+
+def add_actions(context: Context, batch: TensorDict) -> None:
+    """Let the policy of the bench act on every observation of a batch."""
+    policy, (num_envs, steps) = context.model.policy, batch.batch_size
+    observation = batch["observation"]
+    with torch.no_grad():
+        noise = policy.draw(steps, num_envs, torch.Generator().manual_seed(4))
+        pairs = [policy.act(observation[:, time], noise[time]) for time in range(steps)]
+        action, parameters = (torch.stack(column, dim=1) for column in zip(*pairs, strict=True))
+        batch["action"] = action
+        for key, value in policy.describe(parameters, action).items():
+            batch[key] = value
+
+
+def steps_of(env: Env, plan: list[Array]) -> Iterator[dict[str, object]]:
+    """Take the planned actions and yield copies of what each step returned."""
+    for action in plan:
+        step = env.step(action)
+        yield {
+            "observation": np.array(step.observation),
+            "reward": np.array(step.reward),
+            "terminated": np.array(step.terminated),
+            "truncated": np.array(step.truncated),
+            "final": {index: np.array(value) for index, value in step.final_observation.items()},
+        }

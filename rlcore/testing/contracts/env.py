@@ -1,0 +1,177 @@
+"""What an env must keep: spec, shapes, seeds, ends, and the two ways of resetting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from rlcore.testing.compare import difference
+from rlcore.testing.contracts.base import ComponentContract, saved
+from rlcore.testing.contracts.data import actions, steps_of
+from rlcore.types import Env, Step
+
+
+class EnvContract(ComponentContract):
+    """Base of the tests of an env.
+
+    Attributes:
+        steps: how many random steps are taken; some episode must end within them.
+        terminates: changes of the config with which an episode terminates within `steps`, if one can.
+        truncates: changes of the config with which an episode is cut off within `steps`, if one can be.
+        seeds_each_env: whether env `i` of `reset(seed)` starts as env 0 of `reset(seed + i)` does.
+    """
+
+    kind = "env"
+    steps: ClassVar[int] = 300
+    terminates: ClassVar[Mapping[str, Any] | None] = {}
+    truncates: ClassVar[Mapping[str, Any] | None] = None
+    seeds_each_env: ClassVar[bool] = True
+
+    def env(self, **changes: Any) -> Env:
+        """Build the env."""
+        built: Env = self.make(self.bench(changes=changes), **changes)
+        return built
+
+    def test_builds_as_many_envs_as_asked(self) -> None:
+        """Evaluation asks for its own number of envs by the key `num_envs`."""
+        assert "num_envs" in type(self.settings()).model_fields, "an env's config needs the key num_envs"
+        context = self.bench()
+        for count in (1, 3):
+            env = self.provided().build(self.settings().model_copy(update={"num_envs": count}), context)
+            assert env.spec.num_envs == count, f"num_envs = {count} gave spec.num_envs = {env.spec.num_envs}"
+            assert env.reset(seed=0).shape[0] == count
+            env.close()
+
+    def test_spec_describes_the_observations(self) -> None:
+        """Storage is allocated once, from the spec."""
+        env = self.env()
+        space, observation = env.spec.observation_space, env.reset(seed=0)
+        assert observation.shape == (env.spec.num_envs, *(space.shape or ())), (
+            f"reset returns {observation.shape}; the spec says {env.spec.num_envs} envs of shape {space.shape}"
+        )
+        assert observation.dtype == space.dtype, f"reset returns {observation.dtype}, the space says {space.dtype}"
+        assert all(space.contains(row) for row in observation), f"a first observation is outside {space}"
+        assert env.spec.frame_skip >= 1
+        assert env.spec.reset_mode in ("same_step", "next_step")
+
+    def test_step_returns_arrays_of_the_right_form(self) -> None:
+        """The collector writes them into storage without looking."""
+        env = self.env()
+        env.reset(seed=0)
+        count, space = env.spec.num_envs, env.spec.observation_space
+        for action in actions(env, 20):
+            given = action.copy()
+            step = env.step(action)
+            assert np.array_equal(action, given), "step changed the array of actions that it was given"
+            assert step.observation.shape == (count, *(space.shape or ())), f"observation: {step.observation.shape}"
+            assert step.observation.dtype == space.dtype, f"observation: {step.observation.dtype}, not {space.dtype}"
+            assert step.reward.shape == (count,), f"reward: {step.reward.shape}, not {(count,)}"
+            assert step.reward.dtype.kind == "f", f"reward: {step.reward.dtype}, not a float"
+            for name in ("terminated", "truncated"):
+                flag = getattr(step, name)
+                assert flag.shape == (count,), f"{name}: {flag.shape}, not {(count,)}"
+                assert flag.dtype == bool, f"{name}: {flag.dtype}, not bool"
+
+    def test_equal_seeds_give_equal_episodes(self) -> None:
+        """A run can only be repeated if its envs can."""
+        first, second = self.env(), self.env()
+        plan = actions(first, self.steps)
+        starts = [np.array(env.reset(seed=7)) for env in (first, second)]
+        assert difference(*starts) is None, "reset(seed=7) twice gave different observations; seed everything random"
+        where = difference(list(steps_of(first, plan)), list(steps_of(second, plan)))
+        assert where is None, f"the same seed and actions gave other steps: {where}"
+        again = np.array(first.reset(seed=7))
+        assert difference(starts[0], again) is None, "reset(seed=7) after an episode starts differently than before"
+
+    def test_each_env_has_its_own_seed(self) -> None:
+        """Env `i` of `reset(seed)` begins as env 0 of `reset(seed + i)`, so that single episodes can be repeated."""
+        if not self.seeds_each_env:
+            pytest.skip("the envs share one generator")
+        env = self.env(num_envs=2)
+        both, next_seed = np.array(env.reset(seed=3)), np.array(env.reset(seed=4))
+        assert difference(both[1], next_seed[0]) is None, "seed env i with seed + i"
+
+    def test_ends_follow_the_reset_mode(self) -> None:
+        """What `step` returns at an end, and after it, is what the spec's `reset_mode` says."""
+        env = self.env()
+        env.reset(seed=0)
+        over = np.zeros(env.spec.num_envs, dtype=bool)
+        ended = 0
+        for action in actions(env, self.steps):
+            step = env.step(action)
+            done = step.terminated | step.truncated
+            self._check_end(env, step, done, over)
+            over = done.copy()
+            ended += int(done.sum())
+        assert ended, f"no episode ended within {self.steps} random steps; set `steps` higher in this test"
+
+    def test_terminated_is_not_truncated(self) -> None:
+        """The value after an end of its own is zero, after a cut it is not; so the env must tell them apart."""
+        ends = ((self.terminates, "terminated"), (self.truncates, "truncated"))
+        for changes, expected in ends:
+            if changes is None:
+                continue
+            env = self.env(**changes)
+            env.reset(seed=0)
+            for action in actions(env, self.steps):
+                step = env.step(action)
+                done = step.terminated | step.truncated
+                if done.any():
+                    break
+            other = "truncated" if expected == "terminated" else "terminated"
+            index = int(np.argmax(done))
+            assert getattr(step, expected)[index], f"with {dict(changes)} no episode {expected} within {self.steps} steps"
+            assert not getattr(step, other)[index], f"an episode that {expected} is also reported as {other}"
+
+    def test_no_episode_is_longer_than_the_spec_says(self) -> None:
+        """`max_episode_steps` is what schedules and evaluation may rely on."""
+        env = self.env()
+        if env.spec.max_episode_steps is None:
+            pytest.skip("the spec gives no limit")
+        env.reset(seed=0)
+        elapsed = np.zeros(env.spec.num_envs, dtype=int)
+        over = np.zeros(env.spec.num_envs, dtype=bool)
+        for action in actions(env, self.steps):
+            step = env.step(action)
+            elapsed = np.where(over & (env.spec.reset_mode == "next_step"), 0, elapsed + 1)
+            assert elapsed.max() <= env.spec.max_episode_steps, f"an episode is longer than {env.spec.max_episode_steps}"
+            over = step.terminated | step.truncated
+            elapsed[over] = 0
+
+    def test_state_is_restored(self) -> None:
+        """An env that saves its state goes on exactly as before."""
+        used, other = self.env(), self.env()
+        plan = actions(used, 30)
+        used.reset(seed=5)
+        other.reset(seed=6)
+        list(steps_of(used, plan[:17]))
+        state = saved(used)
+        if state is None:
+            pytest.skip("has no state_dict: a resumed run begins new episodes")
+        restored: Any = other
+        restored.load_state_dict(state)
+        where = difference(list(steps_of(used, plan[17:])), list(steps_of(other, plan[17:])))
+        assert where is None, f"the restored env goes on differently: {where}"
+
+    def test_closes_twice(self) -> None:
+        """The end of a failing run may close what is closed already."""
+        env = self.env()
+        env.reset(seed=0)
+        env.close()
+        env.close()
+
+    def _check_end(self, env: Env, step: Step, done: Any, over: Any) -> None:
+        places = set(np.flatnonzero(done).tolist())
+        assert set(step.infos) <= places, f"infos of {sorted(step.infos)}, but the envs that ended are {sorted(places)}"
+        if env.spec.reset_mode == "same_step":
+            finals = step.final_observation
+            assert set(finals) == places, f"final_observation of {sorted(finals)}, but {sorted(places)} ended"
+            for final in finals.values():
+                assert np.shape(final) == (env.spec.observation_space.shape or ())
+            return
+        assert not step.final_observation, "an env that resets in the next step returns the last observation itself"
+        assert not (done & over).any(), "the step after an end only resets: both flags must be False there"
+        assert not step.reward[over].any(), "the step after an end only resets: its reward must be 0"

@@ -1,0 +1,178 @@
+"""What an estimator must keep: shapes, ends of both kinds apart, nothing across an end, nothing from masked steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from rlcore.context import Context
+from rlcore.testing.contracts.base import StateContract
+from rlcore.testing.contracts.data import made_up
+from rlcore.types import Estimator
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+WRITTEN = ("state_value", "advantage", "value_target")
+NUM_ENVS, STEPS = 3, 12
+
+
+class EstimatorContract(StateContract):
+    """Base of the tests of an estimator."""
+
+    kind = "estimator"
+
+    def exercise(self, component: Any, context: Context) -> None:
+        """Estimate a batch."""
+        component(self.batch(context))
+
+    def behaviour(self, component: Any, context: Context) -> Any:
+        """Return what is estimated for a batch."""
+        batch = self.batch(context, ends={(0, 3): "terminated", (2, 7): "truncated"})
+        component(batch)
+        return {key: batch[key] for key in WRITTEN}
+
+    def batch(self, context: Context, ends: dict[tuple[int, int], str] | None = None, mask: Any = None) -> TensorDict:
+        """Return a made-up batch with ends at the given (env, time)."""
+        flags = {kind: torch.zeros(NUM_ENVS, STEPS, dtype=torch.bool) for kind in ("terminated", "truncated")}
+        for place, kind in (ends or {}).items():
+            flags[kind][place] = True
+        return made_up(context, flags["terminated"], flags["truncated"], mask)
+
+    def targets(self, estimator: Estimator, batch: TensorDict) -> Tensor:
+        """Return the value targets `[env, time]` of a batch."""
+        estimator(batch)
+        return batch["value_target"].squeeze(-1).clone()
+
+    def test_writes_value_advantage_and_target(self) -> None:
+        """The three entries have the shape and type of a reward, and carry no graph."""
+        context = self.bench()
+        batch = self.batch(context, {(1, 4): "terminated", (2, 5): "truncated"})
+        estimator = self.make(context)
+        assert estimator(batch) is None, "an estimator writes into the batch and returns nothing"
+        assert estimator.every in ("batch", "epoch"), f"every = {estimator.every!r}; it must be 'batch' or 'epoch'"
+        for key in WRITTEN:
+            assert key in batch.keys(), f"the estimator does not set {key!r}"  # noqa: SIM118, a TensorDict
+            assert batch[key].shape == (NUM_ENVS, STEPS, 1), f"{key} is {list(batch[key].shape)}, not [env, time, 1]"
+            assert batch[key].dtype == torch.float32, f"{key} is {batch[key].dtype}"
+            assert not batch[key].requires_grad, f"{key} carries a graph; estimate under torch.no_grad()"
+            assert batch[key].isfinite().all(), f"{key} is not finite"
+
+    def test_leaves_what_was_collected(self) -> None:
+        """Another epoch estimates from the same observations, rewards and ends."""
+        context = self.bench()
+        batch = self.batch(context, {(0, 3): "terminated", (1, 4): "truncated"})
+        before = batch.clone()
+        self.make(context)(batch)
+        changed = [key for key in before.keys(True, True) if not torch.equal(before[key], batch[key])]
+        assert not changed, f"the estimator changed {', '.join(map(str, changed))}"
+
+    def test_a_terminated_step_is_worth_its_reward(self) -> None:
+        """Nothing follows an end of its own, so nothing may be bootstrapped there."""
+        context = self.bench()
+        batch = self.batch(context, {(0, 3): "terminated", (1, STEPS - 1): "terminated"})
+        target = self.targets(self.make(context), batch)
+        for place in ((0, 3), (1, STEPS - 1)):
+            reward = float(batch["next", "reward"][place])
+            assert abs(float(target[place]) - reward) < 1e-5, (
+                f"the value target of a terminated step is {float(target[place]):.4f}, its reward {reward:.4f}; "
+                "multiply the next value by ~terminated"
+            )
+
+    def test_a_truncated_step_is_bootstrapped(self) -> None:
+        """An episode that was cut off would have gone on; its target differs from that of a terminated one."""
+        context = self.bench()
+        estimator = self.make(context)
+        cut = self.targets(estimator, self.batch(context, {(0, 3): "truncated"}))
+        ended = self.targets(estimator, self.batch(context, {(0, 3): "terminated"}))
+        assert abs(float(cut[0, 3] - ended[0, 3])) > 1e-6, (
+            "a terminated and a truncated step get the same value target; use `terminated`, not `done`, for the value"
+        )
+
+    def test_bootstraps_from_the_last_observation(self) -> None:
+        """After a cut, and at the end of a batch, the next value is that of `next.observation`."""
+        context = self.bench()
+        estimator = self.make(context)
+        for ends, place in (({(0, 3): "truncated"}, (0, 3)), ({}, (0, STEPS - 1))):
+            batch = self.batch(context, dict(ends))
+            other = batch.clone()
+            other["next", "observation"][place] += 1
+            before, after = self.targets(estimator, batch), self.targets(estimator, other)
+            assert abs(float(before[place] - after[place])) > 1e-6, (
+                f"the target at {place} does not depend on next.observation there; the row that follows in the batch "
+                "belongs to the next episode"
+            )
+
+    @pytest.mark.parametrize("end", ["terminated", "truncated"])
+    def test_nothing_crosses_an_end(self, end: str) -> None:
+        """What happens in the next episode changes nothing in this one."""
+        context = self.bench()
+        estimator = self.make(context)
+        batch = self.batch(context, {(0, 3): end})
+        other = batch.clone()
+        other["next", "reward"][0, 4:] += 5
+        other["observation"][0, 4:] += 1
+        before, after = self.targets(estimator, batch), self.targets(estimator, other)
+        assert torch.equal(before[0, :4], after[0, :4]), f"rewards after a {end} step leak into the episode before it"
+        assert torch.equal(before[1:], after[1:]), "one env's rewards change the targets of another"
+
+    def test_masked_steps_influence_nothing(self) -> None:
+        """A step that only resets an env carries no experience."""
+        context = self.bench()
+        estimator = self.make(context)
+        mask = torch.ones(NUM_ENVS, STEPS, dtype=torch.bool)
+        mask[0, 4] = False
+        results = []
+        for reward in (0.0, 50.0):
+            batch = self.batch(context, {(0, 3): "truncated"}, mask)
+            batch["next", "reward"][0, 4] = reward
+            estimator(batch)
+            results.append({key: batch[key].squeeze(-1)[mask] for key in WRITTEN})
+        for key in WRITTEN:
+            assert torch.equal(results[0][key], results[1][key]), f"the reward of a masked step changes {key} elsewhere"
+
+
+class GAEContract(EstimatorContract):
+    """Generalised advantage estimation, compared with its definition. The config has `gamma` and `lmbda`."""
+
+    @pytest.mark.parametrize("masked", [False, True])
+    def test_equals_the_definition(self, masked: bool) -> None:
+        """A(t) is the sum over l of (gamma lambda)^l delta(t + l) up to the end (arXiv 1506.02438, eq. 16)."""
+        context = self.bench()
+        estimator = self.make(context)
+        mask = torch.ones(NUM_ENVS, STEPS, dtype=torch.bool)
+        mask[1, 6] = not masked
+        ends = {(0, 2): "terminated", (0, 7): "truncated", (1, 5): "terminated", (2, STEPS - 1): "truncated"}
+        batch = self.batch(context, ends, mask)
+        estimator(batch)
+        settings: Any = self.settings()
+        model: Any = context.model
+        expected = reference_gae(batch, model.critic, settings.gamma, settings.lmbda)
+        target = expected + batch["state_value"].squeeze(-1).double()
+        if getattr(settings, "standardise", False):
+            counted = expected[mask]
+            expected = (expected - counted.mean()) / counted.std()
+        for key, reference in (("advantage", expected), ("value_target", target)):
+            found = batch[key].squeeze(-1).double()
+            error = float((found - reference)[mask].abs().max())
+            assert error < 1e-4, f"{key} differs from its definition by up to {error:.2e}"
+
+
+def reference_gae(batch: TensorDict, critic: Any, gamma: float, lmbda: float) -> Tensor:
+    """Return advantages `[env, time]` in double precision, each summed on its own as the definition says."""
+    with torch.no_grad():
+        value = critic(batch["observation"]).squeeze(-1).double()
+        next_value = critic(batch["next", "observation"]).squeeze(-1).double()
+    reward, terminated, done = (batch["next", key].squeeze(-1) for key in ("reward", "terminated", "done"))
+    result = torch.zeros_like(value)
+    for env, start in torch.cartesian_prod(torch.arange(value.shape[0]), torch.arange(value.shape[1])).tolist():
+        for time in range(start, value.shape[1]):
+            after = 0.0 if terminated[env, time] else float(next_value[env, time])
+            delta = float(reward[env, time]) + gamma * after - float(value[env, time])
+            result[env, start] += (gamma * lmbda) ** (time - start) * delta
+            if done[env, time]:
+                break
+    return result

@@ -1,0 +1,116 @@
+"""What a transform must keep: shapes, untouched inputs, frozen copies that share nothing, state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rlcore.context import Context
+from rlcore.testing.compare import difference, snapshot
+from rlcore.testing.contracts.base import StateContract
+from rlcore.testing.contracts.data import actions, collected, steps_of
+from rlcore.types import Array, Env, Transform
+
+
+class TransformContract(StateContract):
+    """Base of the tests of a transform."""
+
+    kind = "transform"
+
+    def env(self, context: Context) -> Env:
+        """Return an env of the bench, whose observations the transform has not seen."""
+        env: Env = context.part("make_env")(2)
+        return env
+
+    def make(self, context: Context, **changes: Any) -> Any:
+        """Build the transform and fit it as a run does."""
+        transform: Transform = super().make(context, **changes)
+        env = context.part("make_env")(1)
+        transform.fit(env)
+        env.close()
+        return transform
+
+    def exercise(self, component: Any, context: Context) -> None:
+        """Pass the observations of some steps."""
+        self._pass(component, self.env(context), steps=12, seed=1)
+
+    def behaviour(self, component: Any, context: Context) -> Any:
+        """Return what becomes of the observations of some steps."""
+        return self._pass(component, self.env(context), steps=6, seed=2)
+
+    def test_observation_space_describes_what_step_returns(self) -> None:
+        """Model and storage are made for that space."""
+        context = self.bench()
+        transform, env = self.make(context), self.env(context)
+        space = transform.observation_space(env.spec.observation_space)
+        for seen in self._pass(transform, env, steps=12, seed=3):
+            rows = seen["step"]
+            assert rows.shape == (env.spec.num_envs, *space.shape), f"step gives {rows.shape}, the space is {space.shape}"
+            assert rows.dtype == space.dtype, f"step returns {rows.dtype}, but observation_space() says {space.dtype}"
+            for final in seen["final"].values():
+                assert final.shape == space.shape, f"final gives {final.shape}, the space is {space.shape}"
+                assert final.dtype == space.dtype, f"final returns {final.dtype}, but observation_space() says {space.dtype}"
+
+    def test_inputs_stay_as_they_are(self) -> None:
+        """The env may still need the array that it handed out."""
+        context = self.bench()
+        transform, env = self.make(context), self.env(context)
+        observation = np.array(env.reset(seed=0))
+        given = observation.copy()
+        transform.step(observation, np.ones(len(observation), dtype=bool))
+        transform.final(observation[0], 0)
+        assert np.array_equal(observation, given), "step or final changed its input; work on a copy"
+
+    def test_frozen_copies_do_not_touch_the_original(self) -> None:
+        """Evaluation must not change training."""
+        context = self.bench()
+        transform, env = self.make(context), self.env(context)
+        self.exercise(transform, context)
+        before = snapshot(transform)
+        self._pass(transform.frozen(), env, steps=8, seed=4)
+        where = difference(before, snapshot(transform))
+        assert where is None, f"passing observations through frozen() changed the original: {where}"
+
+    def test_frozen_copies_do_not_learn(self) -> None:
+        """An evaluation is the same whatever was seen in it, and in training since."""
+        context = self.bench()
+        transform = self.make(context)
+        self.exercise(transform, context)
+        frozen = transform.frozen()
+        assert frozen is not transform, "frozen() returns the original; return a copy, so that loading cannot change it"
+        observation = np.array(self.env(context).reset(seed=5))
+        first = np.ones(len(observation), dtype=bool)
+        expected = np.array(frozen.step(observation, first))
+        frozen.step(observation + 1, first)
+        where = difference(expected, np.array(frozen.step(observation, first)))
+        assert where is None, f"a frozen copy learns from what it sees: {where}"
+        self._pass(transform, self.env(context), steps=8, seed=6)
+        where = difference(expected, np.array(frozen.step(observation, first)))
+        assert where is None, f"a frozen copy shares state with the original: {where}"
+
+    def test_batch_keeps_size_and_ends(self) -> None:
+        """A transform may change what was observed, not when episodes ended."""
+        context = self.bench()
+        transform = self.make(context)
+        batch = collected(context)
+        flags = {name: batch["next", name].clone() for name in ("done", "terminated", "truncated")}
+        changed = transform.batch(batch)
+        assert changed is not None, "batch() must return the batch"
+        assert changed.batch_size == batch.batch_size, f"batch() changed the size to {changed.batch_size}"
+        where = difference(flags, {name: changed["next", name] for name in flags})
+        assert where is None, f"batch() changed the ends of episodes: {where}"
+
+    def _pass(self, transform: Transform, env: Env, steps: int, seed: int) -> list[dict[str, Any]]:
+        """Reset, then return what becomes of the observations of each step, in the order of the collector's calls."""
+        first = np.ones(env.spec.num_envs, dtype=bool)
+        seen: list[dict[str, Any]] = [{"step": np.array(transform.step(env.reset(seed=seed), first)), "final": {}}]
+        over = np.zeros_like(first)
+        for step in steps_of(env, actions(env, steps, seed)):
+            given: Any = step
+            finals: dict[int, Array] = {i: np.array(transform.final(v, i)) for i, v in given["final"].items()}
+            done = given["terminated"] | given["truncated"]
+            first = done if env.spec.reset_mode == "same_step" else over
+            seen.append({"step": np.array(transform.step(given["observation"], first)), "final": finals})
+            over = done
+        return seen

@@ -1,0 +1,21 @@
+"""The toy components, for tests: `use = "testing:toy"`."""
+
+from rlcore import Component, hookimpl
+
+_TOY = "rlcore.testing.toy"
+_PARTS = "rlcore.testing.toy_parts"
+
+
+@hookimpl
+def provide_components() -> list[Component]:
+    """Return the toy components."""
+    return [
+        Component("env", "toy", f"{_TOY}:ToyEnv", summary="episodes of known lengths, ends and returns"),
+        Component("model", "toy", f"{_TOY}:ToyModel", summary="a linear actor and critic"),
+        Component("transform", "toy", f"{_PARTS}:ToyTransform", summary="subtracts a running mean"),
+        Component("estimator", "toy", f"{_PARTS}:ToyEstimator", summary="one-step advantages"),
+        Component("loss", "toy", f"{_PARTS}:ToyLoss", summary="actor-critic in its plainest form"),
+        Component("hook", "toy", f"{_PARTS}:ToyHook", summary="counts iterations"),
+        Component("logger", "toy", f"{_PARTS}:ToyLogger", summary="rows as lines of JSON"),
+        Component("checkpointer", "toy", f"{_PARTS}:ToyCheckpointer", summary="the bytes of the tensors in one file"),
+    ]

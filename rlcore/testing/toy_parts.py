@@ -1,0 +1,244 @@
+"""The other toy parts: each the plainest thing that keeps the contract of its kind, as an example and for tests."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import gymnasium
+import numpy as np
+import torch
+from pydantic import BaseModel, Field
+from torch import Tensor, nn
+
+from rlcore.context import Context
+from rlcore.errors import ConfigError, StorageError
+from rlcore.hookspecs import hookimpl
+from rlcore.types import Key
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+    from rlcore.trainer import Trainer
+    from rlcore.types import Array, BoolArray, Env
+
+
+class ToyTransform:
+    """Subtracts the mean of every observation seen so far."""
+
+    class Config(BaseModel, extra="forbid"):
+        """Nothing to configure."""
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self._count = 0
+        self._mean: Any = 0.0
+        self._learning = True
+
+    def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+        """Return an unbounded box of the same shape."""
+        assert space.shape is not None
+        return gymnasium.spaces.Box(-np.inf, np.inf, space.shape, np.float32)
+
+    def fit(self, env: Env) -> None:
+        """Start from the observations of a reset."""
+        self._learn(env.reset(seed=0))
+
+    def step(self, observation: Array, first: BoolArray) -> Array:
+        """Return the observations less their mean."""
+        if self._learning:
+            self._learn(observation)
+        return (observation - self._mean).astype(np.float32)
+
+    def final(self, observation: Array, env_index: int) -> Array:
+        """Return a last observation less the mean."""
+        return (observation - self._mean).astype(np.float32)
+
+    def batch(self, batch: TensorDict) -> TensorDict:
+        """Return the batch as it is."""
+        return batch
+
+    def frozen(self) -> ToyTransform:
+        """Return a copy that keeps its mean."""
+        copied = copy.copy(self)
+        copied._learning = False
+        return copied
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the mean, and of how many observations it is."""
+        return {"count": self._count, "mean": np.asarray(self._mean)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set the mean."""
+        self._count, self._mean = state["count"], np.array(state["mean"])
+
+    def _learn(self, observation: Array) -> None:
+        self._count += len(observation)
+        self._mean = self._mean + (observation - self._mean).sum(0) / self._count
+
+
+class ToyEstimator:
+    """The advantage of one step: `reward + gamma * V(next) - V`, without the middle term after a terminated step."""
+
+    class Config(BaseModel, extra="forbid"):
+        """The discount."""
+
+        gamma: float = Field(0.9, ge=0, le=1, description="discount")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self.every: Final = "batch"
+        self._gamma = config.gamma
+        self._critic = getattr(context.model, "critic")  # noqa: B009, a part is not in the protocol
+
+    @torch.no_grad()
+    def __call__(self, batch: TensorDict) -> None:
+        """Set `state_value`, `advantage` and `value_target`."""
+        following = batch.get("next")
+        value = self._critic(batch.get("observation"))
+        next_value = self._critic(following.get("observation"))
+        target = following.get("reward") + self._gamma * next_value * ~following.get("terminated")
+        batch.set("state_value", value)
+        batch.set("value_target", target)
+        batch.set("advantage", target - value)
+
+
+class ToyLoss(nn.Module):
+    """The policy gradient and the squared error of the critic."""
+
+    requires = ("actor", "critic")
+
+    class Config(BaseModel, extra="forbid"):
+        """Nothing to configure."""
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__()
+        model: Any = context.model
+        self.actor = model.actor
+        self.critic = model.critic
+
+    def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
+        """Return `loss_actor`, `loss_critic` and the metric `error`."""
+        observation = minibatch["observation"]
+        log_prob = self.actor.distribution.log_prob(self.actor(observation), minibatch["action"])
+        error = self.critic(observation) - minibatch["value_target"]
+        return {
+            "loss_actor": -(log_prob * minibatch["advantage"]).mean(),
+            "loss_critic": error.square().mean(),
+            "error": error.detach().abs().mean(),
+        }
+
+
+class ToyHook:
+    """Counts the iterations of the run, and keeps the context it was built with for tests to look at."""
+
+    class Config(BaseModel, extra="forbid"):
+        """Nothing to configure."""
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self.context = context
+        self.iterations = 0
+
+    @hookimpl
+    def post_steps(self, trainer: Trainer) -> None:
+        """Count."""
+        self.iterations += 1
+
+    @hookimpl
+    def post_steps_log(self) -> dict[str, float]:
+        """Return the count."""
+        return {"toy/iterations": float(self.iterations)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the count."""
+        return {"iterations": self.iterations}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set the count."""
+        self.iterations = state["iterations"]
+
+
+class ToyLogger:
+    """Writes `toy.jsonl` into the run folder: one `[step, metrics]` per line."""
+
+    class Config(BaseModel, extra="forbid"):
+        """Nothing to configure."""
+
+    def __init__(self, config: Config, context: Context) -> None:
+        if context.run.folder is None:
+            raise ConfigError("the toy logger needs a run folder")
+        self.path = context.run.folder / "toy.jsonl"
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int) -> None:
+        """Append a line."""
+        with self.path.open("a") as stream:
+            stream.write(json.dumps([step, dict(metrics)]) + "\n")
+
+    def log_hparams(self, config: Mapping[str, Any]) -> None:
+        """Do nothing."""
+
+    def flush(self) -> None:
+        """Do nothing: every line is written at once."""
+
+    def close(self) -> None:
+        """Do nothing: no file stays open."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the size of the file."""
+        return {"size": self.path.stat().st_size if self.path.exists() else 0}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Cut the file back."""
+        if self.path.exists():
+            os.truncate(self.path, state["size"])
+
+
+class ToyCheckpointer:
+    """Writes the bytes of all tensors into `tensors.bin`, and where they are into `index.json`."""
+
+    class Config(BaseModel, extra="forbid"):
+        """Nothing to configure."""
+
+    def __init__(self, config: Config, context: Context) -> None:
+        del config, context
+
+    def save(self, folder: Path, tensors: Mapping[str, Tensor]) -> None:
+        """Write both files."""
+        index: dict[str, Any] = {}
+        content = bytearray()
+        for name, tensor in tensors.items():
+            plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+            begin = len(content)
+            content += plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+            index[name] = [begin, len(content), str(plain.dtype).removeprefix("torch."), list(plain.shape)]
+        _write(folder / "tensors.bin", bytes(content))
+        _write(folder / "index.json", json.dumps(index).encode())
+
+    def load(self, folder: Path) -> dict[str, Tensor]:
+        """Return copies of the tensors.
+
+        Raises:
+            StorageError: the files do not fit together.
+        """
+        try:
+            content = (folder / "tensors.bin").read_bytes()
+            index = json.loads((folder / "index.json").read_bytes())
+            return {name: _read(content, *entry) for name, entry in index.items()}
+        except (ValueError, TypeError, AttributeError, RuntimeError) as error:
+            raise StorageError(f"{folder} holds no tensors that can be read: {error}") from error
+
+
+def _read(content: bytes, begin: int, end: int, dtype_name: str, shape: list[int]) -> Tensor:
+    dtype = getattr(torch, dtype_name)
+    if begin == end:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(bytearray(content[begin:end]), dtype=torch.uint8).view(dtype).reshape(shape)
+
+
+def _write(file: Path, content: bytes) -> None:
+    with file.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
