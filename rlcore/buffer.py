@@ -5,7 +5,8 @@ Replay buffers come from plugins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -66,11 +67,11 @@ class RolloutBuffer:
 
         def chunks_of(key: Key) -> tuple[Tensor, ...]:
             if key not in chunks:
-                chunks[key] = rows(batch.get(key)).index_select(0, order).split(size)
+                chunks[key] = torch.split(rows(batch.get(key)).index_select(0, order), size)
             return chunks[key]
 
         for index in range(order.shape[0] // size):
-            yield Minibatch(size, keys, lambda key, index=index: chunks_of(key)[index])
+            yield Minibatch(size, keys, partial(_chunk, chunks_of, index))
 
     def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
         """Do nothing: there are no priorities."""
@@ -99,6 +100,10 @@ class RolloutBuffer:
         if wanted > valid:
             order = order.repeat(-(-wanted // valid))
         return order[:wanted]
+
+
+def _chunk(chunks_of: Callable[[Key], tuple[Tensor, ...]], index: int, key: Key) -> Tensor:
+    return chunks_of(key)[index]
 
 
 def rows(entry: Tensor) -> Tensor:

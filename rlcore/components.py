@@ -93,7 +93,7 @@ class Provided:
         Raises:
             PluginError: the import fails; names the component and its owner.
         """
-        target = self._import(self.component.target)
+        target: Callable[..., Any] = self._import(self.component.target)
         if not callable(target):
             raise PluginError(f"{self}: its target {self.component.target!r} is not callable")
         return target

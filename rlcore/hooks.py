@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
 
-    from rlcore.learner import GradientLearner
     from rlcore.trainer import Trainer
-    from rlcore.types import Episode, EvaluationResult, Key
+    from rlcore.types import Episode, EvaluationResult, Key, Learner
 
 log = logging.getLogger(__name__)
 
@@ -216,11 +215,11 @@ class LoopHooks:
 
     # inner points
 
-    def pre_epoch(self, batch: TensorDict, learner: GradientLearner) -> TensorDict:
+    def pre_epoch(self, batch: TensorDict, learner: Learner) -> TensorDict:
         """Run the pipeline over the batch before an epoch."""
         return _tensordict_pipeline(self._pre_epoch, batch, learner)
 
-    def process_optim_batch(self, minibatch: Mapping[Key, Tensor], learner: GradientLearner) -> Mapping[Key, Tensor]:
+    def process_optim_batch(self, minibatch: Mapping[Key, Tensor], learner: Learner) -> Mapping[Key, Tensor]:
         """Run the pipeline over a minibatch."""
         for implementation in self._process_optim_batch:
             result = _call(implementation, minibatch, learner)
@@ -231,7 +230,7 @@ class LoopHooks:
         return minibatch
 
     def post_loss(
-        self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor], learner: GradientLearner
+        self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor], learner: Learner
     ) -> dict[str, Tensor]:
         """Run the pipeline over the losses."""
         for implementation in self._post_loss:
@@ -243,7 +242,7 @@ class LoopHooks:
         return losses
 
     def optimizer(
-        self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor], learner: GradientLearner
+        self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor], learner: Learner
     ) -> Mapping[str, Tensor]:
         """Let the owning hook do backward and step; only called when `used("optimizer")`."""
         (implementation,) = self._optimizer
@@ -252,20 +251,20 @@ class LoopHooks:
             raise implementation.wrong_return(result, "a mapping of metrics")
         return result
 
-    def post_optim(self, minibatch: Mapping[Key, Tensor], learner: GradientLearner) -> None:
+    def post_optim(self, minibatch: Mapping[Key, Tensor], learner: Learner) -> None:
         """Notify after a step of the optimizers."""
         if self._post_optim:
             _notify(self._post_optim, minibatch, learner)
 
     def post_optim_log(
-        self, metrics: Mapping[str, Tensor], minibatch: Mapping[Key, Tensor], learner: GradientLearner
+        self, metrics: Mapping[str, Tensor], minibatch: Mapping[Key, Tensor], learner: Learner
     ) -> Mapping[str, Any]:
         """Return the metrics of a step together with those of the hooks."""
         if not self._post_optim_log:
             return metrics
         return {**metrics, **self._collect(self._post_optim_log, metrics, minibatch, learner)}
 
-    def post_epoch(self, batch: TensorDict, learner: GradientLearner) -> None:
+    def post_epoch(self, batch: TensorDict, learner: Learner) -> None:
         """Notify after the minibatches of an epoch."""
         _notify(self._points["post_epoch"], batch, learner)
 
@@ -364,7 +363,9 @@ def _notify_isolated(implementations: Iterable[Implementation], *arguments: Any)
         try:
             _call(implementation, *arguments)
         except Exception:
-            log.exception("%s failed at point %r; the run ends as it would have", implementation.hook, implementation.point)
+            log.exception(
+                "%s failed at point %r; the run ends as it would have", implementation.hook, implementation.point
+            )
 
 
 def _tensordict_pipeline(implementations: tuple[Implementation, ...], value: TensorDict, owner: Any) -> TensorDict:

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from rlcore.components import Component
-    from rlcore.learner import GradientLearner
     from rlcore.trainer import Trainer
-    from rlcore.types import Episode, EvaluationResult, Key
+    from rlcore.types import Episode, EvaluationResult, Key, Learner
 
 PROJECT: Final = "rlcore"
 hookspec: Final = pluggy.HookspecMarker(PROJECT)
@@ -90,40 +89,40 @@ class LoopSpecs:
         """Called before the first epoch."""
 
     @point("pipeline", "inner")
-    def pre_epoch(self, batch: TensorDict, learner: GradientLearner) -> TensorDict | None:
+    def pre_epoch(self, batch: TensorDict, learner: Learner) -> TensorDict | None:
         """Change the batch before an epoch; an estimator with `every = "epoch"` runs after this point."""
 
     @point("pipeline", "inner")
     def process_optim_batch(
-        self, minibatch: Mapping[Key, Tensor], learner: GradientLearner
+        self, minibatch: Mapping[Key, Tensor], learner: Learner
     ) -> Mapping[Key, Tensor] | None:
         """Change a minibatch `[sample]` before the loss."""
 
     @point("pipeline", "inner")
     def post_loss(
-        self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor], learner: GradientLearner
+        self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor], learner: Learner
     ) -> dict[str, Tensor] | None:
         """Change the losses before backward."""
 
     @point("owner", "inner")
     def optimizer(
-        self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor], learner: GradientLearner
+        self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor], learner: Learner
     ) -> Mapping[str, Tensor]:
         """Do backward and step in place of the learner, and return metrics. One hook only."""
         raise NotImplementedError
 
     @point("notify", "inner")
-    def post_optim(self, minibatch: Mapping[Key, Tensor], learner: GradientLearner) -> None:
+    def post_optim(self, minibatch: Mapping[Key, Tensor], learner: Learner) -> None:
         """Called after the step of the optimizers."""
 
     @point("collect", "inner")
     def post_optim_log(
-        self, metrics: Mapping[str, Tensor], minibatch: Mapping[Key, Tensor], learner: GradientLearner
+        self, metrics: Mapping[str, Tensor], minibatch: Mapping[Key, Tensor], learner: Learner
     ) -> Mapping[str, Any] | None:
         """Return further metrics of an optimisation step. Tensors stay on their device until they are written."""
 
     @point("notify", "inner")
-    def post_epoch(self, batch: TensorDict, learner: GradientLearner) -> None:
+    def post_epoch(self, batch: TensorDict, learner: Learner) -> None:
         """Called after the minibatches of an epoch."""
 
     @point("notify", "outer")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 from pydantic import BaseModel, Field
@@ -184,7 +184,7 @@ class OptimizerStep:
             parameter.grad = None
         total.backward(retain_graph=retain_graph)  # type: ignore[no-untyped-call]
         gradients = [p.grad for p in self._parameters if p.grad is not None]
-        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         zero = (norm + total.detach()) * 0.0  # not a number where either is not finite
         not_finite = (zero != 0).to(norm.dtype)
         self.skipped += not_finite
@@ -219,7 +219,7 @@ def total_loss(losses: Mapping[str, Tensor], names: tuple[str, ...] = ()) -> Ten
     chosen = [value for name, value in losses.items() if (name in names if names else name.startswith("loss"))]
     if not chosen:
         raise ConfigError(f"the loss returned nothing to minimise: its keys are {', '.join(losses)}, none is loss_*")
-    return cast(Tensor, sum(chosen[1:], chosen[0]))
+    return sum(chosen[1:], chosen[0])
 
 
 def _bind(schedulers: list[Scheduler], optimizers: Mapping[str, torch.optim.Optimizer]) -> list[Schedule]:

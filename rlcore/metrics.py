@@ -149,5 +149,7 @@ class Metrics:
     def _refuse(self, key: str, held: list[Any]) -> None:
         if key not in self._refused:
             self._refused.add(key)
-            kinds = {type(value).__name__ for value in held if not isinstance(value, numbers.Real | Tensor | np.ndarray)}
+            kinds = {
+                type(value).__name__ for value in held if not isinstance(value, numbers.Real | Tensor | np.ndarray)
+            }
             log.warning("metric %r has values that are not numbers (%s); they are left out", key, ", ".join(kinds))

@@ -59,7 +59,7 @@ class Installed:
 
 def installed() -> list[Installed]:
     """Return every installed plugin in order of name, without importing any."""
-    found = {}
+    found: dict[tuple[str, str], Installed] = {}
     for entry_point in importlib.metadata.entry_points(group=GROUP):
         distribution = entry_point.dist
         name = distribution.name if distribution else "unknown"

@@ -77,7 +77,10 @@ class Config:
         """Return the config with every default filled in and the versions of everything used."""
         result: dict[str, Any] = {
             "run": self.run.model_dump(),
-            "plugins": {**self.plugins.model_dump(), "files": [str(self.raw.base / name) for name in self.plugins.files]},
+            "plugins": {
+                **self.plugins.model_dump(),
+                "files": [str(self.raw.base / name) for name in self.plugins.files],
+            },
             "metrics": self.metrics.model_dump(),
         }
         for section, entries in self.sections.items():
@@ -187,9 +190,7 @@ def _load_plugins(
     return broken
 
 
-def _sections(
-    raw: RawConfig, section: str, host: PluginHost, broken: set[str], problems: list[str]
-) -> list[Section]:
+def _sections(raw: RawConfig, section: str, host: PluginHost, broken: set[str], problems: list[str]) -> list[Section]:
     kind, repeated = COMPONENT_SECTIONS[section]
     found: list[Section] = []
     taken: set[str] = set()
@@ -237,9 +238,7 @@ def _free_name(name: str, taken: set[str]) -> str:
     return free
 
 
-def _validated(
-    label: str, name: str, provided: Provided, keys: dict[str, Any], problems: list[str]
-) -> Section | None:
+def _validated(label: str, name: str, provided: Provided, keys: dict[str, Any], problems: list[str]) -> Section | None:
     if provided.component.kind == "checkpointer":
         keys = {key: value for key, value in keys.items() if key not in CheckpointConfig.model_fields}
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "peers"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "speed"))
 
 from common import (
     IDP,

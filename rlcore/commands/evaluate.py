@@ -29,9 +29,13 @@ def run(options: argparse.Namespace) -> int:
     frames = built.load_weights(folder / CHECKPOINTS, best=options.best)
     result = built.trainer.evaluate()
     if options.json:
-        print(json.dumps({"frames": frames, "seeds": result.seeds, "returns": result.returns, "lengths": result.lengths}))
+        print(
+            json.dumps({"frames": frames, "seeds": result.seeds, "returns": result.returns, "lengths": result.lengths})
+        )
         return 0
-    print(f"{folder.name} at frame {frames:,}: mean return {result.mean_return:,.1f} over {len(result.returns)} episodes")
+    print(
+        f"{folder.name} at frame {frames:,}: mean return {result.mean_return:,.1f} over {len(result.returns)} episodes"
+    )
     for seed, value, length in zip(result.seeds, result.returns, result.lengths, strict=True):
         print(f"  seed {seed:>6}  return {value:>10,.1f}  length {length:>6,}")
     return 0

@@ -63,8 +63,8 @@ def _tensor_difference(left: Any, right: Any, here: str) -> str | None:
 
 
 def _bytes(tensor: Tensor) -> Tensor:
-    plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-    return plain.view(torch.uint8) if plain.numel() else plain
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+    return plain.reshape(-1).view(torch.uint8) if plain.numel() else plain
 
 
 def _as_tensor(value: Any) -> Any:

@@ -31,9 +31,7 @@ TOY_CONFIG: Final[Mapping[str, Any]] = {
 }
 
 
-def make_config(
-    *overrides: str, sections: Mapping[str, Any] | None = None, folder: str | Path | None = None
-) -> Config:
+def make_config(*overrides: str, sections: Mapping[str, Any] | None = None, folder: str | Path | None = None) -> Config:
     """Return the validated config of a small run of toy parts.
 
     Args:

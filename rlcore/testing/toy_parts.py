@@ -209,7 +209,7 @@ class ToyCheckpointer:
         index: dict[str, Any] = {}
         content = bytearray()
         for name, tensor in tensors.items():
-            plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+            plain = tensor.detach().cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
             begin = len(content)
             content += plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
             index[name] = [begin, len(content), str(plain.dtype).removeprefix("torch."), list(plain.shape)]

@@ -87,7 +87,10 @@ class ComponentContract:
         return build(config, write=folder is not None, resume=resume)
 
     def bench(
-        self, folder: Path | None = None, changes: Mapping[str, Any] | None = None, around: Mapping[str, Any] | None = None
+        self,
+        folder: Path | None = None,
+        changes: Mapping[str, Any] | None = None,
+        around: Mapping[str, Any] | None = None,
     ) -> Context:
         """Return the context of a small run in which everything is built; nothing has been collected.
 
@@ -189,8 +192,10 @@ class StateContract(ComponentContract):
         elif times:
             pytest.skip("has no state")
         where = difference(self.behaviour(used, first), self.behaviour(other, second))
-        hint = "has no state_dict(): give it state_dict and load_state_dict" if state is None else (
-            "state_dict() leaves something out, or load_state_dict() does not set it"
+        hint = (
+            "has no state_dict(): give it state_dict and load_state_dict"
+            if state is None
+            else ("state_dict() leaves something out, or load_state_dict() does not set it")
         )
         assert where is None, f"{self.provided()} does not go on as before after a resume: {where}. It {hint}."
 

@@ -95,7 +95,9 @@ class DistributionContract:
             for name, action in (("a sample", drawn), ("the mode", mode)):
                 low, high = float(action.min()), float(action.max())
                 assert self.bounds[0] <= low, f"with parameters {parameters} {name} is {low!r}, below {self.bounds[0]}"
-                assert high <= self.bounds[1], f"with parameters {parameters} {name} is {high!r}, above {self.bounds[1]}"
+                assert high <= self.bounds[1], (
+                    f"with parameters {parameters} {name} is {high!r}, above {self.bounds[1]}"
+                )
 
     def test_numbers_and_gradients_stay_finite(self) -> None:
         """One infinite log-probability of a rare action ends a run."""

@@ -123,7 +123,9 @@ class EnvContract(ComponentContract):
                     break
             other = "truncated" if expected == "terminated" else "terminated"
             index = int(np.argmax(done))
-            assert getattr(step, expected)[index], f"with {dict(changes)} no episode {expected} within {self.steps} steps"
+            assert getattr(step, expected)[index], (
+                f"with {dict(changes)} no episode {expected} within {self.steps} steps"
+            )
             assert not getattr(step, other)[index], f"an episode that {expected} is also reported as {other}"
 
     def test_no_episode_is_longer_than_the_spec_says(self) -> None:
@@ -137,7 +139,9 @@ class EnvContract(ComponentContract):
         for action in actions(env, self.steps):
             step = env.step(action)
             elapsed = np.where(over & (env.spec.reset_mode == "next_step"), 0, elapsed + 1)
-            assert elapsed.max() <= env.spec.max_episode_steps, f"an episode is longer than {env.spec.max_episode_steps}"
+            assert elapsed.max() <= env.spec.max_episode_steps, (
+                f"an episode is longer than {env.spec.max_episode_steps}"
+            )
             over = step.terminated | step.truncated
             elapsed[over] = 0
 

@@ -49,7 +49,9 @@ class LossContract(StateContract):
             if name in minimised:
                 assert value.requires_grad, f"{name} has no gradient"
             else:
-                assert not value.requires_grad, f"{name} is a metric: detach it, or the graph is kept until it is written"
+                assert not value.requires_grad, (
+                    f"{name} is a metric: detach it, or the graph is kept until it is written"
+                )
 
     def test_gradients_reach_every_required_part(self) -> None:
         """A part that the loss requires and does not train is a mistake of one of the two."""

@@ -51,7 +51,9 @@ class ModelContract(StateContract):
         assert model.parts(), "parts() names nothing"
         for part in model.parts():
             module = getattr(model, part, None)
-            assert isinstance(module, torch.nn.Module), f"parts() names {part!r}, which is no torch.nn.Module of the model"
+            assert isinstance(module, torch.nn.Module), (
+                f"parts() names {part!r}, which is no torch.nn.Module of the model"
+            )
             assert list(module.parameters()), f"part {part!r} has no parameters"
 
     def test_weights_follow_from_the_seed_of_the_run(self) -> None:
@@ -160,7 +162,9 @@ class ModelContract(StateContract):
         policy.refresh()
         with torch.inference_mode():
             found, expected = policy.mode(seen), model.actor.distribution.mode(model.actor(seen))
-        assert np.allclose(found.numpy(), expected.numpy(), atol=1e-5), f"after {after} and refresh() the policy is stale"
+        assert np.allclose(found.numpy(), expected.numpy(), atol=1e-5), (
+            f"after {after} and refresh() the policy is stale"
+        )
 
 
 def _generator(seed: int) -> torch.Generator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,10 @@ from rlcore.context import Context
 from rlcore.testing.compare import difference, snapshot
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import actions, collected, steps_of
-from rlcore.types import Array, Env, Transform
+from rlcore.types import Env, Transform
+
+if TYPE_CHECKING:
+    from rlcore.types import Array
 
 
 class TransformContract(StateContract):
@@ -46,11 +49,15 @@ class TransformContract(StateContract):
         space = transform.observation_space(env.spec.observation_space)
         for seen in self._pass(transform, env, steps=12, seed=3):
             rows = seen["step"]
-            assert rows.shape == (env.spec.num_envs, *space.shape), f"step gives {rows.shape}, the space is {space.shape}"
+            assert rows.shape == (env.spec.num_envs, *space.shape), (
+                f"step gives {rows.shape}, the space is {space.shape}"
+            )
             assert rows.dtype == space.dtype, f"step returns {rows.dtype}, but observation_space() says {space.dtype}"
             for final in seen["final"].values():
                 assert final.shape == space.shape, f"final gives {final.shape}, the space is {space.shape}"
-                assert final.dtype == space.dtype, f"final returns {final.dtype}, but observation_space() says {space.dtype}"
+                assert final.dtype == space.dtype, (
+                    f"final returns {final.dtype}, but observation_space() says {space.dtype}"
+                )
 
     def test_inputs_stay_as_they_are(self) -> None:
         """The env may still need the array that it handed out."""

@@ -60,11 +60,11 @@ class ObservationNorm:
 
     def step(self, observation: npt.NDArray[Any], first: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
         """Return normalised observations `[env, *shape]`."""
-        return (observation - self._mean) * self._scale  # type: ignore[no-any-return]
+        return (observation - self._mean) * self._scale
 
     def final(self, observation: npt.NDArray[Any], env_index: int) -> npt.NDArray[np.float32]:
         """Return the normalised last observation of an episode."""
-        return (observation - self._mean) * self._scale  # type: ignore[no-any-return]
+        return (observation - self._mean) * self._scale
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return the batch as it is."""

@@ -119,7 +119,7 @@ def _make(config: Config) -> tuple[gymnasium.Env[Any, Any], int | None]:
     costs a Python call per step.
     """
     limit = {} if config.max_episode_steps is None else {"max_episode_steps": config.max_episode_steps}
-    env = gymnasium.make(config.id, disable_env_checker=True, **limit, **config.kwargs)  # type: ignore[arg-type]
+    env = gymnasium.make(config.id, disable_env_checker=True, **limit, **config.kwargs)
     if not isinstance(env, gymnasium.wrappers.TimeLimit):
         return env, None
     steps, inner = env._max_episode_steps, env.env

@@ -113,7 +113,7 @@ class Normal:
         return self.log_prob(parameters, action), self.entropy(parameters)
 
     def _loc_scale(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        loc, raw = parameters.split(self._num_actions, -1)
+        loc, raw = torch.split(parameters, self._num_actions, -1)
         return loc, torch.nn.functional.softplus(raw) + SMALLEST_SCALE
 
 

@@ -61,7 +61,8 @@ class MLP(nn.Module):
         A row costs about half of what the modules cost. The views follow in-place updates.
         """
         activation = self._activation
-        *hidden, (last_weight, last_bias) = [(layer.weight.detach().t(), layer.bias.detach()) for layer in self.layers]
+        layers = [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+        *hidden, (last_weight, last_bias) = [(layer.weight.detach().t(), layer.bias.detach()) for layer in layers]
 
         def forward(inputs: Tensor) -> Tensor:
             for weight, bias in hidden:

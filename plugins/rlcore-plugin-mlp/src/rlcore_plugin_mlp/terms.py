@@ -40,7 +40,7 @@ class CategoricalTerms(torch.autograd.Function):
         return log_probs.gather(-1, action), entropy
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         """Use d log p(a) / d logits = onehot(a) - p and dH / d logits = -p (log p + H)."""
         of_log_prob, of_entropy = gradients
@@ -59,7 +59,7 @@ class TanhNormalTerms(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, parameters: Tensor, inner: Tensor, nodes: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Compute both."""
-        loc, raw = parameters.split(inner.shape[-1], -1)
+        loc, raw = torch.split(parameters, inner.shape[-1], -1)
         scale = torch.nn.functional.softplus(raw).add_(SMALLEST_SCALE)
         standard = (inner - loc).div_(scale)
         log_scale = scale.log().add_(HALF_LOG_TWO_PI)
@@ -70,7 +70,7 @@ class TanhNormalTerms(torch.autograd.Function):
         return log_prob, log_scale.add_(expected).add_(0.5).sum(-1, keepdim=True)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         """Use d log_slope / dx = -2 tanh x."""
         of_log_prob, of_entropy = gradients

@@ -56,9 +56,9 @@ class TensorBoardLogger:
         """Begin a file that makes readers drop the events after the last step."""
         self.close()
         self._last_step = state["last_step"]
-        self._writer = SummaryWriter(str(self._folder), purge_step=self._last_step + 1)  # type: ignore[no-untyped-call]
+        self._writer = SummaryWriter(str(self._folder), purge_step=self._last_step + 1)
 
     def _open(self) -> Any:
         if self._writer is None:
-            self._writer = SummaryWriter(str(self._folder))  # type: ignore[no-untyped-call]
+            self._writer = SummaryWriter(str(self._folder))
         return self._writer

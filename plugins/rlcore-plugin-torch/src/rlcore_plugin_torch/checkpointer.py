@@ -42,7 +42,11 @@ class TorchCheckpointer:
             stream.flush()
             os.fsync(stream.fileno())
         index = {
-            name: {"record": str(number), "dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
+            name: {
+                "record": str(number),
+                "dtype": str(tensor.dtype).removeprefix("torch."),
+                "shape": list(tensor.shape),
+            }
             for number, (name, tensor) in enumerate(compact.items())
         }
         with (folder / INDEX).open("w") as text:

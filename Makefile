@@ -1,0 +1,51 @@
+# Every target sets up .venv when it is missing or older than what it is made from.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PLUGINS := $(wildcard plugins/*/)
+EDITABLE := -e .[test,plot] $(addprefix -e ,$(filter-out %gymnasium/,$(PLUGINS))) -e plugins/rlcore-plugin-gymnasium[mujoco]
+PEERS := .venv-peers
+# one thread per test process: more only wait for each other
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: train test test-slow lint bench docs clean
+
+train: $(STAMP)
+	$(BIN)/rlcore train examples/ppo-idp.toml --set run.name=ppo-idp-$$(date +%Y%m%d-%H%M%S)
+
+test: $(STAMP) lint
+	$(BIN)/python -m pytest -q -m "not slow" -n 2 --dist worksteal
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -q -m slow -n 2 --dist worksteal
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP) $(PEERS)/.installed
+	$(BIN)/python benchmarks/bench.py --peers-python $(PEERS)/bin/python
+
+docs: $(STAMP)
+	$(BIN)/python docs/reference/generate.py
+
+$(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt pip setuptools wheel
+	$(BIN)/python -m pip install -q -c constraints.txt torch
+	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation $(EDITABLE) \
+		mypy pytest-xdist ruff
+	touch $@
+
+$(PEERS)/.installed: benchmarks/requirements-peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install -q torch==2.13.0
+	$(PEERS)/bin/python -m pip install -q -r benchmarks/requirements-peers.txt
+	$(PEERS)/bin/python -m pip install -q --no-deps --ignore-requires-python cleanrl==1.2.0
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache

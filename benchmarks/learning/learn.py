@@ -1,0 +1,119 @@
+"""Learning results over seeds: rlcore from its example configs, and peers beside it.
+
+idp       50,000 frames of ppo-idp.toml, then 20 deterministic episodes on fixed seeds; peers: TorchRL, SB3
+cartpole  500,000 frames of ppo-cartpole.toml, mean return of the last 100 training episodes; peer: CleanRL's figure
+
+    python benchmarks/learning/learn.py idp --seeds 1 2 3 4 5 --peers-python .venv-peers/bin/python
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
+
+
+def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
+    """Train one seed in this process and return its result."""
+    from rlcore import build, hookimpl, load_config
+
+    class Returns:
+        def __init__(self) -> None:
+            self.seen: list[float] = []
+
+        @hookimpl
+        def episode_end(self, episode: Any) -> None:
+            self.seen.append(episode.return_)
+
+    hook = Returns()
+    with tempfile.TemporaryDirectory() as folder:
+        overrides = [f"run.seed={seed}", f"run.folder='{folder}'", *changes]
+        if task == "idp":
+            overrides += ["evaluator.episodes=20"]
+        trainer = build(load_config(ROOT / "examples" / f"ppo-{task}.toml", overrides), hooks=[hook]).trainer
+        trainer.train()
+    result = {"peer": "rlcore", "task": task, "seed": seed, "train_s": round(trainer.seconds_trained, 1)}
+    if task == "cartpole":
+        return result | {"mean": statistics.fmean(hook.seen[-100:])}
+    evaluation = trainer.last_evaluation
+    assert evaluation is not None
+    lengths = {"length": evaluation.mean_length}
+    return result | {"mean": evaluation.mean_return, "std": statistics.pstdev(evaluation.returns)} | lengths
+
+
+def in_process(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
+    """Do the same in a process of its own."""
+    flags = [part for change in changes for part in ("--set", change)]
+    return last_line([sys.executable, __file__, task, "--one", str(seed), *flags])
+
+
+def peer(python: str, name: str, seed: int) -> dict[str, Any]:
+    """Run a peer on idp."""
+    script = Path(__file__).with_name("peer_idp.py")
+    return last_line([python, str(script), "--peer", name, "--seed", str(seed), "--frames", "50000"])
+
+
+def last_line(command: list[str]) -> dict[str, Any]:
+    """Run a command and return the JSON of its last line."""
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    print(json.dumps(result), flush=True)
+    return dict(result)
+
+
+def table(task: str, results: list[dict[str, Any]]) -> str:
+    """Return the results as Markdown."""
+    lines = [f"## {task}", "", "| peer | seeds | results | median | mean ± std over seeds |", "|---|---|---|---|---|"]
+    for name in dict.fromkeys(result["peer"] for result in results):
+        rows = sorted((result for result in results if result["peer"] == name), key=lambda row: row["seed"])
+        means = [row["mean"] for row in rows]
+        deviation = statistics.stdev(means) if len(means) > 1 else 0.0
+        seeds = ", ".join(str(row["seed"]) for row in rows)
+        listed = ", ".join(f"{mean:,.1f}" for mean in means)
+        middle, average = statistics.median(means), statistics.fmean(means)
+        lines.append(f"| {name} | {seeds} | {listed} | {middle:,.1f} | {average:,.1f} ± {deviation:,.1f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run the seeds and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task", choices=["idp", "cartpole"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--jobs", type=int, default=2, help="seeds at a time; nothing is timed here")
+    parser.add_argument("--peers-python", help="interpreter of the peers' environment")
+    parser.add_argument("--set", action="append", default=[], metavar="K=V", help="override a config key")
+    parser.add_argument("--one", type=int, metavar="SEED", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one is not None:
+        print(json.dumps(train_here(args.task, args.one, args.set)))
+        return
+    with ThreadPoolExecutor(args.jobs) as pool:
+        waiting = [pool.submit(in_process, args.task, seed, args.set) for seed in args.seeds]
+        if args.peers_python and args.task == "idp":
+            for name in ("sb3", "torchrl"):
+                waiting += [pool.submit(peer, args.peers_python, name, seed) for seed in args.seeds]
+        results = [future.result() for future in waiting]
+    text = table(args.task, results)
+    print(text)
+    if not args.set:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"learning-{args.task}.md").write_text(f"# Learning\n\n{text}\n")
+        (RESULTS / f"learning-{args.task}.json").write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

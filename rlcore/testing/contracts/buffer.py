@@ -1,0 +1,163 @@
+"""What a buffer must keep: rows that belong together, fixed shapes, nothing masked, its position."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+import torch
+
+from rlcore.context import Context
+from rlcore.testing.contracts.base import StateContract
+from rlcore.testing.contracts.data import made_up
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+
+class BufferContract(StateContract):
+    """Base of the tests of a buffer.
+
+    Attributes:
+        steps: steps per env of the batches in the tests; two envs.
+        keeps_experience: whether experience outlives the iteration, as in a replay buffer.
+    """
+
+    kind = "buffer"
+    steps: ClassVar[int] = 16
+    keeps_experience: ClassVar[bool] = False
+
+    def batch(self, context: Context, masked: tuple[int, ...] = ()) -> TensorDict:
+        """Return a batch whose rewards number its steps."""
+        nothing = torch.zeros(2, self.steps, dtype=torch.bool)
+        mask = None
+        if masked:
+            mask = torch.ones(2, self.steps, dtype=torch.bool)
+            mask.reshape(-1)[list(masked)] = False
+        batch = made_up(context, nothing, nothing, mask)
+        batch["next", "reward"] = torch.arange(2.0 * self.steps).reshape(2, self.steps, 1)
+        return batch
+
+    def epoch(self, buffer: Any, batch: TensorDict) -> list[list[int]]:
+        """Return the numbers of the steps in each minibatch of an epoch."""
+        return [found["next", "reward"].flatten().int().tolist() for found in buffer.minibatches(batch)]
+
+    def exercise(self, component: Any, context: Context) -> None:
+        """Run an epoch."""
+        batch = self.batch(context)
+        component.add(batch)
+        self.epoch(component, batch)
+
+    def behaviour(self, component: Any, context: Context) -> Any:
+        """Return what the next epoch draws."""
+        batch = self.batch(context)
+        component.add(batch)
+        return self.epoch(component, batch)
+
+    def test_says_how_it_is_used(self) -> None:
+        """The trainer reads both numbers."""
+        buffer = self.make(self.bench())
+        assert buffer.num_epochs >= 1, f"num_epochs = {buffer.num_epochs}; it must be at least 1"
+        assert buffer.warmup_frames >= 0, f"warmup_frames = {buffer.warmup_frames}; it must not be negative"
+
+    def test_rows_belong_together(self) -> None:
+        """Every entry of a sample comes from the same step."""
+        context = self.bench()
+        buffer, batch = self.make(context), self.batch(context)
+        buffer.add(batch)
+        drawn = 0
+        for found in buffer.minibatches(batch):
+            rows = found["next", "reward"].flatten().long()
+            drawn += len(rows)
+            for key in batch.keys(include_nested=True, leaves_only=True):
+                expected = batch[key].flatten(0, 1)[rows]
+                assert torch.equal(found[key], expected), f"{key!r} of a minibatch belongs to other steps than the reward"
+        assert drawn, "the buffer yields no minibatch"
+
+    def test_minibatches_have_one_shape(self) -> None:
+        """A compiled update sees one shape, whatever is masked."""
+        context = self.bench()
+        buffer = self.make(context)
+        sizes = set()
+        for masked in ((), (3,), (0, 1, 2, 3, 4), tuple(range(2 * self.steps - 3))):
+            batch = self.batch(context, masked)
+            buffer.add(batch)
+            sizes |= {len(rows) for rows in self.epoch(buffer, batch)}
+        assert len(sizes) == 1, f"minibatches have the sizes {sorted(sizes)}; fill up, or drop the remainder"
+
+    def test_masked_steps_are_never_drawn(self) -> None:
+        """A step that only resets an env must not be trained on."""
+        context = self.bench()
+        buffer = self.make(context)
+        masked = (0, 7, 8, 2 * self.steps - 1)
+        batch = self.batch(context, masked)
+        buffer.add(batch)
+        for _ in range(5):
+            drawn = {number for rows in self.epoch(buffer, batch) for number in rows}
+            assert not drawn & set(masked), f"masked steps were drawn: {sorted(drawn & set(masked))}"
+
+    def test_epochs_are_shuffled_anew(self) -> None:
+        """The same order every time would correlate the updates."""
+        context = self.bench()
+        buffer, batch = self.make(context), self.batch(context)
+        buffer.add(batch)
+        orders = [self.epoch(buffer, batch) for _ in range(2)]
+        assert orders[0] != orders[1], "two epochs draw in the same order"
+
+    def test_takes_feedback(self) -> None:
+        """The trainer hands over the result of every update."""
+        context = self.bench()
+        buffer, batch = self.make(context), self.batch(context)
+        buffer.add(batch)
+        for found in buffer.minibatches(batch):
+            assert buffer.feedback(found, {"loss_critic": torch.tensor(1.0)}) is None
+
+    def test_keeps_copies(self) -> None:
+        """The tensors of a batch are overwritten by the next collection."""
+        if not self.keeps_experience:
+            pytest.skip("nothing is kept beyond the iteration")
+        context = self.bench()
+        buffer, batch = self.make(context), self.batch(context)
+        buffer.add(batch)
+        batch["next", "reward"].fill_(-1.0)
+        drawn = {number for rows in self.epoch(buffer, batch) for number in rows}
+        assert drawn != {-1}, "the buffer keeps views of the batch; copy what is kept"
+
+
+class RolloutBufferContract(BufferContract):
+    """An on-policy buffer: each step of the batch once per epoch. Two times `steps` must be whole minibatches."""
+
+    def test_every_step_is_drawn_once_per_epoch(self) -> None:
+        """No experience is lost or counted twice."""
+        context = self.bench()
+        buffer, batch = self.make(context), self.batch(context)
+        buffer.add(batch)
+        for _ in range(3):
+            counts = Counter(number for rows in self.epoch(buffer, batch) for number in rows)
+            missing = sorted(set(range(2 * self.steps)) - set(counts))
+            assert not missing, f"steps that were never drawn: {missing}"
+            assert set(counts.values()) == {1}, f"drawn more than once: {[n for n, c in counts.items() if c > 1]}"
+
+    def test_every_valid_step_is_drawn_where_some_are_masked(self) -> None:
+        """The last minibatch may be filled up, no valid step may be left out."""
+        context = self.bench()
+        buffer = self.make(context)
+        masked = (1, 5, 9)
+        batch = self.batch(context, masked)
+        buffer.add(batch)
+        counts = Counter(number for rows in self.epoch(buffer, batch) for number in rows)
+        missing = sorted(set(range(2 * self.steps)) - set(masked) - set(counts))
+        assert not missing, f"valid steps that were never drawn: {missing}"
+        assert max(counts.values()) <= 2, "a step was drawn more than twice"
+
+    def test_takes_the_newest_batch_only(self) -> None:
+        """Experience of an older policy is not drawn again."""
+        context = self.bench()
+        buffer = self.make(context)
+        old, new = self.batch(context), self.batch(context)
+        old["next", "reward"] += 1000
+        for batch in (old, new):
+            buffer.add(batch)
+        drawn = {number for rows in self.epoch(buffer, new) for number in rows}
+        assert max(drawn) < 1000, "the buffer draws from an older batch"

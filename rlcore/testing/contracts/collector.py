@@ -1,0 +1,212 @@
+"""What a collector must keep: batches in which every entry stands where it belongs, and a record of every episode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from rlcore.context import Context
+from rlcore.errors import EnvError
+from rlcore.testing.compare import difference
+from rlcore.testing.contracts.base import StateContract, saved
+from rlcore.testing.toy import ToyEnv
+from rlcore.types import Episode
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+NEXT_STEP: Mapping[str, Any] = {"env": {"use": "testing:toy", "reset_mode": "next_step"}}
+
+
+class CollectorContract(StateContract):
+    """Base of the tests of a collector. They use the toy env, whose steps, ends and returns are known.
+
+    Attributes:
+        batches: how many batches are enough for every env to end several episodes.
+    """
+
+    kind = "collector"
+    batches: ClassVar[int] = 4
+
+    def exercise(self, component: Any, context: Context) -> None:
+        """Collect."""
+        for _ in range(2):
+            component.collect()
+
+    def behaviour(self, component: Any, context: Context) -> Any:
+        """Return the batch that follows a resume here; without saved env states, episodes begin anew there."""
+        state = saved(component)
+        if state is not None:
+            component.load_state_dict(state)
+        return component.collect().clone().flatten_keys(".").to_dict()
+
+    def collect(self, context: Context) -> list[TensorDict]:
+        """Return copies of some batches."""
+        collector = self.make(context)
+        return [collector.collect().clone() for _ in range(self.batches)]
+
+    def test_batch_has_every_entry(self) -> None:
+        """The shapes are `[env, time, ...]`; rewards, flags and log-probabilities end in a dimension of size 1."""
+        context = self.bench()
+        batch, spec = self.make(context).collect(), context.env_spec
+        assert len(batch.batch_size) == 2, f"the batch has size {list(batch.batch_size)}, not [env, time]"
+        assert batch.batch_size[0] == spec.num_envs, f"the batch has size {list(batch.batch_size)}, not [env, time]"
+        size = tuple(batch.batch_size)
+        shape = spec.observation_space.shape or ()
+        expected: dict[Any, tuple[tuple[int, ...], torch.dtype]] = {
+            "observation": ((*size, *shape), torch.float32),
+            "action": ((*size, *(spec.action_space.shape or ())), torch.float32),
+            "sample_log_prob": ((*size, 1), torch.float32),
+            ("next", "observation"): ((*size, *shape), torch.float32),
+            ("next", "reward"): ((*size, 1), torch.float32),
+            **{("next", flag): ((*size, 1), torch.bool) for flag in ("done", "terminated", "truncated")},
+        }
+        keys = set(batch.keys(include_nested=True, leaves_only=True))
+        for key, (form, dtype) in expected.items():
+            assert key in keys, f"the batch has no entry {key!r}"
+            found = batch[key]
+            assert found.shape == form, f"{key!r} is {list(found.shape)}, not {list(form)}"
+            assert found.dtype == dtype, f"{key!r} is {found.dtype}, not {dtype}"
+
+    def test_entries_can_be_trained_on(self) -> None:
+        """No graph, and no inference tensors, which autograd refuses."""
+        batch = self.make(self.bench()).collect()
+        for key in batch.keys(include_nested=True, leaves_only=True):
+            assert not batch[key].requires_grad, f"{key!r} carries a graph; collect without gradients"
+            assert not batch[key].is_inference(), f"{key!r} is an inference tensor; copy it into storage made outside"
+
+    @pytest.mark.parametrize("around", [{}, NEXT_STEP], ids=["same_step", "next_step"])
+    def test_rewards_belong_to_their_observations(self, around: Mapping[str, Any]) -> None:
+        """The toy env's reward is the number of the step that its observation counts."""
+        for batch in self.collect(self.bench(around=around)):
+            mask = _mask(batch)
+            expected = (batch["observation"][..., 0] * 10).round() + 1
+            found = batch["next", "reward"].squeeze(-1)
+            assert torch.equal(found[mask], expected[mask]), "rewards and observations are shifted against each other"
+            after = (batch["next", "observation"][..., 0] * 10).round()
+            assert torch.equal(after[mask], expected[mask]), (
+                "next.observation is not the observation after the step; at an end it is the last one of the episode"
+            )
+
+    @pytest.mark.parametrize("around", [{}, NEXT_STEP], ids=["same_step", "next_step"])
+    def test_every_episode_is_recorded(self, around: Mapping[str, Any]) -> None:
+        """Also those that span several batches; lengths count steps, not resets."""
+        context = self.bench(around=around)
+        collector, env = self.make(context), _toy(context)
+        found: dict[int, list[Episode]] = {index: [] for index in range(env.spec.num_envs)}
+        for _ in range(self.batches):
+            collector.collect()
+            for episode in collector.episodes():
+                found[episode.env_index].append(episode)
+        for index, episodes in found.items():
+            assert len(episodes) > 1, f"env {index} ended {len(episodes)} episodes in {self.batches} batches"
+            lengths = [env.length(index, number) for number in range(len(episodes))]
+            assert [e.length for e in episodes] == lengths, f"env {index}: {[e.length for e in episodes]}, not {lengths}"
+            returns = [length * (length + 1) / 2 for length in lengths]
+            assert [e.return_ for e in episodes] == returns, f"env {index}: {[e.return_ for e in episodes]}, not {returns}"
+
+    @pytest.mark.parametrize("around", [{}, NEXT_STEP], ids=["same_step", "next_step"])
+    def test_terminated_and_truncated_are_kept_apart(self, around: Mapping[str, Any]) -> None:
+        """The flags are the env's own, and `done` is either of them."""
+        context = self.bench(around=around)
+        env = _toy(context)
+        batch = torch.cat(self.collect(context), dim=1)  # type: ignore[arg-type]
+        flags = {name: batch["next", name].squeeze(-1) for name in ("terminated", "truncated", "done")}
+        assert torch.equal(flags["done"], flags["terminated"] | flags["truncated"]), "done is not terminated | truncated"
+        for index in range(env.spec.num_envs):
+            places = flags["done"][index].nonzero().flatten().tolist()
+            kinds = ["terminated" if flags["terminated"][index, place] else "truncated" for place in places]
+            expected = [env.end(index, number) for number in range(len(places))]
+            assert kinds == expected, f"env {index} ended as {kinds}, not {expected}"
+
+    def test_resetting_steps_are_masked(self) -> None:
+        """With `reset_mode = next_step`, the step after an end is no experience, also across batches."""
+        batch: Any = torch.cat(self.collect(self.bench(around=NEXT_STEP)), dim=1)  # type: ignore[arg-type]
+        done = batch["next", "done"].squeeze(-1)
+        expected = torch.ones_like(done)
+        expected[:, 1:] = ~done[:, :-1]
+        assert torch.equal(_mask(batch), expected), 'entry ("collector", "mask") must be False exactly after an end'
+
+    def test_nothing_is_masked_without_resetting_steps(self) -> None:
+        """With `reset_mode = same_step` every step counts."""
+        assert all(bool(_mask(batch).all()) for batch in self.collect(self.bench())), "valid steps are masked"
+
+    def test_batches_follow_one_another(self) -> None:
+        """No step is lost between two batches."""
+        batches = self.collect(self.bench())
+        for before, after in zip(batches[:-1], batches[1:], strict=True):
+            going_on = ~before["next", "done"][:, -1, 0]
+            where = difference(before["next", "observation"][going_on, -1], after["observation"][going_on, 0])
+            assert where is None, "a batch does not begin with the observation after the last step of the one before"
+
+    def test_log_probabilities_are_those_of_the_actions(self) -> None:
+        """Shifted or stale log-probabilities bias every update."""
+        context = self.bench()
+        model: Any = context.model
+        for batch in self.collect(context):
+            expected = model.actor.distribution.log_prob(model.actor(batch["observation"]), batch["action"])
+            error = float((expected.detach() - batch["sample_log_prob"]).abs().max())
+            assert error < 1e-5, f"sample_log_prob differs from that of observation and action by {error:.2e}"
+
+    def test_observations_pass_the_transforms(self) -> None:
+        """Last observations of episodes too, each exactly once."""
+        context = self.bench()
+        context.parts["transforms"].append(_Double())
+        for batch in self.collect(context):
+            expected = batch["next", "reward"].squeeze(-1)
+            found = (batch["next", "observation"][..., 0] * 5).round()
+            assert torch.equal(found, expected), "next.observation did not pass every transform once"
+            assert torch.equal((batch["observation"][..., 0] * 5).round() + 1, expected), "observation did not"
+
+    def test_a_value_that_is_not_finite_ends_the_batch(self) -> None:
+        """Nothing of it may reach the buffer."""
+        context = self.bench()
+        env = _toy(context)
+        step = env.step
+
+        def broken(action: Any) -> Any:
+            taken = step(action)
+            taken.reward[0] = np.nan
+            return taken
+
+        env.step = broken  # type: ignore[method-assign]
+        with pytest.raises(EnvError, match="reward"):
+            self.make(context).collect()
+
+    def test_closes_twice(self) -> None:
+        """The end of a failing run may close what is closed already."""
+        context = self.bench()
+        collector = self.make(context)
+        collector.collect()
+        collector.update_model()
+        collector.close()
+        collector.close()
+        assert _toy(context).closed, "close() leaves the envs open"
+
+
+class _Double:
+    """A transform that doubles observations."""
+
+    def step(self, observation: Any, first: Any) -> Any:
+        return observation * 2
+
+    def final(self, observation: Any, env_index: int) -> Any:
+        return observation * 2
+
+    def batch(self, batch: Any) -> Any:
+        return batch
+
+
+def _toy(context: Context) -> ToyEnv:
+    env = context.env
+    assert isinstance(env, ToyEnv), "the tests of a collector need the toy env"
+    return env
+
+
+def _mask(batch: TensorDict) -> torch.Tensor:
+    mask = batch.get(("collector", "mask"), None)
+    return torch.ones(batch.batch_size, dtype=torch.bool) if mask is None else mask.squeeze(-1)

@@ -1,0 +1,142 @@
+"""What the tests share: a tiny run, the command line in this process, and a folder of fake distributions."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import sys
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+import rlcore
+from rlcore import cli as command_line
+
+TINY: dict[str, Any] = {
+    "run": {"name": "tiny", "seed": 1, "total_frames": 96, "device": "cpu"},
+    "env": {"use": "gymnasium", "id": "CartPole-v1"},
+    "model": {"use": "mlp", "hidden": [8]},
+    "loss": {"use": "ppo"},
+    "estimator": {"use": "gae"},
+    "optimizer": [{"use": "adam"}],
+    "collector": {"frames_per_batch": 32},
+    "buffer": {"epochs": 2, "minibatch_size": 16},
+    "metrics": {"every": 32},
+    "checkpoint": {"every": 32},
+}
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch):
+    """Variables of the caller's shell that change what a config means."""
+    for name in ("CKPT_BACKEND", "RLCORE_NO_PLUGINS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def workdir(tmp_path, monkeypatch) -> Path:
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def write_config(workdir) -> Callable[..., Path]:
+    """Write a config: the tiny run with sections changed (a dict is merged, None removes, anything else replaces)."""
+
+    def write(name: str = "config.toml", **sections: Any) -> Path:
+        values = copy.deepcopy(TINY)
+        for section, change in sections.items():
+            if change is None:
+                values.pop(section, None)
+            elif isinstance(change, dict) and isinstance(values.get(section), dict):
+                values[section] |= change
+            else:
+                values[section] = change
+        path = workdir / name
+        path.write_text(tomli_w.dumps(values))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def build(write_config) -> Callable[..., Any]:
+    """Build the tiny run with hook instances; it writes nothing unless asked."""
+
+    def make(hooks: Iterable[Any] = (), *, write: bool = False, resume: bool = False, **sections: Any) -> Any:
+        config = rlcore.load_config(write_config(**sections))
+        return rlcore.build(config, write=write, resume=resume, hooks=hooks)
+
+    return make
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cli(workdir, capsys, caplog) -> Callable[..., Outcome]:
+    """Run a command line in this process."""
+
+    def run(*arguments: Any) -> Outcome:
+        caplog.clear()
+        capsys.readouterr()
+        try:
+            code = command_line.main([str(argument) for argument in arguments])
+        except SystemExit as stop:  # argparse
+            code = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err + caplog.text)
+
+    return run
+
+
+class Site:
+    """A folder on `sys.path` for distributions that exist only in a test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def add(
+        self,
+        name: str,
+        module: str,
+        source: str,
+        *,
+        version: str = "1.0",
+        requires: Iterable[str] = ("rlcore>=0.1,<1",),
+        entry_point: str | None = None,
+    ) -> None:
+        """Install a distribution with one module and one entry point."""
+        (self.folder / f"{module}.py").write_text(textwrap.dedent(source))
+        lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+        lines += [f"Requires-Dist: {requirement}" for requirement in requires]
+        info = self.folder / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("\n".join(lines) + "\n")
+        short = entry_point or name.removeprefix("rlcore-plugin-")
+        (info / "entry_points.txt").write_text(f"[rlcore]\n{short} = {module}\n")
+        importlib.invalidate_caches()
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """Make a `Site`; its modules are forgotten at the end."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    yield Site(folder)
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "") or "").startswith(str(folder)):
+            del sys.modules[name]

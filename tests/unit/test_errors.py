@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from rlcore.cli import EXIT_CODES
+from rlcore.errors import RlcoreError, did_you_mean, nearest
+
+KNOWN = ["clip_epsilon", "entropy_coef", "critic_coef", "normalize_advantage", "lr"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("clip_epsilom", "clip_epsilon"),
+        ("clpi", "clip_epsilon"),
+        ("epsilon", "clip_epsilon"),
+        ("entropy_coeff", "entropy_coef"),
+        ("entropy-coef", "entropy_coef"),
+        ("CLIP_EPSILON", "clip_epsilon"),
+        ("normalise_advantage", "normalize_advantage"),
+        ("qqqqqq", None),
+        ("", None),
+    ],
+)
+def test_nearest_finds_what_was_meant(name, expected):
+    assert nearest(name, KNOWN) == expected
+
+
+def test_nearest_knows_nothing_among_nothing():
+    assert nearest("anything", []) is None
+
+
+def test_nearest_does_not_depend_on_the_order_of_the_known_names():
+    assert nearest("abcd", ["abcx", "abcy"]) == nearest("abcd", ["abcy", "abcx"])
+
+
+def test_did_you_mean_is_empty_when_nothing_is_alike():
+    assert did_you_mean("clpi", KNOWN) == "; did you mean 'clip_epsilon'?"
+    assert did_you_mean("qqqqqq", KNOWN) == ""
+
+
+def test_every_error_has_an_exit_code_that_the_command_line_documents():
+    classes = RlcoreError.__subclasses__()
+    assert len(classes) >= 6
+    for kind in classes:
+        assert kind.exit_code in EXIT_CODES
+        assert kind.exit_code not in (0, 1), f"{kind.__name__} would be taken for success or for a bug"

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from rlcore.log_writer import LogWriter
+
+
+class Recorder:
+    """A logger that notes what it is given; it may be slow, or fail."""
+
+    def __init__(self, fails=(), blocked=False):
+        self.calls, self.threads = [], set()
+        self.fails, self.error = fails, RuntimeError("server gone")
+        self.free = threading.Event()
+        if not blocked:
+            self.free.set()
+
+    def _note(self, name, *details):
+        self.threads.add(threading.current_thread())
+        assert self.free.wait(30)
+        if name in self.fails:
+            raise self.error
+        self.calls.append((name, *details))
+
+    def log_metrics(self, metrics, step):
+        self._note("metrics", dict(metrics), step)
+
+    def log_hparams(self, config):
+        self._note("hparams", config)
+
+    def flush(self):
+        self._note("flush")
+
+    def close(self):
+        self._note("close")
+
+    def state_dict(self):
+        if "state" in self.fails:
+            raise self.error
+        return {"written": len(self.calls)}
+
+    def load_state_dict(self, state):
+        self.loaded = state
+
+
+def start(**arguments):
+    logger = Recorder(**arguments)
+    return logger, LogWriter("mine", logger)
+
+
+def test_calls_come_in_order_from_one_thread_of_its_own():
+    logger, writer = start()
+    writer.log_hparams({"a": 1})
+    for step in range(100):
+        writer.write({"x": 1.0}, step)
+    writer.close()
+    assert logger.calls == [("hparams", {"a": 1}), *[("metrics", {"x": 1.0}, n) for n in range(100)], ("close",)]
+    assert len(logger.threads) == 1
+    assert threading.main_thread() not in logger.threads
+
+
+def test_a_slow_logger_does_not_hold_up_training():
+    logger, writer = start(blocked=True)
+    for step in range(10):
+        writer.write({"x": 1.0}, step)
+    assert logger.calls == [], "handed over while the logger is still busy with the first"
+    logger.free.set()
+    writer.drain()
+    assert [call[0] for call in logger.calls] == ["metrics"] * 10 + ["flush"], "drained: nothing is outstanding"
+    writer.close()
+
+
+def test_a_slow_logger_does_not_delay_another():
+    slow, slow_writer = start(blocked=True)
+    fast, fast_writer = start()
+    for writer in (slow_writer, fast_writer):
+        writer.write({"x": 1.0}, 1)
+    fast_writer.drain()
+    assert (slow.calls, len(fast.calls)) == ([], 2)
+    slow.free.set()
+    for writer in (slow_writer, fast_writer):
+        writer.close()
+
+
+def test_a_failing_logger_is_reported_and_switched_off_after_three_failures(caplog):
+    logger, writer = start(fails=("metrics",))
+    for step in range(10):
+        writer.write({"x": 1.0}, step)
+    writer.close()
+    assert writer.failures == 3
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == 3
+    assert all("logger 'mine' failed: RuntimeError: server gone" in message for message in messages)
+    assert messages[-1].endswith("it is switched off for this run")
+    assert logger.calls == [("close",)], "it is closed all the same"
+
+
+def test_a_logger_that_fails_once_goes_on():
+    logger, writer = start(fails=("hparams",))
+    writer.log_hparams({})
+    writer.write({"x": 1.0}, 1)
+    writer.close()
+    assert logger.calls == [("metrics", {"x": 1.0}, 1), ("close",)]
+
+
+def test_a_logger_that_fails_to_say_where_it_is_does_not_stop_a_save():
+    logger, writer = start(fails=("state",))
+    state = writer.state_dict()
+    assert writer.failures == 1
+    writer.load_state_dict(state)
+    assert not hasattr(logger, "loaded")
+    writer.close()
+
+
+def test_the_position_is_that_after_everything_handed_over():
+    logger, writer = start()
+    for step in range(5):
+        writer.write({"x": 1.0}, step)
+    state = writer.state_dict()
+    writer.load_state_dict(state)
+    assert logger.loaded == {"written": 6}  # five rows and the flush
+    writer.close()
+
+
+def test_closing_twice_and_draining_after_that_return():
+    logger, writer = start()
+    writer.close()
+    writer.close()
+    writer.drain()
+    assert writer.state_dict() is not None
+    assert [call[0] for call in logger.calls] == ["close"]
+
+
+@pytest.mark.parametrize("name", ["flush", "close"])
+def test_a_logger_that_fails_at_the_end_does_not_hang_or_raise(name):
+    _, writer = start(fails=(name,))
+    writer.write({"x": 1.0}, 1)
+    writer.drain()
+    writer.close()
+    assert writer.failures == 1
+
+
+def test_a_run_with_a_failing_logger_is_the_run_without_it(build, monkeypatch):
+    from rlcore_plugin_csv.logger import CSVLogger
+
+    def fail(*arguments):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CSVLogger, "log_metrics", fail)
+        patch.setattr(CSVLogger, "state_dict", fail)
+        run = build(write=True, logger=[{"use": "csv"}])
+        run.trainer.train()
+    plain = build()
+    plain.trainer.train()
+    assert run.trainer.metrics.writers[0].failures == 3
+    ours, theirs = run.trainer.model.state_dict(), plain.trainer.model.state_dict()
+    assert all(bool((ours[name] == theirs[name]).all()) for name in theirs)

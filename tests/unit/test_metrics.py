@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from rlcore import Every, Progress
+from rlcore.metrics import Metrics
+
+
+class Rows:
+    """Takes rows as a writer does."""
+
+    def __init__(self):
+        self.rows = []
+
+    def write(self, row, step):
+        self.rows.append((step, dict(row)))
+
+
+def written(*values, key="x"):
+    rows = Rows()
+    metrics = Metrics(Every(10), [rows])
+    for value in values:
+        metrics.add({key: value})
+    metrics.write(Progress(100, frames=7))
+    return rows.rows[0][1] if rows.rows else {}
+
+
+def test_one_value_is_written_as_it_is():
+    assert written(2.5) == {"x": 2.5}
+
+
+def test_several_values_become_their_statistics():
+    row = written(1.0, 2.0, 6.0)
+    assert row == {"x": 3.0, "x/std": pytest.approx(np.std([1, 2, 6])), "x/min": 1.0, "x/max": 6.0, "x/count": 3.0}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        3,
+        3.0,
+        np.float32(3),
+        np.int64(3),
+        np.array(3.0),
+        torch.tensor(3.0),
+        torch.tensor(3),
+        torch.tensor(3.0, dtype=torch.bfloat16),
+        torch.tensor([3.0], requires_grad=True),
+    ],
+    ids=lambda value: f"{type(value).__name__}-{getattr(value, 'dtype', '')}",
+)
+def test_every_kind_of_number_counts_as_one_value(value):
+    assert written(value) == {"x": 3.0}
+
+
+@pytest.mark.parametrize("value", [True, np.bool_(True), torch.tensor(True), np.array([True])])
+def test_truth_values_count_as_one_and_zero(value):
+    assert written(value, False)["x"] == 0.5
+
+
+def test_kinds_of_numbers_can_be_mixed():
+    row = written(1, 2.0, torch.tensor(3.0), np.array([4.0, 5.0]), torch.tensor([6, 7]), torch.tensor(8.0).double())
+    assert (row["x"], row["x/count"], row["x/min"], row["x/max"]) == (4.5, 8.0, 1.0, 8.0)
+
+
+def test_a_vector_counts_as_its_elements():
+    row = written(torch.tensor([[1.0, 2.0], [3.0, 6.0]]))
+    assert (row["x"], row["x/count"], row["x/max"]) == (3.0, 4.0, 6.0)
+
+
+@pytest.mark.parametrize("empty", [torch.empty(0), np.empty((0, 3)), torch.empty(2, 0)])
+def test_no_value_no_key(empty):
+    assert written(empty) == {}
+    assert written(empty, 2.0) == {"x": 2.0}
+
+
+def test_a_key_without_a_value_in_this_interval_is_left_out():
+    rows = Rows()
+    metrics = Metrics(Every(10), [rows])
+    metrics.add({"a": 1.0, "b": 2.0})
+    metrics.write(Progress(100, frames=10))
+    metrics.add({"b": 3.0})
+    metrics.write(Progress(100, frames=20))
+    metrics.write(Progress(100, frames=30))
+    assert rows.rows == [(10, {"a": 1.0, "b": 2.0}), (20, {"b": 3.0})]
+    assert metrics.latest == {"a": 1.0, "b": 3.0}
+
+
+NAN_IS_LOST = pytest.mark.xfail(strict=True, reason="least, most and deviation are computed as if NaN were not there")
+
+
+@NAN_IS_LOST
+@pytest.mark.parametrize("values", [(1.0, math.nan), (math.nan, 1.0), (math.nan, math.nan)])
+def test_nan_is_neither_dropped_nor_dressed_up(values):
+    row = written(*values)
+    assert all(math.isnan(value) for key, value in row.items() if not key.endswith("/count")), row
+
+
+@NAN_IS_LOST
+def test_nan_in_a_vector_is_neither_dropped_nor_dressed_up():
+    row = written(torch.tensor([1.0, math.nan, 2.0]))
+    assert math.isnan(row["x"])
+    assert math.isnan(row["x/min"])
+    assert math.isnan(row["x/max"])
+    assert math.isnan(row["x/std"])
+    assert row["x/count"] == 3
+
+
+def test_infinities_are_kept():
+    row = written(1.0, math.inf)
+    assert (row["x"], row["x/min"], row["x/max"]) == (math.inf, 1.0, math.inf)
+
+
+@pytest.mark.xfail(strict=True, reason="the mean of squares minus the squared mean cancels")
+def test_the_deviation_is_right_far_from_zero():
+    assert written(1e8, 1e8 + 1, 1e8 + 2)["x/std"] == pytest.approx(np.std([0, 1, 2]), rel=1e-3)
+
+
+def test_equal_values_have_no_deviation():
+    assert written(*[0.1] * 1000)["x/std"] == pytest.approx(0, abs=1e-7)
+
+
+def test_many_values_are_reduced_without_being_kept():
+    values = np.random.default_rng(0).normal(size=10_000)
+    row = written(*map(float, values))
+    assert row["x"] == pytest.approx(values.mean())
+    assert row["x/std"] == pytest.approx(values.std())
+    assert (row["x/min"], row["x/max"], row["x/count"]) == (values.min(), values.max(), 10_000)
+
+
+@pytest.mark.parametrize("value", ["text", None, [1.0], {"a": 1.0}, 1j, object()])
+def test_what_is_no_number_is_left_out_with_one_warning(caplog, value):
+    assert written(value, value) == {}
+    assert written(value, 2.0) == {"x": 2.0}
+    caplog.clear()
+    metrics = Metrics(Every(10))
+    for _ in range(3):
+        metrics.add({"mine": value})
+        metrics.write(Progress(100, frames=1))
+    assert len(caplog.records) == 1
+    assert "'mine'" in caplog.text
+    assert type(value).__name__ in caplog.text
+
+
+def test_prefixes_go_before_every_key():
+    metrics = Metrics(Every(10))
+    metrics.add({"a": 1.0, "log_pbar": {"a"}}, "train/")
+    metrics.write(Progress(100, frames=1))
+    assert metrics.latest == {"train/a": 1.0}
+    assert metrics.on_bar == {"train/a"}
+
+
+def test_nothing_is_written_before_it_is_due():
+    rows = Rows()
+    metrics, progress = Metrics(Every(10), [rows]), Progress(100)
+    for progress.frames in (4, 8, 12, 16, 20):
+        metrics.add({"x": progress.frames})
+        metrics.write_if_due(progress)
+    assert [(step, row["x"]) for step, row in rows.rows] == [(12, 8.0), (20, 18.0)]
+
+
+def test_tensors_are_not_touched_before_a_write():
+    class Touchy(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            raise AssertionError(f"{function} was called")
+
+    metrics = Metrics(Every(10))
+    for _ in range(100):
+        metrics.add({"x": torch.zeros(()).as_subclass(Touchy)})
+
+
+def test_every_writer_gets_every_row():
+    writers = [Rows(), Rows()]
+    metrics = Metrics(Every(10), writers)
+    metrics.add({"x": 1.0})
+    metrics.write(Progress(100, frames=3))
+    assert writers[0].rows == writers[1].rows == [(3, {"x": 1.0})]

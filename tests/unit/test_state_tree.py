@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+import math
+from collections import OrderedDict
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from rlcore.errors import StorageError
+from rlcore.state_tree import flatten, unflatten
+
+
+def there_and_back(value):
+    tensors = {}
+    tree = json.loads(json.dumps(flatten(value, "part", tensors), allow_nan=False))
+    return unflatten(tree, tensors)
+
+
+def same(left, right):
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, torch.Tensor):
+        close = torch.isclose(left, right, rtol=0, atol=0, equal_nan=True) if left.numel() else torch.ones(1)
+        return left.dtype == right.dtype and left.shape == right.shape and bool(close.all())
+    if isinstance(left, np.ndarray):
+        return left.dtype == right.dtype and left.shape == right.shape and np.array_equal(left, right)
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    return left == right or (left != left and right != right)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        False,
+        0,
+        -1,
+        2**200,
+        0.1,
+        -0.0,
+        1e308,
+        5e-324,
+        math.inf,
+        -math.inf,
+        math.nan,
+        "",
+        "text \n \u2603 \0",
+        [],
+        (),
+        {},
+        [1, [2, (3, {"a": [4.0]})]],
+        (1, (2, [3])),
+        {"a": {"b": {"c": None}}},
+        {1: "int key", (2, "x"): "tuple key", None: "none key", 1.5: "float key"},
+        {"$tensor": "looks like a mark", "$other": 1},
+        {"$float": "1.0"},
+        {"": 1},
+        [{"$tuple": [1]}],
+        torch.zeros(()),
+        torch.arange(6).reshape(2, 3),
+        torch.empty(0),
+        torch.empty(3, 0, 2),
+        torch.tensor([1.5, math.nan, math.inf]),
+        torch.tensor([1 + 2j]),
+        torch.ones(3, dtype=torch.bfloat16),
+        torch.ones(3, dtype=torch.bool),
+        torch.arange(12).reshape(3, 4).t()[1:, ::2],
+        np.zeros((2, 0)),
+        np.array(5.0),
+        np.arange(6, dtype=np.int16).reshape(2, 3)[:, ::-1],
+        np.array([True, False]),
+        {"state": {0: {"step": torch.tensor(3.0)}, 1: {"step": torch.tensor(4.0)}}, "groups": [{"lr": 1e-3}]},
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_a_state_comes_back_as_it_was(value):
+    back = there_and_back(value)
+    if isinstance(value, np.ndarray):
+        value = value.copy()
+    assert same(back, value), f"{value!r} came back as {back!r}"
+
+
+def test_zero_keeps_its_sign():
+    assert math.copysign(1, there_and_back(-0.0)) == -1
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(np.float32(0.5), 0.5), (np.int64(7), 7), (np.bool_(True), True), (OrderedDict(a=1), {"a": 1})],
+)
+def test_scalars_of_numpy_and_other_mappings_come_back_plain(value, expected):
+    back = there_and_back(value)
+    assert back == expected
+    assert type(back) is type(expected)
+
+
+def test_tensors_whose_paths_read_alike_are_kept_apart():
+    value = {
+        "a": {"b": torch.tensor(1)},
+        "a/b": torch.tensor(2),
+        "c": {1: torch.tensor(3), "1": torch.tensor(4)},
+        "d": [torch.tensor(5)],
+        "d/0": torch.tensor(6),
+    }
+    assert same(there_and_back(value), value)
+
+
+def test_the_state_of_a_module_and_its_optimizer_comes_back():
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    optimizer = torch.optim.Adam(module.parameters())
+    module(torch.randn(5, 3)).sum().backward()
+    optimizer.step()
+    for owner in (module, optimizer):
+        state = owner.state_dict()
+        assert same(there_and_back(state), dict(state))
+        owner.load_state_dict(there_and_back(state))
+
+
+def test_tensors_do_not_require_gradients():
+    tensors = {}
+    flatten({"a": torch.ones(2, requires_grad=True) * 2}, "x", tensors)
+    assert not tensors["x/a"].requires_grad
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [object(), {1, 2}, b"bytes", 1j, Path("x"), SimpleNamespace(a=1), lambda: None, int, range(3), np.datetime64("now")],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_checkpoint_cannot_carry_is_refused_with_its_path(foreign):
+    with pytest.raises(StorageError, match=r"state at 'hook.mine/deep/1' holds a .*cannot carry"):
+        flatten({"deep": [0, foreign]}, "hook.mine", {})
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.array([object()]), np.array(["text"]), np.array(["2020-01-01"], dtype="datetime64[D]"), np.zeros(2, dtype=">f8")],
+    ids=lambda array: str(array.dtype),
+)
+def test_an_array_that_is_no_tensor_is_refused_with_its_path(array):
+    with pytest.raises(StorageError, match="state at 'hook.mine/x' is an array of .*cannot carry"):
+        flatten({"x": array}, "hook.mine", {})
+
+
+def test_a_missing_tensor_is_named():
+    with pytest.raises(StorageError, match="the checkpoint has no tensor 'model/weight'"):
+        unflatten({"a": {"$tensor": "model/weight"}}, {})
