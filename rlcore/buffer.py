@@ -40,6 +40,12 @@ class RolloutBuffer:
         )
 
     def __init__(self, config: Config, context: Context) -> None:
+        batch_steps = context.collector.batch_steps
+        if config.minibatch_size > batch_steps:
+            raise ConfigError(
+                f"[buffer] minibatch_size = {config.minibatch_size} is more than the {batch_steps} steps of a batch "
+                "([collector] frames_per_batch)"
+            )
         self.num_epochs = config.epochs
         self.warmup_frames = 0
         self._minibatch_size = config.minibatch_size
@@ -47,16 +53,7 @@ class RolloutBuffer:
         self._generator = context.generator("shuffle")
 
     def add(self, batch: TensorDict) -> None:
-        """Check that the batch is not smaller than a minibatch.
-
-        Raises:
-            ConfigError: it is.
-        """
-        if batch.numel() < self._minibatch_size:
-            raise ConfigError(
-                f"[buffer] minibatch_size = {self._minibatch_size} is more than the {batch.numel()} steps of a batch "
-                "([collector] frames_per_batch)"
-            )
+        """Do nothing: the batch is handed to `minibatches`."""
 
     def minibatches(self, batch: TensorDict) -> Iterator[Minibatch]:
         """Yield the minibatches of one epoch in a new random order."""

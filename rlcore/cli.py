@@ -68,7 +68,9 @@ def _train(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     train.add_argument("config", metavar="CONFIG", help="a TOML file")
     _override_arguments(train)
     train.add_argument("--until", type=_positive, metavar="N", help="stop at N frames; schedules keep their horizon")
-    train.add_argument("--resume", action="store_true", help="continue the run in the run folder")
+    train.add_argument(
+        "--resume", nargs="?", const="", metavar="RUN", help="continue the run of the config, or the run folder RUN"
+    )
     train.add_argument("--dry-run", action="store_true", help="build everything, train nothing, write nothing")
     train.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
 

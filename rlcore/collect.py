@@ -47,6 +47,7 @@ class LocalCollector:
                 f"([env] num_envs = {spec.num_envs} times frame_skip = {spec.frame_skip})"
             )
         self._steps = config.frames_per_batch // per_step
+        self.batch_steps = self._steps * spec.num_envs
         self._context = context
         self._spec = spec
         self._env = context.env

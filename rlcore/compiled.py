@@ -5,6 +5,7 @@ The graph has fixed shapes, one per minibatch size; what does not fit it runs ea
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -17,6 +18,8 @@ from torch import Tensor, nn
 from rlcore.adam import AdamState
 from rlcore.errors import ConfigError
 from rlcore.types import Key
+
+log = logging.getLogger(__name__)
 
 
 def check_compiler(device: torch.device) -> None:
@@ -86,7 +89,7 @@ class CompiledStep:
         size = tensors[0].shape[0]
         function = self._functions.get(size)
         if function is None:
-            function = self._functions[size] = self._compile()
+            function = self._functions[size] = self._compile(size)
         with torch.no_grad():
             values = function(tensors)
         return dict(zip(self._metric_names, values, strict=True))
@@ -105,7 +108,8 @@ class CompiledStep:
         self._metric_names = (*losses, "grad_norm")
         return tuple(read)
 
-    def _compile(self) -> Callable[..., Any]:
+    def _compile(self, size: int) -> Callable[..., Any]:
+        log.info("compiling the update for minibatches of %d: up to a minute, a few seconds once it is cached", size)
         options: dict[str, Any] = {}
         if self._lr.device.type == "cpu":
             options["cpp_wrapper"] = True

@@ -31,6 +31,7 @@ WELL_KNOWN: Final = {
     "gymnasium": "rlcore-plugin-gymnasium",
     "mlp": "rlcore-plugin-mlp",
     "mlflow": "rlcore-plugin-mlflow",
+    "observation-norm": "rlcore-plugin-gymnasium",
     "ppo": "rlcore-plugin-ppo",
     "tensorboard": "rlcore-plugin-tensorboard",
     "torch": "rlcore-plugin-torch",

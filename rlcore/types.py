@@ -251,7 +251,13 @@ class Episode(NamedTuple):
 
 
 class Collector(Protocol):
-    """Fills batches with experience."""
+    """Fills batches with experience.
+
+    Attributes:
+        batch_steps: steps in a batch, over all envs.
+    """
+
+    batch_steps: int
 
     def collect(self) -> TensorDict:
         """Return the next batch `[env, time]`. Its tensors may be reused by the following call."""

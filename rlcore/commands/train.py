@@ -8,6 +8,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from tqdm.contrib.logging import logging_redirect_tqdm
+
 from rlcore import run_folder
 from rlcore.config import read
 from rlcore.errors import RlcoreError
@@ -23,6 +25,9 @@ log = logging.getLogger(__name__)
 def run(options: argparse.Namespace) -> int:
     """Train; return the exit code."""
     raw = read(Path(options.config), options.set)
+    if options.resume:
+        folder = Path(options.resume)
+        raw.values.setdefault("run", {}).update(folder=str(folder.parent), name=folder.name)
     if options.quiet:
         hooks = raw.values.get("hook", [])
         raw.values["hook"] = [hook for hook in hooks if hook.get("use") not in ("progress-bar", "core:progress-bar")]
@@ -31,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         build(config, write=False)
         print(f"{options.config}: everything can be built; nothing was written")
         return 0
-    built = build(config, resume=options.resume, hooks=_hooks(Path(config.run.folder) / config.run.name))
+    built = build(config, resume=options.resume is not None, hooks=_hooks(Path(config.run.folder) / config.run.name))
     for line in built.report:
         log.info("  %s", line)
     if options.until is not None:
@@ -47,7 +52,7 @@ def _train(built: Run, quiet: bool) -> int:
     trainer, folder = built.trainer, built.folder
     assert folder is not None
     status = run_folder.Status(folder)
-    with stop_on_signal(trainer.request_stop) as received:
+    with stop_on_signal(trainer.request_stop) as received, logging_redirect_tqdm():
         try:
             trainer.train()
         except (Exception, KeyboardInterrupt) as error:

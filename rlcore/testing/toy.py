@@ -197,6 +197,10 @@ class ToyDistribution:
         each = 0.5 + math.log(0.5) + 0.5 * math.log(2 * math.pi)
         return (0 * parameters + each).sum(-1, keepdim=True)
 
+    def log_prob_and_entropy(self, parameters: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both."""
+        return self.log_prob(parameters, action), self.entropy(parameters)
+
     def _clip(self, action: Tensor) -> Tensor:
         return torch.clamp(action, self._low.to(action.device), self._high.to(action.device))
 

@@ -112,6 +112,24 @@ class DistributionContract:
             assert gradient is not None, "log_prob and entropy give no gradient"
             assert gradient.isfinite().all(), f"with parameters {chosen} a gradient is not finite"
 
+    def test_both_together_are_both_apart(self) -> None:
+        """`log_prob_and_entropy` is a shortcut: values and gradients are those of the two."""
+        for chosen in [*self.parameters, *self.extremes]:
+            drawn = self.samples(chosen, 50)[1]
+            results = []
+            for together in (True, False):
+                distribution, parameters = self.distribution(), torch.tensor(chosen).expand(50, -1).clone()
+                parameters.requires_grad_()
+                apart = distribution.log_prob(parameters, drawn), distribution.entropy(parameters)
+                values = distribution.log_prob_and_entropy(parameters, drawn) if together else apart
+                total = sum((factor * value.sum() for factor, value in zip((0.7, -1.3), values, strict=True)))
+                (gradient,) = torch.autograd.grad(total, parameters)  # type: ignore[arg-type]
+                results.append([*values, gradient])
+            for name, one, two in zip(("log_prob", "entropy", "gradient"), *results, strict=True):
+                scale = two.detach().abs().max().clamp(min=1.0)
+                error = float(((one - two).detach() / scale).abs().max())
+                assert error < 1e-4, f"with parameters {chosen} the {name} of log_prob_and_entropy is off by {error:.1e}"
+
     def test_leading_shapes_are_kept(self) -> None:
         """One call serves a step, a minibatch and a whole batch."""
         distribution = self.distribution()

@@ -1,0 +1,148 @@
+"""Gymnasium envs: the contract of envs for both ways of stepping, and the errors of the config."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rlcore.errors import ConfigError, EnvError
+from rlcore.testing import make_run
+from rlcore.testing.contracts import EnvContract, PluginContract
+
+
+class TestPlugin(PluginContract):
+    plugin = "gymnasium"
+
+
+class TestSerialCartPole(EnvContract):
+    use = "gymnasium"
+    config = {"id": "CartPole-v1", "num_envs": 2}
+    truncates = {"max_episode_steps": 5}
+
+
+class TestNativeCartPole(EnvContract):
+    use = "gymnasium"
+    config = {"id": "CartPole-v1", "num_envs": 4, "vectorization": "native"}
+    truncates = {"max_episode_steps": 5}
+    seeds_each_env = False
+
+
+class TestPendulum(EnvContract):
+    """Continuous actions; an episode is only ever cut off."""
+
+    use = "gymnasium"
+    config = {"id": "Pendulum-v1"}
+    terminates = None
+    truncates = {"max_episode_steps": 7}
+
+
+class TestRepeatedActions(EnvContract):
+    use = "gymnasium"
+    config = {"id": "CartPole-v1", "num_envs": 2, "frame_skip": 4}
+
+    def test_rewards_are_summed(self):
+        env = self.env(num_envs=1)
+        env.reset(seed=1)
+        assert env.step(np.array([0])).reward.tolist() == [4.0]
+
+
+def made(**config):
+    return make_run(sections={"env": {"use": "gymnasium", **config}}).trainer.collector
+
+
+def test_an_unknown_id_is_an_error_with_the_nearest_one():
+    with pytest.raises(ConfigError, match=r"NoSuchPole-v1.*cannot be made"):
+        made(id="NoSuchPole-v1")
+
+
+def test_a_version_that_does_not_exist_is_an_error():
+    with pytest.raises(ConfigError, match="CartPole-v99"):
+        made(id="CartPole-v99")
+
+
+def test_an_argument_that_the_env_does_not_take_is_an_error():
+    with pytest.raises(ConfigError, match="no_such_argument"):
+        made(id="CartPole-v1", kwargs={"no_such_argument": 1})
+
+
+def test_a_module_that_does_not_exist_is_an_error():
+    with pytest.raises(ConfigError, match="no_such_module"):
+        made(id="no_such_module:Some-v0")
+
+
+def test_native_needs_a_vector_form():
+    with pytest.raises(ConfigError, match="no vector form"):
+        made(id="MountainCarContinuous-v0", vectorization="native")
+
+
+def test_native_cannot_repeat_actions():
+    with pytest.raises(ConfigError, match="frame_skip"):
+        made(id="CartPole-v1", vectorization="native", frame_skip=2)
+
+
+@pytest.fixture
+def register():
+    """Register envs for one test."""
+    names = []
+
+    def add(name, entry_point):
+        gymnasium.register(name, entry_point)
+        names.append(name)
+
+    yield add
+    for name in names:
+        del gymnasium.registry[name]
+
+
+def test_a_missing_package_is_an_error_with_the_command(register):
+    def needs_more(**_):
+        raise gymnasium.error.DependencyNotInstalled("no module named 'physics'")
+
+    register("NeedsMore-v0", needs_more)
+    with pytest.raises(ConfigError, match=r"physics.*pip install"):
+        made(id="NeedsMore-v0")
+
+
+class Broken(gymnasium.Env):
+    """Fails in its third step."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left = 2
+        return np.zeros(2, dtype=np.float32), {}
+
+    def step(self, action):
+        self.left -= 1
+        if self.left < 0:
+            raise ArithmeticError("the pole is gone")
+        return np.zeros(2, dtype=np.float32), 0.0, False, False, {}
+
+
+def test_an_env_that_raises_is_named_with_its_step(register):
+    register("Broken-v0", Broken)
+    with pytest.raises(EnvError, match=r"'Broken-v0', number 0, raised ArithmeticError at step 2.*the pole is gone"):
+        made(id="Broken-v0").collect()
+
+
+def test_auto_takes_the_vector_form_from_sixteen_envs_on():
+    case = TestSerialCartPole()
+    assert case.env(num_envs=15).spec.reset_mode == "same_step"
+    assert case.env(num_envs=16).spec.reset_mode == "next_step"
+
+
+def test_serial_and_native_envs_step_alike():
+    """From equal states: the first step of both, up to the precision of the native form."""
+    case = TestSerialCartPole()
+    serial, native = case.env(), case.env(vectorization="native")
+    serial.reset(seed=1)
+    start = native.reset(seed=1)
+    for index, env in enumerate(serial._envs):
+        env.unwrapped.state = np.array(start[index], dtype=np.float64)
+    for _ in range(8):
+        action = np.array([0, 1])
+        one, two = serial.step(action), native.step(action)
+        np.testing.assert_allclose(one.observation, two.observation, rtol=1e-4, atol=1e-6)
+        np.testing.assert_array_equal(one.reward, two.reward)
+        np.testing.assert_array_equal(one.terminated, two.terminated)

@@ -1,0 +1,110 @@
+"""The distributions: their contract, and which one an action space gets."""
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+from rlcore.errors import ConfigError
+from rlcore.testing.contracts import DistributionContract
+from rlcore_plugin_mlp.distributions import Categorical, Normal, TanhNormal, for_space
+
+CPU = torch.device("cpu")
+
+
+class TestCategorical(DistributionContract):
+    discrete = 4
+    parameters = [[0.0, 0.0, 0.0, 0.0], [2.0, -1.0, 0.5, 0.0], [0.0, 5.0, 0.0, -3.0]]
+    extremes = [[80.0, -80.0, 0.0, 0.0], [-1000.0, -1000.0, -1000.0, 1000.0]]
+
+    def distribution(self):
+        return Categorical(4)
+
+    def test_the_mode_is_the_likeliest_action(self):
+        assert self.distribution().mode(torch.tensor([[0.0, 3.0, 1.0, 2.0], [5.0, 3.0, 1.0, 2.0]])).tolist() == [1, 0]
+
+    def test_logits_may_be_shifted(self):
+        logits, action = torch.tensor([2.0, -1.0, 0.5, 0.0]), torch.tensor(2)
+        for shifted in (logits, logits + 100):
+            assert self.distribution().log_prob(shifted, action).item() == pytest.approx(-1.78915, abs=1e-4)
+
+
+class TestNormal(DistributionContract):
+    parameters = [[0.0, 0.54], [1.5, -1.0], [-3.0, 1.5]]
+    extremes = [[1000.0, 5.0], [0.0, -30.0]]
+
+    def distribution(self):
+        return Normal(1)
+
+    def test_agrees_with_torch(self):
+        parameters, action = torch.tensor([[0.3, -0.7, 0.2, -1.0]]), torch.tensor([[0.1, -0.9]])
+        scale = torch.nn.functional.softplus(parameters[:, 2:]) + 1e-4
+        reference = torch.distributions.Normal(parameters[:, :2], scale)
+        found = Normal(2)
+        torch.testing.assert_close(found.log_prob(parameters, action), reference.log_prob(action).sum(-1, keepdim=True))
+        torch.testing.assert_close(found.entropy(parameters), reference.entropy().sum(-1, keepdim=True))
+
+
+class TestTanhNormal(DistributionContract):
+    parameters = [[0.0, -0.5], [0.5, -1.5], [-1.0, -0.5]]
+    extremes = [[30.0, 0.0], [-30.0, 3.0], [0.0, 10.0], [0.0, -30.0]]
+    bounds = (-1.0, 1.0)
+    bounded = True
+
+    def distribution(self):
+        return TanhNormal(torch.tensor([-1.0]), torch.tensor([1.0]))
+
+
+class TestTanhNormalOfOtherBounds(DistributionContract):
+    parameters = [[0.0, -0.5], [0.5, -1.5], [-1.0, -0.5]]
+    extremes = [[30.0, 0.0], [-30.0, 3.0]]
+    bounds = (-0.5, 2.0)
+    bounded = True
+
+    def distribution(self):
+        return TanhNormal(torch.tensor([-0.5]), torch.tensor([2.0]))
+
+
+def test_tanh_normal_agrees_with_torch():
+    low, high = torch.tensor([-2.0, 0.0]), torch.tensor([2.0, 3.0])
+    parameters, unit = torch.tensor([[0.3, -0.7, 0.2, -1.0]]), torch.tensor([[0.1, -0.9]])
+    action = (low + high) / 2 + unit * (high - low) / 2
+    scale = torch.nn.functional.softplus(parameters[:, 2:]) + 1e-4
+    transforms = [
+        torch.distributions.TanhTransform(cache_size=1),
+        torch.distributions.AffineTransform((low + high) / 2, (high - low) / 2),
+    ]
+    base = torch.distributions.Normal(parameters[:, :2], scale)
+    reference = torch.distributions.TransformedDistribution(base, transforms)
+    expected = reference.log_prob(action).sum(-1, keepdim=True)
+    torch.testing.assert_close(TanhNormal(low, high).log_prob(parameters, action), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.1, 0.3), (-3.0, 3.0), (0.7, 0.9), (-1e-3, 1e3), (-2.0, 1 / 3)])
+def test_saturated_actions_are_in_the_action_space(low, high):
+    space = gymnasium.spaces.Box(np.float32(low), np.float32(high), (1,), np.float32)
+    distribution = for_space(space, CPU)
+    for location in (-100.0, 100.0):
+        action = distribution.mode(torch.tensor([location, 0.0]))
+        assert space.contains(action.numpy()), f"{action.item()!r} is outside of [{space.low[0]!r}, {space.high[0]!r}]"
+
+
+@pytest.mark.parametrize(
+    ("space", "expected"),
+    [
+        (gymnasium.spaces.Discrete(3), Categorical),
+        (gymnasium.spaces.Box(-1, 1, (2,)), TanhNormal),
+        (gymnasium.spaces.Box(-np.inf, np.inf, (2,)), Normal),
+        (gymnasium.spaces.Box(0, np.inf, (2,)), Normal),
+    ],
+)
+def test_a_space_gets_its_distribution(space, expected):
+    assert type(for_space(space, CPU)) is expected
+
+
+@pytest.mark.parametrize(
+    "space", [gymnasium.spaces.Discrete(3, start=1), gymnasium.spaces.MultiDiscrete([2, 2]), gymnasium.spaces.Box(-1, 1, (2, 2))]
+)
+def test_other_spaces_are_refused(space):
+    with pytest.raises(ConfigError, match="action space"):
+        for_space(space, CPU)
