@@ -71,7 +71,8 @@ def spread(values: list[float], form: str = "{:.2f}") -> str:
 
 def table(paired: list[dict[str, Any]], peers: list[dict[str, Any]]) -> str:
     """Return the results as Markdown."""
-    lines = ["| work | mode | rlcore, frames/s | bare loop, frames/s | ratio of pairs | pairs |", "|---|---|---|---|---|---|"]
+    head = "| work | mode | rlcore, frames/s | bare loop, frames/s | ratio of pairs | pairs |"
+    lines = [head, "|---|---|---|---|---|---|"]
     for workload, compiled in sorted({(row["workload"], row["compiled"]) for row in paired}):
         rows = [row for row in paired if (row["workload"], row["compiled"]) == (workload, compiled)]
         ours = [row["rlcore_ppo"]["frames_per_s"] for row in rows]

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from rlcore.errors import ConfigError as ConfigError
     from rlcore.errors import PluginError as PluginError
     from rlcore.errors import RlcoreError as RlcoreError
-    from rlcore.run import build as build
-    from rlcore.sections import load_config as load_config
     from rlcore.hookspecs import hookimpl as hookimpl
     from rlcore.minibatch import Minibatch as Minibatch
     from rlcore.progress import Every as Every
     from rlcore.progress import Progress as Progress
+    from rlcore.run import build as build
+    from rlcore.sections import load_config as load_config
     from rlcore.trainer import Trainer as Trainer
     from rlcore.types import EnvSpec as EnvSpec
     from rlcore.types import Episode as Episode

@@ -1,4 +1,4 @@
-"""The evaluator: complete episodes of the deterministic policy, on fixed seeds, with frozen copies of the transforms."""
+"""The evaluator: complete episodes of the deterministic policy on fixed seeds, with frozen transforms."""
 
 from __future__ import annotations
 

@@ -93,9 +93,7 @@ class LoopSpecs:
         """Change the batch before an epoch; an estimator with `every = "epoch"` runs after this point."""
 
     @point("pipeline", "inner")
-    def process_optim_batch(
-        self, minibatch: Mapping[Key, Tensor], learner: Learner
-    ) -> Mapping[Key, Tensor] | None:
+    def process_optim_batch(self, minibatch: Mapping[Key, Tensor], learner: Learner) -> Mapping[Key, Tensor] | None:
         """Change a minibatch `[sample]` before the loss."""
 
     @point("pipeline", "inner")

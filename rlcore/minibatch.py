@@ -62,7 +62,7 @@ class Minibatch(dict[Key, "Tensor"]):
 
     def get(self, key: Key, default: Any = None) -> Any:
         """Return an entry, or `default` when there is none."""
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # noqa: SIM401 - this is `get`
 
     def keys(self) -> Any:
         """Return every key that can be read."""

@@ -201,7 +201,7 @@ class PluginHost:
                     f"{did_you_mean(name, known)}; points of the loop belong into a hook component"
                 )
         if "provide_components" not in marked(module):
-            raise PluginError(f"plugin {owner.plugin!r} ({owner}) has no function provide_components with @hookimpl")
+            raise PluginError(f"plugin {owner.plugin!r} ({owner}) has no provide_components marked with @hookimpl")
         try:
             components = list(module.provide_components())
         except Exception as error:

@@ -179,8 +179,10 @@ class _Builder:
         parts = self._context.parts
         self._build_env()
         parts["model"] = self._to_device(self._one("model"))
+        self._check_required_parts(self._required("loss").provided.target())  # before it reaches for them
         parts["loss"] = self._to_device(self._one("loss"))
-        self._check_required_parts()
+        self._stateful.pop("loss")  # its weights are the model's
+        self._check_required_parts(parts["loss"])  # what it requires may follow from its config
         parts["estimator"] = self._one("estimator")
         parts["optimizers"] = {s.name: self._section(s) for s in self._config.sections["optimizer"]}
         parts["schedulers"] = [self._section(s) for s in self._config.sections["scheduler"]]
@@ -275,11 +277,10 @@ class _Builder:
     def _to_device(self, module: Any) -> Any:
         return module.to(self._context.device) if isinstance(module, torch.nn.Module) else module
 
-    def _check_required_parts(self) -> None:
-        self._stateful.pop("loss")  # its weights are the model's
+    def _check_required_parts(self, requiring: Any) -> None:
         loss, model = self._required("loss"), self._required("model")
         built = self._context.model.parts()
-        missing = [part for part in getattr(self._context.loss, "requires", ()) if part not in built]
+        missing = [part for part in getattr(requiring, "requires", ()) if part not in built]
         if missing:
             raise ConfigError(
                 f"{loss.provided} requires the model parts {', '.join(missing)}, which {model.provided} does not "

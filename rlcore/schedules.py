@@ -32,7 +32,10 @@ class Linear:
 
 
 class Cosine:
-    """Half a cosine from the initial value to `final` times it (Loshchilov and Hutter, 2017, arXiv 1608.03983, eq. 5)."""
+    """Half a cosine from the initial value to `final` times it.
+
+    Loshchilov and Hutter, 2017, arXiv 1608.03983, equation 5, without restarts.
+    """
 
     Config = ScheduleConfig
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -60,19 +61,19 @@ class ObservationNorm:
 
     def step(self, observation: npt.NDArray[Any], first: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
         """Return normalised observations `[env, *shape]`."""
-        return (observation - self._mean) * self._scale
+        return ((observation - self._mean) * self._scale).astype(np.float32, copy=False)
 
     def final(self, observation: npt.NDArray[Any], env_index: int) -> npt.NDArray[np.float32]:
         """Return the normalised last observation of an episode."""
-        return (observation - self._mean) * self._scale
+        return ((observation - self._mean) * self._scale).astype(np.float32, copy=False)
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return the batch as it is."""
         return batch
 
     def frozen(self) -> ObservationNorm:
-        """Return itself: the statistics never change."""
-        return self
+        """Return a copy with the same statistics."""
+        return copy.copy(self)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the statistics."""

@@ -107,8 +107,8 @@ class SerialEnv:
 
     def _blame(self, index: int, error: Exception) -> EnvError:
         return EnvError(
-            f"env {self.spec.id!r}, number {index}, raised {type(error).__name__} at step {self._elapsed[index]} of its "
-            f"episode: {error}"
+            f"env {self.spec.id!r}, number {index}, raised {type(error).__name__} at step {self._elapsed[index]} of "
+            f"its episode: {error}"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Final, Literal
@@ -41,9 +42,7 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         self._activation = ACTIVATIONS[activation]
-        self.layers = nn.ModuleList(
-            nn.Linear(inputs, outputs) for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True)
-        )
+        self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes))
         for index, layer in enumerate(self.layers):
             last = index == len(self.layers) - 1
             _initialise(layer, initialisation, last_gain if last else math.sqrt(2), generator)

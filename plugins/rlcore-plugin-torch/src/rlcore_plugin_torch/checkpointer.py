@@ -60,12 +60,12 @@ class TorchCheckpointer:
         Raises:
             StorageError: the files do not fit together.
         """
-        index = json.loads((folder / INDEX).read_text())
         try:
+            index = json.loads((folder / INDEX).read_text())
             places = _records(folder / TENSORS)
             content = np.memmap(folder / TENSORS, mode="c", dtype=np.uint8)
             return {name: _tensor(content, places, entry) for name, entry in index.items()}
-        except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
+        except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
             raise StorageError(f"{folder / TENSORS} and {INDEX} do not fit together: {error}") from error
 
 
