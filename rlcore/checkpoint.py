@@ -105,25 +105,17 @@ class Store:
         """
         name = f"{progress.frames:012d}-{secrets.token_hex(3)}"
         partial = self.folder / f"{_PARTIAL}{name}"
+        manifest = {
+            "format": FORMAT,
+            "id": name,
+            "backend": self._backend_name,
+            "progress": progress.state_dict(),
+            "evaluation": evaluation,
+            "owners": dict(owners),
+            "versions": dict(versions or {}),
+        }
         try:
-            partial.mkdir(parents=True)
-            tensors: dict[str, Tensor] = {}
-            tree = {component: flatten(state, component, tensors) for component, state in states.items()}
-            self._backend.save(partial, tensors)
-            _write(partial / STATE, json.dumps(tree))
-            manifest = {
-                "format": FORMAT,
-                "id": name,
-                "backend": self._backend_name,
-                "progress": progress.state_dict(),
-                "evaluation": evaluation,
-                "owners": dict(owners),
-                "versions": dict(versions or {}),
-                "files": {file.name: _describe(file) for file in sorted(partial.iterdir())},
-            }
-            manifest["checksum"] = _checksum(manifest)
-            _write(partial / MANIFEST, json.dumps(manifest, indent=1))
-            _sync_folder(partial)
+            self._write_files(partial, states, manifest)
             os.rename(partial, self.folder / name)
             _sync_folder(self.folder)
         except Exception as error:  # a back end may raise anything: torch.save says RuntimeError on a full disk
@@ -140,6 +132,18 @@ class Store:
         except OSError as error:
             log.warning("checkpoint %s is saved, but tidying up %s failed: %s", name, self.folder, error)
         return self.folder / name
+
+    def _write_files(self, partial: Path, states: Mapping[str, Any], manifest: dict[str, Any]) -> None:
+        """Write everything into a folder that does not count yet, the manifest last."""
+        partial.mkdir(parents=True)
+        tensors: dict[str, Tensor] = {}
+        tree = {component: flatten(state, component, tensors) for component, state in states.items()}
+        self._backend.save(partial, tensors)
+        _write(partial / STATE, json.dumps(tree))
+        manifest["files"] = {file.name: _describe(file) for file in sorted(partial.iterdir())}
+        manifest["checksum"] = _checksum(manifest)
+        _write(partial / MANIFEST, json.dumps(manifest, indent=1))
+        _sync_folder(partial)
 
     def entries(self) -> list[Entry]:
         """Return the committed checkpoints whose manifest can be read, oldest first."""

@@ -119,8 +119,8 @@ class GradientLearner:
                 flag.zero_()
             raise NumericalError(
                 f"{int(skipped)} optimisation steps of iteration {self.progress.iterations} had a loss or gradient "
-                "that is not finite; they changed no parameter, and the iteration is discarded. Lower the learning rate, "
-                "set [learner] max_grad_norm, or look for the cause in rewards and observations."
+                "that is not finite; they changed no parameter, and the iteration is discarded. Lower the learning "
+                "rate, set [learner] max_grad_norm, or look for the cause in rewards and observations."
             )
 
     def apply_schedules(self) -> None:

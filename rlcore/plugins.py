@@ -178,7 +178,7 @@ class PluginHost:
         hides = imported is not None and not hasattr(imported, "provide_components")
         if hides or path.stem in sys.stdlib_module_names or self.is_installed(name) or name in self.loaded:
             raise PluginError(
-                f"plugins.files names {str(path)!r}, which would hide the module or plugin {path.stem!r}; rename the file"
+                f"plugins.files names {str(path)!r}, which would hide the module or plugin {path.stem!r}; rename it"
             )
 
     def _import(self, plugin: Installed) -> None:
