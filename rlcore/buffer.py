@@ -40,8 +40,8 @@ class RolloutBuffer:
         )
 
     def __init__(self, config: Config, context: Context) -> None:
-        batch_steps = context.collector.batch_steps
-        if config.minibatch_size > batch_steps:
+        batch_steps = getattr(context.parts.get("collector"), "batch_steps", None)
+        if batch_steps is not None and config.minibatch_size > batch_steps:
             raise ConfigError(
                 f"[buffer] minibatch_size = {config.minibatch_size} is more than the {batch_steps} steps of a batch "
                 "([collector] frames_per_batch)"

@@ -28,11 +28,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Schedule:
-    """A scheduler bound to the parameter groups whose number it sets."""
+    """A scheduler bound to the optimizer whose number it sets."""
 
     scheduler: Scheduler
     number: str
-    groups: tuple[dict[str, Any], ...]
+    optimizer: torch.optim.Optimizer
     initial: float
 
 
@@ -127,7 +127,7 @@ class GradientLearner:
         """Set every scheduled number to its value now."""
         for schedule in self._schedules:
             value = schedule.scheduler.value(schedule.initial, self.progress)
-            for group in schedule.groups:
+            for group in schedule.optimizer.param_groups:
                 group[schedule.number] = value
 
     def scheduled(self) -> dict[str, float]:
@@ -241,5 +241,5 @@ def _bind(schedulers: list[Scheduler], optimizers: Mapping[str, torch.optim.Opti
                     f"{did_you_mean(number, optimizer.defaults)}"
                 )
             initial = float(optimizer.defaults[number])
-            bound.append(Schedule(scheduler, number, tuple(optimizer.param_groups), initial))
+            bound.append(Schedule(scheduler, number, optimizer, initial))
     return bound

@@ -30,27 +30,29 @@ class _Reduced:
     """Statistics of the values of one key that were folded already."""
 
     count: int = 0
-    total: float = 0.0
+    mean: float = 0.0
     squares: float = 0.0
     least: float = math.inf
     most: float = -math.inf
 
     def add(self, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
-        if values.size:
-            self.count += values.size
-            self.total += float(values.sum())
-            self.squares += float(np.square(values).sum())
-            self.least = min(self.least, float(values.min()))
-            self.most = max(self.most, float(values.max()))
+        """Take values in; the squares are of deviations from the mean (Chan et al., 1983), which do not cancel."""
+        if not values.size:
+            return
+        mean = float(values.mean())
+        total, shift = self.count + values.size, mean - self.mean
+        self.squares += float(np.square(values - mean).sum()) + shift * shift * self.count * values.size / total
+        self.mean += shift * values.size / total
+        self.count = total
+        self.least = float(np.minimum(self.least, values.min()))
+        self.most = float(np.maximum(self.most, values.max()))
 
     def row(self, key: str) -> dict[str, float]:
         """Return the mean under `key`, and with several values the other statistics under `key/…`."""
-        mean = self.total / self.count
         if self.count == 1:
-            return {key: mean}
-        variance = max(0.0, self.squares / self.count - mean * mean)
-        others = (math.sqrt(variance), self.least, self.most, float(self.count))
-        return {key: mean, **{f"{key}/{name}": value for name, value in zip(STATISTICS, others, strict=True)}}
+            return {key: self.mean}
+        others = (math.sqrt(self.squares / self.count), self.least, self.most, float(self.count))
+        return {key: self.mean, **{f"{key}/{name}": value for name, value in zip(STATISTICS, others, strict=True)}}
 
 
 class Metrics:
@@ -132,7 +134,8 @@ class Metrics:
         held = self._values.get(key)
         if not held:
             return
-        self._reduced.setdefault(key, _Reduced()).add(self._to_array(key, held))
+        with np.errstate(invalid="ignore"):  # infinities and NaN are written as they come out
+            self._reduced.setdefault(key, _Reduced()).add(self._to_array(key, held))
         held.clear()
 
     def _to_array(self, key: str, held: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -178,7 +178,8 @@ class PluginHost:
         hides = imported is not None and not hasattr(imported, "provide_components")
         if hides or path.stem in sys.stdlib_module_names or self.is_installed(name) or name in self.loaded:
             raise PluginError(
-                f"plugins.files names {str(path)!r}, which would hide the module or plugin {path.stem!r}; rename it"
+                f"plugins.files names {str(path)!r}, which would hide the module or plugin {path.stem!r}; "
+                "rename the file"
             )
 
     def _import(self, plugin: Installed) -> None:
@@ -201,7 +202,7 @@ class PluginHost:
                     f"{did_you_mean(name, known)}; points of the loop belong into a hook component"
                 )
         if "provide_components" not in marked(module):
-            raise PluginError(f"plugin {owner.plugin!r} ({owner}) has no provide_components marked with @hookimpl")
+            raise PluginError(f"plugin {owner.plugin!r} ({owner}) has no function provide_components with @hookimpl")
         try:
             components = list(module.provide_components())
         except Exception as error:

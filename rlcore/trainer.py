@@ -215,14 +215,11 @@ class Trainer:
         steps = batch.numel() if mask is None else int(mask.sum())
         self.progress.frames += steps * self.parts.frame_skip
         episodes = list(self.collector.episodes())
-        if not episodes:
-            return
-        self.progress.episodes += len(episodes)
         self.metrics.extend("episode/return", [episode.return_ for episode in episodes])
         self.metrics.extend("episode/length", [episode.length for episode in episodes])
-        if self.hooks.used("episode_end"):
-            for episode in episodes:
-                self.hooks.episode_end(episode, self)
+        for episode in episodes:
+            self.progress.episodes += 1
+            self.hooks.episode_end(episode, self)
 
     def _begin(self) -> None:
         """Evaluate before the first frame of the run, if asked."""

@@ -215,7 +215,7 @@ class ToyActor(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return the parameters."""
-        return self.linear(observation.float())  # type: ignore[no-any-return]
+        return self.linear(observation.to(self.linear.weight.dtype))  # type: ignore[no-any-return]
 
 
 class ToyPolicy:

@@ -51,11 +51,11 @@ class ToyTransform:
         """Return the observations less their mean."""
         if self._learning:
             self._learn(observation)
-        return (observation - self._mean).astype(np.float32)
+        return np.asarray(observation - self._mean, dtype=np.float32)
 
     def final(self, observation: Array, env_index: int) -> Array:
         """Return a last observation less the mean."""
-        return (observation - self._mean).astype(np.float32)
+        return np.asarray(observation - self._mean, dtype=np.float32)
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return the batch as it is."""

@@ -38,6 +38,7 @@ class TestPendulum(EnvContract):
 class TestRepeatedActions(EnvContract):
     use = "gymnasium"
     config = {"id": "CartPole-v1", "num_envs": 2, "frame_skip": 4}
+    around = {"collector": {"frames_per_batch": 64}}
 
     def test_rewards_are_summed(self):
         env = self.env(num_envs=1)

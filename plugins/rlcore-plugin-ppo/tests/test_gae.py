@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_ppo.estimator import discounted_sum
 from tensordict import TensorDict
 
 from rlcore.testing.contracts import GAEContract
-from rlcore_plugin_ppo.estimator import discounted_sum
 
 
 class TestGAE(GAEContract):

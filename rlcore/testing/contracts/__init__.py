@@ -1,4 +1,6 @@
-"""A contract suite for every kind of component. A plugin's test is a subclass that names the component:
+"""A contract suite for every kind of component.
+
+A plugin's test is a subclass that names the component:
 
     from rlcore.testing.contracts import LoggerContract
 

@@ -72,7 +72,9 @@ class BufferContract(StateContract):
             drawn += len(rows)
             for key in batch.keys(include_nested=True, leaves_only=True):
                 expected = batch[key].flatten(0, 1)[rows]
-                assert torch.equal(found[key], expected), f"{key!r} of a minibatch belongs to other steps than the reward"
+                assert torch.equal(found[key], expected), (
+                    f"{key!r} of a minibatch belongs to other steps than the reward"
+                )
         assert drawn, "the buffer yields no minibatch"
 
     def test_minibatches_have_one_shape(self) -> None:

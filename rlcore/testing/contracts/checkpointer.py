@@ -46,8 +46,8 @@ def cases() -> dict[str, dict[str, Tensor]]:
     """Return named groups of tensors that a back end must be able to carry."""
     base = torch.arange(24, dtype=torch.float32).reshape(4, 6)
     odd = torch.tensor([float("nan"), float("inf"), -0.0, 1e-45])
-    every = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16)
-    every += (torch.float32, torch.float64, torch.complex64, torch.complex128)
+    whole = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    every = (*whole, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128)
     return {
         "nothing": {},
         "types": {f"entry/{dtype}": torch.tensor([[0, 1, 2], [3, 1, 0]]).to(dtype) for dtype in every},

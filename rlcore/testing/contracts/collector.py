@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -105,18 +106,24 @@ class CollectorContract(StateContract):
         for index, episodes in found.items():
             assert len(episodes) > 1, f"env {index} ended {len(episodes)} episodes in {self.batches} batches"
             lengths = [env.length(index, number) for number in range(len(episodes))]
-            assert [e.length for e in episodes] == lengths, f"env {index}: {[e.length for e in episodes]}, not {lengths}"
+            assert [e.length for e in episodes] == lengths, (
+                f"env {index}: {[e.length for e in episodes]}, not {lengths}"
+            )
             returns = [length * (length + 1) / 2 for length in lengths]
-            assert [e.return_ for e in episodes] == returns, f"env {index}: {[e.return_ for e in episodes]}, not {returns}"
+            assert [e.return_ for e in episodes] == returns, (
+                f"env {index}: {[e.return_ for e in episodes]}, not {returns}"
+            )
 
     @pytest.mark.parametrize("around", [{}, NEXT_STEP], ids=["same_step", "next_step"])
     def test_terminated_and_truncated_are_kept_apart(self, around: Mapping[str, Any]) -> None:
         """The flags are the env's own, and `done` is either of them."""
         context = self.bench(around=around)
         env = _toy(context)
-        batch = torch.cat(self.collect(context), dim=1)  # type: ignore[arg-type]
+        batch: Any = torch.cat(self.collect(context), dim=1)
         flags = {name: batch["next", name].squeeze(-1) for name in ("terminated", "truncated", "done")}
-        assert torch.equal(flags["done"], flags["terminated"] | flags["truncated"]), "done is not terminated | truncated"
+        assert torch.equal(flags["done"], flags["terminated"] | flags["truncated"]), (
+            "done is not terminated | truncated"
+        )
         for index in range(env.spec.num_envs):
             places = flags["done"][index].nonzero().flatten().tolist()
             kinds = ["terminated" if flags["terminated"][index, place] else "truncated" for place in places]
@@ -125,7 +132,7 @@ class CollectorContract(StateContract):
 
     def test_resetting_steps_are_masked(self) -> None:
         """With `reset_mode = next_step`, the step after an end is no experience, also across batches."""
-        batch: Any = torch.cat(self.collect(self.bench(around=NEXT_STEP)), dim=1)  # type: ignore[arg-type]
+        batch: Any = torch.cat(self.collect(self.bench(around=NEXT_STEP)), dim=1)
         done = batch["next", "done"].squeeze(-1)
         expected = torch.ones_like(done)
         expected[:, 1:] = ~done[:, :-1]
@@ -138,7 +145,7 @@ class CollectorContract(StateContract):
     def test_batches_follow_one_another(self) -> None:
         """No step is lost between two batches."""
         batches = self.collect(self.bench())
-        for before, after in zip(batches[:-1], batches[1:], strict=True):
+        for before, after in pairwise(batches):
             going_on = ~before["next", "done"][:, -1, 0]
             where = difference(before["next", "observation"][going_on, -1], after["observation"][going_on, 0])
             assert where is None, "a batch does not begin with the observation after the last step of the one before"

@@ -128,7 +128,9 @@ class DistributionContract:
             for name, one, two in zip(("log_prob", "entropy", "gradient"), *results, strict=True):
                 scale = two.detach().abs().max().clamp(min=1.0)
                 error = float(((one - two).detach() / scale).abs().max())
-                assert error < 1e-4, f"with parameters {chosen} the {name} of log_prob_and_entropy is off by {error:.1e}"
+                assert error < 1e-4, (
+                    f"with parameters {chosen} the {name} of log_prob_and_entropy is off by {error:.1e}"
+                )
 
     def test_leading_shapes_are_kept(self) -> None:
         """One call serves a step, a minibatch and a whole batch."""

@@ -45,7 +45,8 @@ class EstimatorContract(StateContract):
     def targets(self, estimator: Estimator, batch: TensorDict) -> Tensor:
         """Return the value targets `[env, time]` of a batch."""
         estimator(batch)
-        return batch["value_target"].squeeze(-1).clone()
+        target: Tensor = batch["value_target"]
+        return target.squeeze(-1).clone()
 
     def test_writes_value_advantage_and_target(self) -> None:
         """The three entries have the shape and type of a reward, and carry no graph."""

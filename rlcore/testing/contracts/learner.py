@@ -41,7 +41,9 @@ class LearnerContract(ComponentContract):
         learner, entries = self.make(context), minibatch(context)
         totals = [_total(learner.update(entries)) for _ in range(30)]
         assert totals[-1] < totals[0], f"30 updates on one minibatch went from {totals[0]:.4f} to {totals[-1]:.4f}"
-        assert context.progress.updates == 30, f"30 updates count as {context.progress.updates}; add to progress.updates"
+        assert context.progress.updates == 30, (
+            f"30 updates count as {context.progress.updates}; add to progress.updates"
+        )
 
     def test_a_step_that_is_not_finite_changes_nothing(self) -> None:
         """It is skipped, found at the end of the iteration, and forgotten after it was reported."""

@@ -73,7 +73,7 @@ class LossContract(StateContract):
 
     def test_contains_the_parts_that_it_uses(self) -> None:
         """A compiled update calls the loss with other tensors in the place of its parameters."""
-        loss, expected, context = self.losses()
+        loss, expected, _ = self.losses()
         tensors = {name: parameter.detach().clone() for name, parameter in loss.named_parameters()}
         assert tensors, "keep the model's parts as attributes of the loss, a torch.nn.Module"
         for parameter in loss.parameters():

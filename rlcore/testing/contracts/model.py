@@ -82,7 +82,7 @@ class ModelContract(StateContract):
 
     def test_actions_fit_the_action_space(self) -> None:
         """The env must be able to take every action, sampled or not."""
-        model, policy, context = self.actor()
+        _, policy, context = self.actor()
         space = context.env_spec.action_space
         seen = observations(context.env_spec, 6)
         with torch.inference_mode():

@@ -33,7 +33,9 @@ class OptimizerContract(ComponentContract):
         optimizer = self.make(context, parameters=["critic"])
         found = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         model: Any = context.model
-        assert found == {id(parameter) for parameter in model.critic.parameters()}, "parameters = ['critic'] is not obeyed"
+        assert found == {id(parameter) for parameter in model.critic.parameters()}, (
+            "parameters = ['critic'] is not obeyed"
+        )
 
     def test_refuses_an_unknown_part(self) -> None:
         """A misspelt part must not train the wrong weights."""

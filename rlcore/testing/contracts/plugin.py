@@ -24,7 +24,8 @@ class PluginContract:
         claimed = [entry for entry in installed() if entry.name == self.plugin]
         names = ", ".join(entry.name for entry in installed())
         assert len(claimed) == 1, (
-            f"{len(claimed)} installed entry points of the group 'rlcore' are called {self.plugin!r} (there are: {names}); "
+            f"{len(claimed)} installed entry points of the group 'rlcore' are called {self.plugin!r} (there are: "
+            f"{names}); "
             'write [project.entry-points.rlcore] into pyproject.toml with `NAME = "package"`, and install again'
         )
         return claimed[0]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -49,14 +51,23 @@ class TensorBoardLogger:
             self._writer = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the last step that was written."""
-        return {"last_step": self._last_step}
+        """Return the last step that was written, and the lengths of the event files in bytes."""
+        self.flush()
+        return {"last_step": self._last_step, "files": {file.name: file.stat().st_size for file in self._files()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Begin a file that makes readers drop the events after the last step."""
+        """Cut the files back, and begin one that makes a running TensorBoard drop the events after the last step."""
         self.close()
+        for file in self._files():
+            if file.name in state["files"]:
+                os.truncate(file, state["files"][file.name])
+            else:
+                file.unlink()
         self._last_step = state["last_step"]
         self._writer = SummaryWriter(str(self._folder), purge_step=self._last_step + 1)
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob("events.out.tfevents.*"))
 
     def _open(self) -> Any:
         if self._writer is None:
