@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Literal
 
 import torch
@@ -18,6 +19,19 @@ ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
     "relu": torch.relu,
     "silu": nn.functional.silu,
 }
+
+
+_MANY: Final = 2048
+
+
+def _without_gradient(name: str, inputs: Tensor) -> Tensor:
+    """Apply an activation in place, where no gradient is wanted.
+
+    On a CPU tanh goes through the sigmoid, whose kernel takes a third of the time; the difference is below 2e-7.
+    """
+    if name == "tanh" and inputs.device.type == "cpu" and inputs.numel() >= _MANY:
+        return inputs.mul_(2).sigmoid_().mul_(2).sub_(1)
+    return ACTIVATIONS[name](inputs)
 
 
 class MLP(nn.Module):
@@ -41,7 +55,7 @@ class MLP(nn.Module):
         generator: torch.Generator,
     ) -> None:
         super().__init__()
-        self._activation = ACTIVATIONS[activation]
+        self._activation = activation
         self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes))
         for index, layer in enumerate(self.layers):
             last = index == len(self.layers) - 1
@@ -50,8 +64,12 @@ class MLP(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the outputs of the last layer."""
         *hidden, last = self.layers
+        if torch.is_grad_enabled() or torch.compiler.is_compiling():
+            activate = ACTIVATIONS[self._activation]
+        else:
+            activate = partial(_without_gradient, self._activation)
         for layer in hidden:
-            inputs = self._activation(layer(inputs))
+            inputs = activate(layer(inputs))
         return last(inputs)  # type: ignore[no-any-return]
 
     def raw(self) -> Callable[[Tensor], Tensor]:
@@ -59,13 +77,13 @@ class MLP(nn.Module):
 
         A row costs about half of what the modules cost. The views follow in-place updates.
         """
-        activation = self._activation
+        activate = partial(_without_gradient, self._activation)
         layers = [layer for layer in self.layers if isinstance(layer, nn.Linear)]
         *hidden, (last_weight, last_bias) = [(layer.weight.detach().t(), layer.bias.detach()) for layer in layers]
 
         def forward(inputs: Tensor) -> Tensor:
             for weight, bias in hidden:
-                inputs = activation(torch.addmm(bias, inputs, weight))
+                inputs = activate(torch.addmm(bias, inputs, weight))
             return torch.addmm(last_bias, inputs, last_weight)
 
         return forward
