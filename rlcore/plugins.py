@@ -142,6 +142,11 @@ class PluginHost:
         """Return the message for a plugin that is not installed, with the command that installs it."""
         blocked = f" ({NO_PLUGINS} is set)" if os.environ.get(NO_PLUGINS) else ""
         hint = WELL_KNOWN.get(name)
+        here = next((plugin.name for plugin in self._installed if plugin.distribution == hint), None)
+        if here:
+            return (
+                f"{name!r} is provided by plugin {here!r}, which the config does not name: write use = '{here}:{name}'"
+            )
         if hint:
             return f"{name!r} is provided by {hint}, which is not installed{blocked}: pip install {hint}"
         guess = did_you_mean(name, [*self.names(), *WELL_KNOWN])

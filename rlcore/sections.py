@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -95,13 +96,17 @@ class Config:
 
 def versions(host: PluginHost) -> dict[str, str]:
     """Return the versions of Python, of the main dependencies and of every loaded plugin."""
+    return _main_versions() | {owner.distribution: owner.version for owner in host.loaded.values()}
+
+
+@cache
+def _main_versions() -> dict[str, str]:
+    """Return what does not change within a process; reading metadata takes milliseconds."""
     import platform
     from importlib.metadata import version
 
     found = {"python": platform.python_version()}
-    found |= {name: version(name) for name in ("rlcore", "torch", "tensordict", "numpy", "gymnasium")}
-    found |= {owner.distribution: owner.version for owner in host.loaded.values()}
-    return found
+    return found | {name: version(name) for name in ("rlcore", "torch", "tensordict", "numpy", "gymnasium")}
 
 
 def load_config(
@@ -224,7 +229,7 @@ def _unknown(error: PluginError, kind: str, use: str, host: PluginHost) -> str:
     if "several plugins" in str(error) or host.is_installed(plugin or name):
         return str(error)
     missing = host.not_installed(plugin or name)
-    if plugin or "pip install" in missing:
+    if plugin or "is provided by" in missing:
         return missing
     guess = "" if "did you mean" in str(error) else did_you_mean(name, [*host.names(), *WELL_KNOWN])
     return f"{error}{guess}"

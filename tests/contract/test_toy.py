@@ -2,8 +2,12 @@
 
 import json
 
+import gymnasium
+import numpy as np
+
 from rlcore.testing.contracts import (
     CheckpointerContract,
+    DistributionContract,
     EnvContract,
     EstimatorContract,
     HookContract,
@@ -13,6 +17,7 @@ from rlcore.testing.contracts import (
     PluginContract,
     TransformContract,
 )
+from rlcore.testing.toy import ToyDistribution
 
 
 class TestPlugin(PluginContract):
@@ -45,6 +50,23 @@ class TestDiscreteModel(ModelContract):
 class TestBoundedModel(ModelContract):
     use = "testing:toy"
     around = {"env": {"use": "testing:toy", "actions": "bounded"}}
+
+
+class TestNormal(DistributionContract):
+    parameters = [[0.0], [-3.0], [1.5]]
+    extremes = [[1e4]]
+
+    def distribution(self):
+        return ToyDistribution(gymnasium.spaces.Box(-np.inf, np.inf, (1,)))
+
+
+class TestCategorical(DistributionContract):
+    discrete = 3
+    parameters = [[0.0, 0.0, 0.0], [2.0, -1.0, 0.5]]
+    extremes = [[100.0, 0.0, -100.0]]
+
+    def distribution(self):
+        return ToyDistribution(gymnasium.spaces.Discrete(3))
 
 
 class TestTransform(TransformContract):

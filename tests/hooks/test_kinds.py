@@ -70,14 +70,18 @@ def test_a_later_hook_is_not_called_with_a_wrong_type(build):
 
 
 def test_mappings_of_a_collect_point_are_merged(build):
-    run = build([returning("pre_steps_log", {"a": 1}), returning("pre_steps_log", None), returning("pre_steps_log", {"b": 2})])
+    run = build(
+        [returning("pre_steps_log", {"a": 1}), returning("pre_steps_log", None), returning("pre_steps_log", {"b": 2})]
+    )
     run.trainer.train()
     assert (run.trainer.metrics.latest["a"], run.trainer.metrics.latest["b"]) == (1, 2)
 
 
 @pytest.mark.parametrize("point", points_of("collect"))
 def test_colliding_metrics_are_both_kept_with_one_warning(build, caplog, point):
-    run = build([returning(point, {"same": 1.0, "own": 3.0}), returning(point, {"same": 2.0}), returning(point, {"same": 4.0})])
+    run = build(
+        [returning(point, {"same": 1.0, "own": 3.0}), returning(point, {"same": 2.0}), returning(point, {"same": 4.0})]
+    )
     with caplog.at_level(logging.WARNING):
         run.trainer.train()
     prefix = "train/" if point == "post_optim_log" else ""
@@ -109,7 +113,9 @@ def test_log_pbar_false_shows_nothing(build):
 
 
 def test_a_shown_metric_that_collides_is_shown_under_the_name_it_got(build):
-    run = build([returning("pre_steps_log", {"same": 1.0, "log_pbar": True}), returning("pre_steps_log", {"same": 2.0})])
+    run = build(
+        [returning("pre_steps_log", {"same": 1.0, "log_pbar": True}), returning("pre_steps_log", {"same": 2.0})]
+    )
     run.trainer.train()
     assert run.trainer.metrics.on_bar == {"Implements-1/same"}
     assert run.trainer.metrics.on_bar <= set(run.trainer.metrics.latest)
@@ -138,7 +144,7 @@ def test_a_notify_point_must_return_none(build, point):
 
 def test_the_owner_must_return_a_mapping(build):
     run = build([returning("optimizer", None)])
-    with pytest.raises(HookError, match="'Implements-1'.*at point 'optimizer' returned NoneType"):
+    with pytest.raises(HookError, match=r"'Implements-1'.*at point 'optimizer' returned NoneType"):
         run.trainer.train()
 
 
@@ -149,7 +155,7 @@ def in_loop():
     return [name for name in POINTS if name not in ("on_exception", "shutdown")]
 
 
-class Special(Exception):
+class SpecialError(Exception):
     def __init__(self, code, detail):
         super().__init__(code, detail)
 
@@ -157,10 +163,10 @@ class Special(Exception):
 @pytest.mark.parametrize("point", in_loop())
 def test_an_exception_keeps_its_type_and_says_which_hook_and_point(build, point):
     def fail():
-        raise Special(7, "detail")
+        raise SpecialError(7, "detail")
 
     run = build([Implements(point, fail)], evaluator={"use": "episodes", "episodes": 1}, write=True)
-    with pytest.raises(Special) as raised:
+    with pytest.raises(SpecialError) as raised:
         run.trainer.train()
     assert raised.value.args == (7, "detail")
     assert raised.value.__notes__ == [f"raised by hook 'Implements-1' (this script) at point '{point}'"]
@@ -172,7 +178,7 @@ def test_at_the_end_each_hook_is_isolated(build, caplog, point):
     called = []
 
     def fail():
-        raise Special(1, "at the end")
+        raise SpecialError(1, "at the end")
 
     hooks = [Implements(point, lambda: called.append("first")), Implements(point, fail)]
     hooks += [Implements(point, lambda: called.append("last")), Implements("post_steps", lambda: 1 / 0)]

@@ -56,7 +56,9 @@ def test_tryfirst_and_trylast_move_a_hook():
         def post_steps(self):
             self.calls.append(self.name)
 
-    resolved(Last("last", calls), Ordered("a", calls), First("first", calls), Ordered("b", calls)).post_steps(None, None)
+    resolved(Last("last", calls), Ordered("a", calls), First("first", calls), Ordered("b", calls)).post_steps(
+        None, None
+    )
     assert calls == ["first", "a", "b", "last"]
 
 
@@ -80,7 +82,7 @@ def test_wrappers_are_refused(options):
         def post_steps(self):
             yield
 
-    with pytest.raises(PluginError, match="'hook-1'.*wraps 'post_steps'.*points before and after"):
+    with pytest.raises(PluginError, match=r"'hook-1'.*wraps 'post_steps'.*points before and after"):
         resolved(Wraps())
 
 
@@ -96,7 +98,7 @@ def test_a_hook_that_implements_nothing_is_refused():
         def post_steps(self):
             pass
 
-    with pytest.raises(PluginError, match="'hook-1'.*implements no point: mark its methods with @hookimpl"):
+    with pytest.raises(PluginError, match=r"'hook-1'.*implements no point: mark its methods with @hookimpl"):
         resolved(Unmarked())
 
 
@@ -106,7 +108,7 @@ def test_an_unknown_argument_is_refused():
         def post_steps(self, batch, weather):
             pass
 
-    with pytest.raises(PluginError, match="'hook-1'.*'post_steps' asks for 'weather'.*it has batch, trainer"):
+    with pytest.raises(PluginError, match=r"'hook-1'.*'post_steps' asks for 'weather'.*it has batch, trainer"):
         resolved(Asks())
 
 
@@ -190,7 +192,7 @@ def test_declaring_a_point_records_it(monkeypatch):
 
 # from a config
 
-COUNTERS = '''
+COUNTERS = """
 from pydantic import BaseModel
 from rlcore import Component, hookimpl
 
@@ -219,7 +221,7 @@ class Counter:
 @hookimpl
 def provide_components():
     return [Component("hook", "counter", Counter)]
-'''
+"""
 
 
 @pytest.fixture

@@ -33,7 +33,9 @@ def save(store, frames, evaluation=None, value=None):
         "model": {"weight": torch.full((3,), float(frames if value is None else value))},
         "progress": {"frames": frames},
     }
-    return store.save(states, {"model": "some-dist", "progress": "rlcore"}, Progress(1000, frames), evaluation, {"a": "1"})
+    return store.save(
+        states, {"model": "some-dist", "progress": "rlcore"}, Progress(1000, frames), evaluation, {"a": "1"}
+    )
 
 
 def weight(loaded):
@@ -204,7 +206,7 @@ def test_when_every_checkpoint_is_damaged_the_error_names_what_is_wrong_with_eac
 
 
 def test_an_empty_or_absent_folder_holds_no_checkpoint(store):
-    with pytest.raises(StorageError, match="no checkpoint in .* can be loaded: there is none"):
+    with pytest.raises(StorageError, match=r"no checkpoint in .* can be loaded: there is none"):
         store.load_newest()
 
 
@@ -255,8 +257,10 @@ def test_a_file_name_that_leaves_the_folder_is_refused(store, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("x")
     manifest = json.loads((path / "manifest.json").read_text())
-    rewrite_manifest(path, files=manifest["files"] | {"../../secret": {"size": 1, "xxh3": xxhash.xxh3_128_hexdigest(b"x")}})
-    with pytest.raises(StorageError, match="'../../secret' is missing or not a plain file"):
+    rewrite_manifest(
+        path, files=manifest["files"] | {"../../secret": {"size": 1, "xxh3": xxhash.xxh3_128_hexdigest(b"x")}}
+    )
+    with pytest.raises(StorageError, match=r"'../../secret' is missing or not a plain file"):
         store.load_newest()
 
 
@@ -317,7 +321,7 @@ def test_a_failed_save_leaves_the_old_ones_untouched(store, error):
     old = [save(store, 10), save(store, 20)]
     before = {file: file.read_bytes() for path in old for file in path.iterdir()}
     failing = Store(store.folder, Failing(error), "torch")
-    with pytest.raises(StorageError, match="at frame 30 could not be written.*saved before are untouched") as raised:
+    with pytest.raises(StorageError, match=r"at frame 30 could not be written.*saved before are untouched") as raised:
         save(failing, 30)
     assert str(error) in str(raised.value)
     assert {file: file.read_bytes() for path in old for file in path.iterdir()} == before
@@ -328,7 +332,7 @@ def test_a_failed_save_leaves_the_old_ones_untouched(store, error):
 
 def test_a_state_that_cannot_be_carried_leaves_nothing_behind(store):
     save(store, 10)
-    with pytest.raises(StorageError, match="state at 'hook.mine/x' holds a set"):
+    with pytest.raises(StorageError, match=r"state at 'hook.mine/x' holds a set"):
         store.save({"hook.mine": {"x": {1}}}, {}, Progress(1000, 20))
     assert len(list(store.folder.iterdir())) == 2
     assert frames(store) == [10]
@@ -401,7 +405,7 @@ def test_restoring_says_what_became_of_each_component():
 
 def test_a_state_that_nothing_owns_is_refused_before_anything_is_restored():
     part = Part()
-    with pytest.raises(StorageError, match="has state of hook.gone, which this config does not build"):
+    with pytest.raises(StorageError, match=r"has state of hook.gone, which this config does not build"):
         restore({"a": part}, {"a": {"value": 5}, "hook.gone": {}}, {})
     assert part.state is None
 

@@ -90,7 +90,9 @@ def test_an_override_of_a_repeated_section_names_its_number_or_means_the_first(f
 
 
 def test_a_repeated_section_written_once_is_a_list_of_one(file):
-    assert values(file("[optimizer]\nuse = 'adam'\n"), "optimizer.lr=1.0") == {"optimizer": [{"use": "adam", "lr": 1.0}]}
+    assert values(file("[optimizer]\nuse = 'adam'\n"), "optimizer.lr=1.0") == {
+        "optimizer": [{"use": "adam", "lr": 1.0}]
+    }
 
 
 def test_the_last_override_of_a_key_counts(file):
@@ -179,7 +181,7 @@ def test_a_secret_is_revealed_only_from_the_environment(monkeypatch):
     assert secret.reveal() == "hush-7f3a"
     assert "hush" not in f"{secret!r} {secret.model_dump()}"
     monkeypatch.delenv("MY_KEY")
-    with pytest.raises(ConfigError, match="'MY_KEY'.*is not set"):
+    with pytest.raises(ConfigError, match=r"'MY_KEY'.*is not set"):
         secret.reveal()
 
 

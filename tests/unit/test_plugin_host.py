@@ -216,6 +216,16 @@ def test_what_is_not_installed_comes_with_the_command_that_installs_it(use, dist
         PluginHost().load(use)
 
 
+def test_what_is_installed_but_not_named_comes_with_the_name_that_finds_it(write_config):
+    path = write_config(loss=None, env=None)
+    message = problem(path)
+    assert (
+        "[estimator] use: 'gae' is provided by plugin 'ppo', which the config does not name: write use = 'ppo:gae'"
+        in message
+    )
+    assert "[estimator]" not in problem(write_config(loss=None, env=None, estimator={"use": "ppo:gae"}))
+
+
 def test_a_name_that_nobody_knows_comes_with_the_nearest_one(site):
     site.add("rlcore-plugin-frobnicate", "module_of_frobnicate", EXPLODES)
     with pytest.raises(PluginError, match="no plugin or component 'frobnicat' is installed; did you mean 'frobnicate'"):
@@ -269,7 +279,9 @@ def test_a_loose_file_beside_the_config_is_a_plugin(write_config, workdir, monke
 
 
 def test_components_of_a_loose_file_can_be_named_by_text(write_config, workdir):
-    text = LOOSE.replace('"loose", Hook', '"loose", f"{__name__}:Hook"').replace("'loose', Hook", "'loose', f'{__name__}:Hook'")
+    text = LOOSE.replace('"loose", Hook', '"loose", f"{__name__}:Hook"').replace(
+        "'loose', Hook", "'loose', f'{__name__}:Hook'"
+    )
     assert "__name__" in text
     (workdir / "my_hooks.py").write_text(text)
     path = write_config(plugins={"files": ["my_hooks.py"]}, hook=[{"use": "loose"}])

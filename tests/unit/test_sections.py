@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 import tomli_w
@@ -176,6 +177,42 @@ def test_defaults_fill_the_sections_that_a_config_leaves_out(write_config):
     }
 
 
+BITS = ["nan", "-1", "0", "true", '"x"', "[]", "{}", "[[hook]]", "[run]", "=", '"', "\n", "1e400", "{a=1}", "[1,2]"]
+BITS += ['name = "x"\n', "every = {updates=5}\n", '"../x"', "2024-01-01", "9" * 30, "[plugins]\nfiles = ['a.py']\n"]
+
+
+def damaged(text, generator):
+    """Cut, insert, exchange a value or repeat a line, once to three times."""
+    for _ in range(generator.randint(1, 3)):
+        kind, place = generator.randrange(4), generator.randrange(len(text))
+        lines = text.split("\n")
+        line = generator.randrange(len(lines))
+        if kind == 0:
+            text = text[:place] + text[place + generator.randint(1, 12) :]
+        elif kind == 1:
+            text = text[:place] + generator.choice(BITS) + text[place:]
+        elif kind == 2:
+            lines[line] = lines[line].split("=")[0] + "= " + generator.choice(BITS)
+            text = "\n".join(lines)
+        else:
+            lines.insert(line, generator.choice(lines))
+            text = "\n".join(lines)
+    return text
+
+
+def test_a_damaged_config_is_taken_or_refused_but_never_breaks_rlcore(write_config):
+    path = write_config(evaluator={"use": "episodes"}, hook=[{"use": "reward-clip"}], logger=[{"use": "csv"}])
+    text, generator, messages = path.read_text(), random.Random(0), []
+    for _ in range(500):
+        path.write_text(damaged(text, generator))
+        try:
+            tomli_w.dumps(rlcore.load_config(path).resolved())
+        except ConfigError as error:
+            messages.append(str(error))
+    assert all("config.toml" in message for message in messages)
+    assert 300 < len(messages) < 495, "most are refused, some are still configs"
+
+
 # the resolved config
 
 
@@ -199,7 +236,16 @@ def test_the_resolved_config_reads_back_to_the_same(write_config, workdir):
 
 def test_the_resolved_config_names_every_version(write_config):
     versions = rlcore.load_config(write_config()).resolved()["versions"]
-    expected = {"python", "rlcore", "torch", "numpy", "tensordict", "gymnasium", "rlcore-plugin-ppo", "rlcore-plugin-mlp"}
+    expected = {
+        "python",
+        "rlcore",
+        "torch",
+        "numpy",
+        "tensordict",
+        "gymnasium",
+        "rlcore-plugin-ppo",
+        "rlcore-plugin-mlp",
+    }
     assert expected <= set(versions)
     assert versions["rlcore"] == rlcore.__version__
     assert "rlcore-plugin-csv" not in versions, "not used by this run"

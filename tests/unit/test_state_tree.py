@@ -132,7 +132,18 @@ def test_tensors_do_not_require_gradients():
 
 @pytest.mark.parametrize(
     "foreign",
-    [object(), {1, 2}, b"bytes", 1j, Path("x"), SimpleNamespace(a=1), lambda: None, int, range(3), np.datetime64("now")],
+    [
+        object(),
+        {1, 2},
+        b"bytes",
+        1j,
+        Path("x"),
+        SimpleNamespace(a=1),
+        lambda: None,
+        int,
+        range(3),
+        np.datetime64("now"),
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_what_a_checkpoint_cannot_carry_is_refused_with_its_path(foreign):
@@ -142,11 +153,16 @@ def test_what_a_checkpoint_cannot_carry_is_refused_with_its_path(foreign):
 
 @pytest.mark.parametrize(
     "array",
-    [np.array([object()]), np.array(["text"]), np.array(["2020-01-01"], dtype="datetime64[D]"), np.zeros(2, dtype=">f8")],
+    [
+        np.array([object()]),
+        np.array(["text"]),
+        np.array(["2020-01-01"], dtype="datetime64[D]"),
+        np.zeros(2, dtype=">f8"),
+    ],
     ids=lambda array: str(array.dtype),
 )
 def test_an_array_that_is_no_tensor_is_refused_with_its_path(array):
-    with pytest.raises(StorageError, match="state at 'hook.mine/x' is an array of .*cannot carry"):
+    with pytest.raises(StorageError, match=r"state at 'hook.mine/x' is an array of .*cannot carry"):
         flatten({"x": array}, "hook.mine", {})
 
 

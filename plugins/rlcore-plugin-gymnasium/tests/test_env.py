@@ -1,5 +1,7 @@
 """Gymnasium envs: the contract of envs for both ways of stepping, and the errors of the config."""
 
+from importlib.util import find_spec
+
 import gymnasium
 import numpy as np
 import pytest
@@ -33,6 +35,15 @@ class TestPendulum(EnvContract):
     config = {"id": "Pendulum-v1"}
     terminates = None
     truncates = {"max_episode_steps": 7}
+
+
+@pytest.mark.skipif(find_spec("mujoco") is None, reason="MuJoCo is not installed")
+class TestMuJoCo(EnvContract):
+    """Observations in double precision."""
+
+    use = "gymnasium"
+    config = {"id": "InvertedDoublePendulum-v5", "num_envs": 2}
+    truncates = {"max_episode_steps": 2}
 
 
 class TestRepeatedActions(EnvContract):

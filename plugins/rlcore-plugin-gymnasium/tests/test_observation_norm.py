@@ -1,5 +1,8 @@
 """Observation normalisation: the contract of transforms, and its statistics."""
 
+from importlib.util import find_spec
+
+import gymnasium
 import numpy as np
 import pytest
 
@@ -49,12 +52,11 @@ class TestObservationNorm(TransformContract):
         assert states[0] != states[2]
 
     def test_needs_a_box(self):
-        import gymnasium
-
         with pytest.raises(ConfigError, match="Box"):
             self.make(self.bench()).observation_space(gymnasium.spaces.Discrete(3))
 
 
+@pytest.mark.skipif(find_spec("mujoco") is None, reason="MuJoCo is not installed")
 class TestObservationNormOfDoubles(TransformContract):
     """MuJoCo observes in double precision; the policy sees single precision."""
 

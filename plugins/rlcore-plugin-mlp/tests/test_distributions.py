@@ -80,7 +80,7 @@ def test_tanh_normal_agrees_with_torch():
     torch.testing.assert_close(TanhNormal(low, high).log_prob(parameters, action), expected, rtol=1e-4, atol=1e-4)
 
 
-ROUNDED = pytest.mark.xfail(reason="the middle less half the range is a rounding error below the bound", strict=False)
+ROUNDED = pytest.mark.xfail(reason="the middle less half the range is a rounding error below the bound", strict=True)
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,8 @@ class ComponentContract:
         again = type(settings).model_validate(tomllib.loads(tomli_w.dumps(dumped)))
         assert again == settings, (
             f"the config of {self.provided()} changes when it is dumped and validated again:\n  {settings!r}\n"
-            f"  {again!r}\nUse types that TOML has: strings, numbers, booleans, lists and tables. A key whose default is not None "
-            "cannot be set to None, because TOML has no null."
+            f"  {again!r}\nUse types that TOML has: strings, numbers, booleans, lists and tables. A key whose default "
+            "is not None cannot be set to None, because TOML has no null."
         )
 
     def test_config_refuses_an_unknown_key(self) -> None:

@@ -8,7 +8,7 @@ import gymnasium
 from pydantic import BaseModel, Field
 
 from rlcore.context import Context
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, EnvError, RlcoreError
 from rlcore_plugin_gymnasium.native import NativeEnv
 from rlcore_plugin_gymnasium.serial import SerialEnv
 
@@ -33,13 +33,14 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
     """Build the vector env.
 
     Raises:
-        ConfigError: there is no such environment, it cannot be made, or it has no vector form of its own.
+        ConfigError: there is no such environment, or it has no vector form of its own.
+        EnvError: its constructor fails.
     """
     try:
-        module, _, _ = config.id.rpartition(":")
+        module, _, name = config.id.rpartition(":")
         if module:
             __import__(module)
-        spec = gymnasium.spec(config.id)
+        spec = gymnasium.spec(name)
         has_native = spec.vector_entry_point is not None and config.frame_skip == 1
         native = config.vectorization == "native" or (
             config.vectorization == "auto" and has_native and config.num_envs >= NATIVE_FROM
@@ -58,3 +59,7 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
         ) from error
     except (gymnasium.error.Error, ImportError, TypeError) as error:
         raise ConfigError(f"[env] id = {config.id!r} cannot be made: {error}") from error
+    except RlcoreError:
+        raise
+    except Exception as error:
+        raise EnvError(f"env {config.id!r} cannot be made: {type(error).__name__}: {error}") from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import gymnasium
 import numpy as np
 
-from rlcore.errors import EnvError
+from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec, Step
 
 if TYPE_CHECKING:
@@ -39,7 +39,11 @@ class SerialEnv:
         )
         self._discrete = isinstance(first.action_space, gymnasium.spaces.Discrete)
         shape, dtype = first.observation_space.shape, first.observation_space.dtype
-        self._observation = np.zeros((config.num_envs, *(shape or ())), dtype=dtype)
+        if shape is None or dtype is None:
+            raise ConfigError(
+                f"[env] {config.id} observes {first.observation_space}, which is not one array; flatten it"
+            )
+        self._observation = np.zeros((config.num_envs, *shape), dtype=dtype)
         self._reward = np.zeros(config.num_envs)
         self._terminated = np.zeros(config.num_envs, dtype=bool)
         self._truncated = np.zeros(config.num_envs, dtype=bool)
@@ -49,7 +53,8 @@ class SerialEnv:
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
         """Start every env anew, env `i` with `seed + i`."""
         for index, env in enumerate(self._envs):
-            self._observation[index] = self._guarded(index, env.reset, seed=None if seed is None else seed + index)[0]
+            observation = self._guarded(index, env.reset, seed=None if seed is None else seed + index)[0]
+            self._guarded(index, self._observation.__setitem__, index, observation)
             self._elapsed[index] = 0
         return self._observation
 
@@ -62,11 +67,14 @@ class SerialEnv:
             observation, reward, terminated, truncated, info = step_one(index, chosen)
             if terminated or truncated:
                 finals, infos = finals or {}, infos or {}
-                finals[index], infos[index] = observation, info
+                finals[index], infos[index] = np.array(observation), info  # `reset` may write into the same array
                 observation = self._guarded(index, self._envs[index].reset)[0]
                 self._elapsed[index] = 0
-            self._observation[index] = observation
-            self._reward[index] = reward
+            try:
+                self._observation[index] = observation
+                self._reward[index] = reward
+            except (TypeError, ValueError) as error:  # of another shape than the space says, or no number
+                raise self._blame(index, error) from error
             self._terminated[index] = terminated
             self._truncated[index] = truncated
         return Step(
@@ -99,9 +107,9 @@ class SerialEnv:
                 break
         return observation, total, terminated, truncated, info
 
-    def _guarded(self, index: int, call: Any, **arguments: Any) -> Any:
+    def _guarded(self, index: int, call: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
-            return call(**arguments)
+            return call(*arguments, **keywords)
         except Exception as error:
             raise self._blame(index, error) from error
 

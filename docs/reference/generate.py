@@ -1,0 +1,341 @@
+"""Write the generated parts of the documentation from the code.
+
+    python docs/reference/generate.py            write them
+    python docs/reference/generate.py --check    write nothing; fail when a page differs from the code
+
+A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`. Everything around it is written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from rlcore.cli import EXIT_CODES, parser
+from rlcore.components import KINDS, Provided
+from rlcore.config import COMPONENT_SECTIONS, CORE_SECTIONS, CheckpointConfig, Interval, Secret
+from rlcore.hookspecs import POINTS, LifeSpecs, LoopSpecs, Point
+from rlcore.plugins import PluginHost
+from rlcore.sections import DEFAULT_USE, REQUIRED
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+COMMAND: Final = "python docs/reference/generate.py"
+
+_BLOCK: Final = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BOUNDS: Final = {
+    "ge": "at least {}",
+    "gt": "above {}",
+    "le": "at most {}",
+    "lt": "below {}",
+    "min_length": "at least {} of them",
+}
+_SECTION_OF_A_DOCSTRING: Final = re.compile(r"(Args|Attributes|Returns|Raises|Example|Yields):$", re.MULTILINE)
+_WHERE: Final = {"outer": "trainer", "inner": "learner", "life": "trainer"}
+
+
+# tables
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
+
+
+def key_table(schema: type[BaseModel]) -> str:
+    """Return the table of the keys of a config section."""
+    rows = [
+        [f"`{name}`", _type_of_field(field), _default(field), field.description or ""]
+        for name, field in schema.model_fields.items()
+    ]
+    return table(["key", "type", "default", "description"], rows) if rows else "No keys.\n"
+
+
+def _type_of_field(field: FieldInfo) -> str:
+    is_interval = _is_interval(field.metadata)
+    name = "interval" if is_interval else type_name(field.annotation)
+    return ", ".join([name, *_bounds(field.metadata)])
+
+
+def _bounds(metadata: Sequence[Any]) -> Iterator[str]:
+    for entry in metadata:
+        for name, words in _BOUNDS.items():
+            bound = getattr(entry, name, None)
+            if bound is not None:
+                yield words.format("2^63" if bound == 2**63 else bound)
+
+
+def _is_interval(metadata: Sequence[Any]) -> bool:
+    return any(entry in Interval.__metadata__ for entry in metadata)  # type: ignore[attr-defined]
+
+
+def type_name(annotation: Any) -> str:
+    """Return a type as a reader of a TOML file thinks of it."""
+    simple = {str: "text", int: "integer", float: "number", bool: "true or false", Any: "anything", Secret: "secret"}
+    if annotation in simple:
+        return simple[annotation]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return "interval" if _is_interval(arguments[1:]) else type_name(arguments[0])
+    if origin is Literal:
+        return " or ".join(f'`"{choice}"`' for choice in arguments)
+    if origin in (list, set):
+        return f"list of {type_name(arguments[0])}"
+    if origin is tuple:
+        return f"list of {len(arguments)}: {', '.join(map(type_name, arguments))}"
+    if origin is dict:
+        return f"table of {type_name(arguments[1])}"
+    return " or ".join(type_name(choice) for choice in arguments if choice is not type(None))
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    return "none" if value is None else f"`{json.dumps(value)}`"
+
+
+# the hook points
+
+
+def points_table(where: Sequence[str]) -> str:
+    """Return the table of the points that run in these places, in call order."""
+    rows = [
+        [
+            f"[`{point.name}`](#{point.name})",
+            _first_line(point.doc),
+            ", ".join(f"`{argument}`" for argument in point.arguments),
+            f"`{_returns(point)}`",
+            point.kind,
+            _WHERE[point.where],
+        ]
+        for point in POINTS.values()
+        if point.where in where
+    ]
+    return table(["point", "when and what for", "arguments", "returns", "kind", "runs in"], rows)
+
+
+def _returns(point: Point) -> str:
+    spec = getattr(LoopSpecs, point.name, None) or getattr(LifeSpecs, point.name)
+    return str(inspect.signature(spec).return_annotation)
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n\n")[0].replace("\n", " ")
+
+
+# the components
+
+
+def distributions() -> dict[str, dict[str, Any]]:
+    """Return distribution name to the `project` table of its pyproject.toml, for everything in this repository."""
+    files = [ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
+    tables = [tomllib.loads(file.read_text())["project"] for file in files]
+    return {project["name"]: project for project in tables}
+
+
+def provided_by(project: dict[str, Any], testing: bool = False) -> list[Provided]:
+    """Return the components of a distribution of this repository."""
+    plugins = project.get("entry-points", {}).get("rlcore", {})
+    host = PluginHost()
+    for plugin in plugins:
+        host.load(plugin)
+    found = [entry for entry in host.registry.provided if entry.owner.plugin in plugins]
+    return [entry for entry in found if (entry.owner.plugin == "testing") == testing]
+
+
+def distribution_table() -> str:
+    """Return the table of the distributions, for the README."""
+    rows = []
+    for name, project in distributions().items():
+        kinds: dict[str, list[str]] = {}
+        for entry in provided_by(project):
+            kinds.setdefault(entry.component.kind, []).append(f"`{entry.component.name}`")
+        provides = "; ".join(f"{kind} {', '.join(names)}" for kind, names in kinds.items())
+        page = ROOT / "plugins" / name / "README.md"
+        linked = f"[`{name}`]({page.relative_to(ROOT)})" if page.exists() else f"`{name}`"
+        rows.append([linked, project["description"], provides])
+    return table(["distribution", "what it is", "components"], rows)
+
+
+def component_index() -> str:
+    """Return the table of all components by kind."""
+    entries = [entry for project in distributions().values() for entry in provided_by(project)]
+    entries.sort(key=lambda entry: KINDS.index(entry.component.kind))
+    rows = [
+        [
+            entry.component.kind,
+            f"[`{entry.component.name}`](#{entry.component.kind}-{entry.component.name})",
+            entry.component.summary,
+            entry.owner.distribution,
+        ]
+        for entry in entries
+    ]
+    return table(["kind", "`use`", "summary", "distribution"], rows)
+
+
+def components() -> str:
+    """Return a section per distribution, with every component and every key."""
+    parts = []
+    for name, project in distributions().items():
+        parts.append(f"## {name}\n\n{project['description']}.\n")
+        parts += [_component(entry) for entry in provided_by(project)]
+    return "\n".join(parts)
+
+
+def testing_components() -> str:
+    """Return the components that are for tests only."""
+    entries = provided_by(distributions()["rlcore"], testing=True)
+    rows = [[e.component.kind, f"`testing:{e.component.name}`", e.component.summary] for e in entries]
+    return table(["kind", "`use`", "summary"], rows)
+
+
+def _component(entry: Provided) -> str:
+    component = entry.component
+    target = entry.target()
+    text = _description(target) if inspect.isclass(target) else f"{_sentence(component.summary)}\n"
+    return "\n".join([f"### {component.kind} `{component.name}`\n", text, key_table(entry.schema())])
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
+def _description(target: Callable[..., Any]) -> str:
+    """Return the prose of a docstring, without its list of arguments, attributes or errors."""
+    return _SECTION_OF_A_DOCSTRING.split(inspect.getdoc(target) or "")[0].strip() + "\n"
+
+
+# the config
+
+
+def core_sections() -> str:
+    """Return the sections that are the core's own."""
+    sections = {**CORE_SECTIONS, "checkpoint": CheckpointConfig}
+    return "\n".join(
+        f"### `[{name}]`\n\n{inspect.getdoc(schema)}\n\n{key_table(schema)}" for name, schema in sections.items()
+    )
+
+
+def component_sections() -> str:
+    """Return the table of the sections that name components."""
+    rows = []
+    for section, (kind, repeated) in COMPONENT_SECTIONS.items():
+        default = f"`{DEFAULT_USE[section]}`" if section in DEFAULT_USE else ""
+        needed = "required" if section in REQUIRED else f"default: {default}" if default else "optional"
+        rows.append([f"`[[{section}]]`" if repeated else f"`[{section}]`", kind, needed])
+    return table(["section", "kind of component", "needed"], rows)
+
+
+def modules() -> str:
+    """Return the table of the core's modules, with the first sentence of each."""
+    files = sorted([*ROOT.glob("rlcore/*.py"), *ROOT.glob("rlcore/stock/*.py")])
+    rows = []
+    for file in files:
+        docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
+        if file.name != "__init__.py":
+            rows.append([f"`{file.relative_to(ROOT / 'rlcore')}`", _first_line(docstring)])
+    return table(["module of `rlcore`", "what belongs in it"], rows)
+
+
+# the command line
+
+
+def command_line() -> str:
+    """Return every command with its arguments and options."""
+    return "\n".join(_commands(parser()))
+
+
+def _commands(command: argparse.ArgumentParser) -> Iterator[str]:
+    subcommands = next((a for a in command._actions if isinstance(a, argparse._SubParsersAction)), None)
+    if subcommands is not None:
+        for subcommand in subcommands.choices.values():
+            yield from _commands(subcommand)
+        return
+    helps = {name: action.help for name, action in _help_of_commands(parser())}
+    actions = [action for action in command._actions if action.dest != "help"]
+    text = command.description or helps.get(command.prog) or ""
+    usage = " ".join([command.prog, *(_usage(action) for action in actions)])
+    rows = [[f"`{_signature(action)}`", action.help or ""] for action in actions]
+    yield f"## {command.prog}\n\n{_sentence(text)}\n\n```text\n{usage}\n```\n\n{table(['argument', 'meaning'], rows)}"
+
+
+def _help_of_commands(command: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for choice in action._choices_actions:
+                yield f"{command.prog} {choice.dest}", choice
+            for subcommand in action.choices.values():
+                yield from _help_of_commands(subcommand)
+
+
+def _signature(action: argparse.Action) -> str:
+    name = action.option_strings[-1] if action.option_strings else ""
+    value = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
+    value = f"[{value}]" if action.nargs == "?" else f"{value}..." if action.nargs == "+" else value
+    return f"{name} {value}".strip()
+
+
+def _usage(action: argparse.Action) -> str:
+    repeated = "..." if isinstance(action, argparse._AppendAction) else ""
+    return f"[{_signature(action)}]{repeated}" if action.option_strings else _signature(action)
+
+
+def exit_codes() -> str:
+    """Return the table of exit codes."""
+    return table(["code", "meaning"], [[str(code), meaning] for code, meaning in EXIT_CODES.items()])
+
+
+BLOCKS: Final[dict[str, Callable[[], str]]] = {
+    "distributions": distribution_table,
+    "loop-points": lambda: points_table(["outer", "inner"]),
+    "life-points": lambda: points_table(["life"]),
+    "component-index": component_index,
+    "components": components,
+    "testing-components": testing_components,
+    "core-sections": core_sections,
+    "component-sections": component_sections,
+    "modules": modules,
+    "command-line": command_line,
+    "exit-codes": exit_codes,
+}
+
+
+def regenerated(text: str) -> str:
+    """Return a page with its generated parts written anew."""
+    return _BLOCK.sub(lambda match: f"{match[1]}\n{BLOCKS[match[2]]()}\n{match[3]}", text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write or check every page; return the exit code."""
+    options = argparse.ArgumentParser(prog=COMMAND, description="Write the generated parts of the documentation.")
+    options.add_argument("--check", action="store_true", help="write nothing; fail when a page differs from the code")
+    check = options.parse_args(arguments).check
+    stale = []
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        old = page.read_text()
+        new = regenerated(old)
+        if new != old:
+            stale.append(page.relative_to(ROOT))
+            if not check:
+                page.write_text(new)
+    verb = "differs from the code" if check else "written"
+    sys.stdout.writelines(f"{page}: {verb}\n" for page in stale)
+    if check and stale:
+        sys.stdout.write(f"run: {COMMAND}\n")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

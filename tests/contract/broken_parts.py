@@ -1,0 +1,154 @@
+"""Hooks, transforms, estimators and losses that break their contracts, one way each."""
+
+import copy
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from rlcore.hookspecs import hookimpl
+from rlcore.testing.toy_parts import ToyEstimator, ToyHook, ToyLoss, ToyTransform
+
+
+class ForgetfulHook:
+    """Counts, and saves nothing."""
+
+    Config = ToyHook.Config
+
+    def __init__(self, config, context):
+        self.count = 0
+
+    @hookimpl
+    def post_steps(self):
+        self.count += 1
+
+
+class HalfSavingHook(ToyHook):
+    def load_state_dict(self, state):
+        pass
+
+
+class SharingHook(ForgetfulHook):
+    seen = []
+
+    @hookimpl
+    def post_steps(self):
+        self.seen.append(1)
+
+
+class EndingHook(ToyHook):
+    @hookimpl
+    def batch_process(self, batch):
+        return batch.set(("next", "done"), torch.ones_like(batch["next", "done"]))
+
+
+class UnpreparedHook(ToyHook):
+    @hookimpl
+    def setup(self):
+        self.handle = object()
+
+    @hookimpl
+    def shutdown(self):
+        del self.handle
+
+
+class UnfrozenTransform(ToyTransform):
+    def frozen(self):
+        return copy.copy(self)
+
+
+class SharedTransform(ToyTransform):
+    def frozen(self):
+        return self
+
+
+class ForgetfulTransform(ToyTransform):
+    def state_dict(self):
+        return {"count": self._count, "mean": np.zeros(3)}
+
+
+class WideTransform(ToyTransform):
+    def step(self, observation, first):
+        return super().step(observation, first).astype(np.float64)
+
+
+class ChangingTransform(ToyTransform):
+    def step(self, observation, first):
+        observation += 1
+        return super().step(observation, first)
+
+
+class DoneEstimator(ToyEstimator):
+    """Takes a cut for an end."""
+
+    def __call__(self, batch):
+        changed = batch.copy()
+        changed["next", "terminated"] = changed["next", "done"]
+        super().__call__(changed)
+        for key in ("state_value", "advantage", "value_target"):
+            batch[key] = changed[key]
+
+
+class EndlessEstimator(DoneEstimator):
+    """Bootstraps after an end."""
+
+    def __call__(self, batch):
+        changed = batch.copy()
+        changed["next", "done"] = torch.zeros_like(batch["next", "done"])
+        super().__call__(changed)
+        for key in ("state_value", "advantage", "value_target"):
+            batch[key] = changed[key]
+
+
+class RowEstimator(ToyEstimator):
+    """Bootstraps from the row that follows, whatever it is."""
+
+    def __call__(self, batch):
+        observation = batch["next", "observation"].clone()
+        observation[:, :-1] = batch["observation"][:, 1:]
+        changed = batch.copy()
+        changed["next", "observation"] = observation
+        super().__call__(changed)
+        for key in ("state_value", "advantage", "value_target"):
+            batch[key] = changed[key]
+
+
+class OneStepEstimator(ToyEstimator):
+    """Takes the weight of longer returns, and does not use it."""
+
+    class Config(ToyEstimator.Config):
+        """Both discounts."""
+
+        lmbda: float = Field(0.5, description="weight of longer returns")
+
+
+class OwningLoss(ToyLoss):
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self.temperature = torch.nn.Parameter(torch.ones(()))
+
+
+class AttachedLoss(ToyLoss):
+    def forward(self, minibatch):
+        losses = super().forward(minibatch)
+        return {**losses, "error": losses["loss_critic"] * 2}
+
+
+class LazyLoss(ToyLoss):
+    def forward(self, minibatch):
+        losses = super().forward(minibatch)
+        return {**losses, "loss_critic": losses["loss_critic"].detach().requires_grad_()}
+
+
+class DoneLoss(ToyLoss):
+    def forward(self, minibatch):
+        return {**super().forward(minibatch), "ends": minibatch["next", "done"].float().mean()}
+
+
+class CountingLoss(ToyLoss):
+    calls = 0
+
+    def forward(self, minibatch):
+        self.calls += 1
+        losses = super().forward(minibatch)
+        return {**losses, "loss_actor": losses["loss_actor"] * self.calls}

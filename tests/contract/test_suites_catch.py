@@ -1,0 +1,206 @@
+"""Every suite fails for a component that breaks its contract, and says why."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rlcore.errors import PluginError
+from rlcore.testing import contracts as c
+
+
+def load(name):
+    """Import a file beside this one."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return {key: value for key, value in vars(module).items() if getattr(value, "__module__", "") == name}
+
+
+PARTS = {**load("broken_parts"), **load("broken_machinery")}
+
+
+class ToyLines(c.LoggerContract):
+    def read_back(self, folder):
+        return [tuple(json.loads(line)) for line in (folder / "toy.jsonl").read_text().splitlines()]
+
+
+class NormalSuite(c.DistributionContract):
+    parameters = [[0.7]]
+    target = None
+
+    def distribution(self):
+        return self.target(gymnasium.spaces.Box(-np.inf, np.inf, (1,)))
+
+
+BROKEN = [
+    (NormalSuite, "SteepDistribution", "test_probabilities_sum_to_one", "sum to"),
+    (NormalSuite, "NarrowDistribution", "test_samples_follow_the_log_probabilities", "disagree"),
+    (NormalSuite, "RichDistribution", "test_entropy_is_that_of_the_samples", "that of the samples"),
+    (NormalSuite, "DetachedDistribution", "test_both_together_are_both_apart", "the gradient of"),
+    (c.HookContract, "ForgetfulHook", "test_what_changes_in_a_run_is_saved", "count changed in a run"),
+    (c.HookContract, "HalfSavingHook", "test_what_changes_in_a_run_is_saved", "iterations are not as they were"),
+    (c.HookContract, "SharingHook", "test_two_instances_share_nothing", "class attributes that can change: seen"),
+    (c.HookContract, "EndingHook", "test_batches_stay_whole", "changed where episodes end"),
+    (c.TransformContract, "UnfrozenTransform", "test_frozen_copies_do_not_learn", "learns from what it sees"),
+    (c.TransformContract, "SharedTransform", "test_frozen_copies_do_not_learn", "returns the original"),
+    (c.TransformContract, "SharedTransform", "test_frozen_copies_do_not_touch_the_original", "changed the original"),
+    (c.TransformContract, "ForgetfulTransform", "test_state_is_restored_into_a_new_instance", "leaves something out"),
+    (c.TransformContract, "WideTransform", "test_observation_space_describes_what_step_returns", "float64"),
+    (c.TransformContract, "ChangingTransform", "test_inputs_stay_as_they_are", "changed its input"),
+    (c.EstimatorContract, "DoneEstimator", "test_a_truncated_step_is_bootstrapped", "same value target"),
+    (c.EstimatorContract, "EndlessEstimator", "test_a_terminated_step_is_worth_its_reward", "~terminated"),
+    (c.EstimatorContract, "RowEstimator", "test_bootstraps_from_the_last_observation", "next episode"),
+    (c.LossContract, "OwningLoss", "test_has_no_weights_of_its_own", "temperature"),
+    (c.LossContract, "AttachedLoss", "test_returns_named_scalars", "error is a metric"),
+    (c.LossContract, "LazyLoss", "test_gradients_reach_every_required_part", "critic.weight"),
+    (c.LossContract, "DoneLoss", "test_keeps_terminated_and_truncated_apart", "does not say whether a value follows"),
+    (c.LossContract, "CountingLoss", "test_state_is_restored_into_a_new_instance", "does not go on as before"),
+    (c.ModelContract, "GlobalModel", "test_global_generators_change_nothing", "global random generators"),
+    (c.ModelContract, "RandomModel", "test_all_randomness_is_in_the_noise", "draws random numbers itself"),
+    (c.ModelContract, "LyingModel", "test_log_probabilities_are_those_of_the_actor", "differs"),
+    (c.ModelContract, "StaleModel", "test_refresh_follows_the_weights", "stale"),
+    (c.EnvContract, "UnseededEnv", "test_equal_seeds_give_equal_episodes", "seed everything"),
+    (c.EnvContract, "ConfusedEnv", "test_terminated_is_not_truncated", "also reported as truncated"),
+    (c.EnvContract, "FinallessEnv", "test_ends_follow_the_reset_mode", "final_observation"),
+    (c.EnvContract, "SingleEnv", "test_builds_as_many_envs_as_asked", "num_envs = 1 gave"),
+    (c.BufferContract, "UnmaskingBuffer", "test_masked_steps_are_never_drawn", "masked steps were drawn"),
+    (c.BufferContract, "OrderedBuffer", "test_epochs_are_shuffled_anew", "same order"),
+    (c.BufferContract, "ForgetfulBuffer", "test_state_is_restored_into_a_new_instance", "does not go on as before"),
+    (c.CollectorContract, "ForgetfulCollector", "test_state_is_restored_into_a_new_instance", "does not go on"),
+    (c.LearnerContract, "UnscheduledLearner", "test_schedules_move_at_the_end_of_an_iteration", "half way"),
+    (c.LearnerContract, "UncountingLearner", "test_updates_lower_the_loss", "count as 0"),
+    (c.EvaluatorContract, "MeddlingEvaluator", "test_training_is_left_alone", "changed training: env"),
+    (c.OptimizerContract, "PartialOptimizer", "test_covers_the_whole_model_once", "not exactly the model's"),
+    (c.SchedulerContract, "CountingScheduler", "test_is_a_function_of_progress", "earlier calls"),
+    (c.SchedulerContract, "OpenScheduler", "test_config_refuses_an_unknown_key", "forbid"),
+    (c.SchedulerContract, "BareScheduler", "test_config_describes_every_key", "slope"),
+]
+BROKEN_IN_A_FOLDER = [
+    (ToyLines, "AppendingLogger", "test_a_resume_cuts_back", "read back"),
+    (ToyLines, "RoundingLogger", "test_rows_can_be_read_back", "became"),
+    (c.CheckpointerContract, "SharingCheckpointer", "test_shared_storage_is_taken_apart", "changes another"),
+    (c.CheckpointerContract, "FragileCheckpointer", "test_damaged_files_are_an_error_of_storage", "LookupError"),
+]
+
+
+def broken(contract, name):
+    """Return an instance of a suite for a broken component."""
+    config = {"minibatch_size": 8} if contract is c.BufferContract else {}
+    return type("TestBroken", (contract,), {"target": PARTS[name], "config": config})()
+
+
+def check_refused(expected, test, *arguments):
+    with pytest.raises((AssertionError, pytest.fail.Exception)) as caught:
+        test(*arguments)
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(("contract", "name", "test", "expected"), BROKEN)
+def test_a_broken_component_is_refused(contract, name, test, expected):
+    check_refused(expected, getattr(broken(contract, name), test))
+
+
+@pytest.mark.parametrize(("contract", "name", "test", "expected"), BROKEN_IN_A_FOLDER)
+def test_a_broken_writer_is_refused(contract, name, test, expected, tmp_path):
+    check_refused(expected, getattr(broken(contract, name), test), tmp_path)
+
+
+def test_a_lost_type_is_refused(tmp_path):
+    case = broken(c.CheckpointerContract, "SinglePrecisionCheckpointer")
+    check_refused("torch.bfloat16", case.test_tensors_come_back_to_the_bit, "types", tmp_path)
+
+
+def test_shifted_rewards_are_refused():
+    case = broken(c.CollectorContract, "ShiftedCollector")
+    check_refused("shifted", case.test_rewards_belong_to_their_observations, {})
+
+
+def test_a_lost_episode_is_refused():
+    check_refused("env 0", broken(c.CollectorContract, "SilentCollector").test_every_episode_is_recorded, {})
+
+
+def test_an_estimator_that_is_not_gae_is_refused():
+    case = broken(c.GAEContract, "OneStepEstimator")
+    check_refused("differs from its definition", case.test_equals_the_definition, False)
+    type(case).config = {"lmbda": 0.0}
+    case.test_equals_the_definition(False)
+
+
+PICKLING = """
+    import pickle
+    from pydantic import BaseModel
+    from rlcore import Component, hookimpl
+
+    class Pickling:
+        "Unpickles."
+
+        class Config(BaseModel, extra="forbid"):
+            "Nothing to configure."
+
+        def __init__(self, config, context):
+            pass
+
+        def save(self, folder, tensors):
+            (folder / "tensors.pickle").write_bytes(pickle.dumps(dict(tensors)))
+
+        def load(self, folder):
+            return pickle.loads((folder / "tensors.pickle").read_bytes())
+
+    @hookimpl
+    def provide_components():
+        return [Component("checkpointer", "pickling", Pickling)]
+"""
+
+
+def test_a_checkpointer_that_unpickles_is_refused(site, tmp_path, monkeypatch):
+    site.add("rlcore-plugin-pickling", "pickling_plugin", PICKLING)
+    monkeypatch.setenv("PYTHONPATH", str(site.folder))
+    case = type("TestPickling", (c.CheckpointerContract,), {"use": "pickling"})()
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    check_refused("loading a checkpoint unpickles", case.test_loading_unpickles_nothing, folder)
+
+
+def test_a_heavy_plugin_is_refused(site, monkeypatch):
+    site.add("rlcore-plugin-pickling", "pickling_plugin", PICKLING)
+    monkeypatch.setenv("PYTHONPATH", str(site.folder))
+    case = type("TestHeavy", (c.PluginContract,), {"plugin": "pickling"})()
+    check_refused("pydantic (imported at", case.test_import_is_light)
+    check_refused("one-line summary", case.test_every_component_has_a_summary)
+
+
+def test_wrong_returns_are_refused():
+    case = broken(c.EvaluatorContract, "ShortEvaluator")
+    check_refused("are reported as", case.test_returns_are_those_of_complete_episodes, "same_step")
+
+
+def test_a_leak_across_an_end_is_refused():
+    check_refused("leak", broken(c.EstimatorContract, "RowEstimator").test_nothing_crosses_an_end, "truncated")
+
+
+def test_a_hook_that_cannot_end_without_a_beginning_is_refused():
+    with pytest.raises(AttributeError, match="handle"):
+        broken(c.HookContract, "UnpreparedHook").test_shutdown_needs_no_setup()
+
+
+def test_a_suite_that_names_nothing_says_so():
+    with pytest.raises(AssertionError, match="set `use`"):
+        type("TestNothing", (c.HookContract,), {})().test_points_and_arguments_exist()
+
+
+def test_a_component_that_is_not_installed_is_an_error():
+    with pytest.raises(PluginError, match="did you mean 'toy'"):
+        type("TestTypo", (c.EnvContract,), {"use": "testing:toi"})().test_closes_twice()
+
+
+def test_every_broken_part_is_used():
+    named = {name for _, name, _, _ in [*BROKEN, *BROKEN_IN_A_FOLDER]}
+    named |= {"SinglePrecisionCheckpointer", "ShiftedCollector", "SilentCollector", "ShortEvaluator", "UnpreparedHook"}
+    named |= {"OneStepEstimator"}
+    assert set(PARTS) == named

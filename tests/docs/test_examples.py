@@ -1,0 +1,59 @@
+"""Every file in examples/ runs, for a few frames."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlcore import cli, load_config
+from rlcore.config import read
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+# a config runs two iterations; what it says of sizes is kept where it costs nothing
+FEW = ("collector.frames_per_batch=256", "run.total_frames=512", "buffer.epochs=1", "metrics.every=256")
+SCRIPTS = {"train_from_python.py": ["run.total_frames=512"]}
+LOOSE_FILES = {"my_hooks.py": ["stop-when-solved", "stopwatch"]}
+
+
+def test_every_example_is_known():
+    names = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".toml", ".py")}
+    assert names == {path.name for path in EXAMPLES.glob("*.toml")} | set(SCRIPTS) | set(LOOSE_FILES)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
+def test_config_trains(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    overrides = [*FEW]
+    if "evaluator" in read(path).values:
+        overrides += ["evaluator.episodes=2"]
+    arguments = [word for override in overrides for word in ("--set", override)]
+    assert cli.main(["train", str(path), *arguments, "--set", "run.name=few"]) == 0, capsys.readouterr().err
+    assert (tmp_path / "runs/few/metrics.csv").stat().st_size
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_script_runs(name, tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name), *SCRIPTS[name]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("name", LOOSE_FILES)
+def test_loose_file_trains(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    config = EXAMPLES / "ppo-cartpole.toml"
+    hooks = [f"hook.{number}.use={hook}" for number, hook in enumerate(LOOSE_FILES[name], start=1)]
+    overrides = [f'plugins.files=["{name}"]', *hooks, *FEW, "run.name=few"]
+    assert load_config(config, overrides).sections["hook"][-1].provided.owner.distribution == name
+    arguments = [word for override in overrides for word in ("--set", override)]
+    assert cli.main(["train", str(config), *arguments]) == 0, capsys.readouterr().err

@@ -1,0 +1,147 @@
+"""A loose plugin file whose parts fail in every way that a test asks for."""
+
+from __future__ import annotations
+
+import errno
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from pydantic import BaseModel
+from rlcore_plugin_ppo.loss import PPOLoss
+from rlcore_plugin_torch.checkpointer import TorchCheckpointer
+
+from rlcore import Component, Context, hookimpl
+
+
+class AtPoint:
+    """Raises, or returns something wrong, at one point from some frame on."""
+
+    class Config(BaseModel, extra="forbid"):
+        point: str
+        from_frame: int = 0
+        returns: Any = None
+
+    def __init__(self, config: Config, context: Context) -> None:
+        def act():
+            if context.progress.frames < config.from_frame:
+                return {} if config.point == "optimizer" else None
+            if config.returns is not None:
+                return config.returns
+            raise RuntimeError("on purpose")
+
+        setattr(self, config.point, hookimpl(act))
+
+
+class Pause:
+    """Sleeps at one point, from some frame on."""
+
+    class Config(BaseModel, extra="forbid"):
+        seconds: float
+        point: str = "post_steps"
+        from_frame: int = 0
+
+    def __init__(self, config: Config, context: Context) -> None:
+        def act():
+            if context.progress.frames >= config.from_frame:
+                time.sleep(config.seconds)
+
+        setattr(self, config.point, hookimpl(act))
+
+
+class NaNLoss(PPOLoss):
+    """Is not a number after some updates."""
+
+    class Config(PPOLoss.Config):
+        after: int = 5
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__(config, context)
+        self.after, self.progress = config.after, context.progress
+
+    def forward(self, minibatch):
+        losses = super().forward(minibatch)
+        if self.progress.updates >= self.after:
+            losses["loss_critic"] = losses["loss_critic"] * torch.nan
+        return losses
+
+
+class FullDisk(TorchCheckpointer):
+    """Saves some checkpoints; then the disk is full."""
+
+    class Config(BaseModel, extra="forbid"):
+        saves: int = 1
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__(TorchCheckpointer.Config(), context)
+        self.left = config.saves
+
+    def save(self, folder, tensors):
+        if not self.left:
+            (folder / "half").write_bytes(b"x")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.left -= 1
+        super().save(folder, tensors)
+
+
+class FailingLogger:
+    """A logger whose server is gone."""
+
+    def __init__(self, config: Any, context: Context) -> None:
+        pass
+
+    def _fail(self, *arguments):
+        raise ConnectionError("server gone")
+
+    log_metrics = log_hparams = flush = close = state_dict = load_state_dict = _fail
+
+
+class FaultyEnv(gymnasium.Env):
+    """An env that fails in its constructor, in `reset`, or in step number `at`."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, fault="", at=10):
+        self.fault, self.at, self.count = fault, at, 0
+        if fault == "constructor":
+            raise ValueError("no licence")
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if self.fault == "reset":
+            raise RuntimeError("simulator gone")
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.count += 1
+        observation, reward = np.zeros(2, np.float32), 1.0
+        if self.count >= self.at:
+            if self.fault == "step":
+                raise RuntimeError("simulator gone")
+            if self.fault == "reward":
+                reward = float("nan")
+            if self.fault == "observation":
+                observation[1] = np.inf
+            if self.fault == "shape":
+                observation = np.zeros(3, np.float32)
+            if self.fault == "no reward":
+                reward = "much"
+        return observation, reward, self.count % 7 == 0, False, {}
+
+
+if "Faulty-v0" not in gymnasium.registry:
+    gymnasium.register("Faulty-v0", FaultyEnv)
+
+
+@hookimpl
+def provide_components():
+    return [
+        Component("hook", "at-point", AtPoint),
+        Component("hook", "pause", Pause),
+        Component("loss", "nan-loss", NaNLoss),
+        Component("checkpointer", "full-disk", FullDisk),
+        Component("logger", "failing", FailingLogger),
+    ]

@@ -1,0 +1,115 @@
+"""Sizes, versions and layout of the repository."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import rlcore
+
+ROOT = Path(__file__).parents[2]
+PLUGINS = sorted((ROOT / "plugins").iterdir())
+SOURCES = sorted([*(ROOT / "rlcore").rglob("*.py"), *(ROOT / "plugins").glob("*/src/**/*.py")])
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
+
+
+def relative(path):
+    return str(path.relative_to(ROOT))
+
+
+def pyproject(folder):
+    return tomllib.loads((folder / "pyproject.toml").read_text())
+
+
+def tracked():
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_the_sources_are_found():
+    assert len(SOURCES) > 40
+    assert len(PLUGINS) >= 6
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_no_file_and_no_function_is_too_long(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= MOST_LINES
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = node.end_lineno - node.lineno + 1
+            assert lines <= MOST_LINES_OF_A_FUNCTION, f"{relative(path)}:{node.lineno} {node.name} has {lines} lines"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_a_module_begins_by_saying_what_belongs_in_it(path):
+    text = path.read_text()
+    assert not text.strip() or ast.get_docstring(ast.parse(text))
+
+
+def test_all_versions_agree():
+    versions = {folder.name: pyproject(folder)["project"]["version"] for folder in (ROOT, *PLUGINS)}
+    assert set(versions.values()) == {rlcore.__version__}, versions
+
+
+@pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
+def test_every_plugin_is_laid_out_alike(folder):
+    names = {path.name for path in folder.iterdir() if not path.name.startswith((".", "__")) and path.name != "build"}
+    assert names == {"pyproject.toml", "README.md", "src", "tests"}
+    module = folder.name.replace("-", "_")
+    packages = {path.name for path in (folder / "src").iterdir() if not path.name.endswith(".egg-info")}
+    assert packages == {module}
+    assert (folder / "src" / module / "py.typed").is_file()
+    assert list((folder / "tests").glob("test_*.py"))
+
+
+@pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
+def test_every_plugin_says_who_it_is(folder):
+    project = pyproject(folder)["project"]
+    assert project["name"] == folder.name
+    assert project["entry-points"]["rlcore"] == {
+        folder.name.removeprefix("rlcore-plugin-"): folder.name.replace("-", "_")
+    }, "one entry point, named after the distribution"
+    major, minor, _ = rlcore.__version__.split(".")
+    assert f"rlcore>={major}.{minor},<{int(major) + 1}" in project["dependencies"]
+    assert project["requires-python"] == pyproject(ROOT)["project"]["requires-python"]
+    assert project["license"] == pyproject(ROOT)["project"]["license"]
+
+
+def test_the_extra_standard_names_plugins_that_exist():
+    named = {re.split(r"[\[<>=]", text)[0] for text in pyproject(ROOT)["project"]["optional-dependencies"]["standard"]}
+    ours = {name for name in named if name.startswith("rlcore-plugin-")}
+    assert ours <= {folder.name for folder in PLUGINS}
+
+
+def test_no_tracked_file_holds_a_path_of_somebodys_machine():
+    homes = re.compile(
+        rb"(?<![\w.])/(?:" + b"|".join([b"home", b"Users", b"root", b"work", b"mnt"]) + rb")/\w|[A-Z]:\\\\?Users"
+    )
+    found = [
+        f"{relative(path)}: {match.group()!r}" for path in tracked() for match in homes.finditer(path.read_bytes())
+    ]
+    assert not found
+
+
+def test_no_tracked_file_is_large_or_was_built():
+    for path in tracked():
+        assert path.stat().st_size < 1_000_000, relative(path)
+        assert not re.search(r"(^|/)(__pycache__|build|dist|\.venv|runs)/|\.egg-info|\.pyc$", relative(path)), relative(
+            path
+        )
+
+
+def test_examples_are_valid(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    examples = sorted((ROOT / "examples").glob("*.toml"))
+    assert examples
+    for path in examples:
+        assert rlcore.load_config(path).run.total_frames > 0

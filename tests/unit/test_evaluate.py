@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+from rlcore import hookimpl
+
+EVALUATOR = {"use": "episodes", "episodes": 3, "seed": 50}
+
+
+def weights(run):
+    return [parameter.detach().clone() for parameter in run.trainer.model.parameters()]
+
+
+def test_an_evaluation_is_what_playing_by_hand_gives(build):
+    run = build(evaluator=EVALUATOR)
+    run.trainer.train()
+    result = run.trainer.last_evaluation
+    assert result.seeds == (50, 51, 52)
+    policy = run.trainer.model.policy
+    for seed, expected, length in zip(result.seeds, result.returns, result.lengths, strict=True):
+        env = gymnasium.make("CartPole-v1")
+        observation, _ = env.reset(seed=seed)
+        total, steps, over = 0.0, 0, False
+        while not over:
+            action = policy.mode(torch.from_numpy(observation)[None])
+            observation, reward, terminated, truncated, _ = env.step(int(action))
+            total, steps, over = total + reward, steps + 1, terminated or truncated
+        assert (total, steps) == (expected, length)
+
+
+def test_evaluating_twice_gives_the_same(build):
+    trainer = build(evaluator=EVALUATOR).trainer
+    assert trainer.evaluate() == trainer.evaluate()
+
+
+@pytest.mark.parametrize("transform", [[], [{"use": "observation-norm", "frames": 50}]])
+def test_evaluating_does_not_change_the_training(build, transform):
+    often = build(evaluator=EVALUATOR | {"every": 32}, transform=transform)
+    never = build(transform=transform)
+    often.trainer.train()
+    never.trainer.train()
+    assert all(map(torch.equal, weights(often), weights(never)))
+    assert often.trainer.progress == never.trainer.progress
+
+
+def test_the_best_evaluation_is_kept(build):
+    results = []
+
+    class Note:
+        @hookimpl
+        def evaluation(self, result):
+            results.append(result)
+
+    trainer = build([Note()], evaluator=EVALUATOR | {"every": 32}, optimizer=[{"use": "adam", "lr": 0.05}]).trainer
+    trainer.train()
+    assert len(results) == 4
+    assert trainer.best_evaluation.mean_return == max(result.mean_return for result in results)
+    assert trainer.last_evaluation is results[-1]
+
+
+def test_without_a_start_and_an_interval_there_is_one_evaluation_at_the_end(build):
+    results = []
+
+    class Note:
+        @hookimpl
+        def evaluation(self, result):
+            results.append(result.frames)
+
+    build([Note()], evaluator=EVALUATOR | {"at_start": False}).trainer.train()
+    assert results == [96]
+
+
+def test_without_an_evaluator_evaluating_says_what_to_add(build):
+    with pytest.raises(RuntimeError, match=r"no evaluator: add a section \[evaluator\]"):
+        build().trainer.evaluate()
+
+
+def test_a_natively_vectorised_env_is_evaluated_over_whole_episodes(build):
+    native = {"use": "gymnasium", "id": "CartPole-v1", "vectorization": "native", "max_episode_steps": 7}
+    run = build(env=native, evaluator=EVALUATOR)
+    result = run.trainer.evaluate()
+    assert result.lengths == (7, 7, 7), "the untrained pole stands for seven steps"
+    assert result.returns == (7.0, 7.0, 7.0)
+
+
+def test_evaluation_uses_the_statistics_of_training(build):
+    run = build(evaluator=EVALUATOR, transform=[{"use": "observation-norm", "frames": 50}])
+    (norm,) = run.trainer.transforms
+    before = norm.state_dict()
+    seen = []
+    mode = run.trainer.model.policy.mode
+    run.trainer.model.policy.mode = lambda observation: (seen.append(observation.clone()), mode(observation))[1]
+    run.trainer.evaluate()
+    first = np.stack([gymnasium.make("CartPole-v1").reset(seed=seed)[0] for seed in (50, 51, 52)])
+    assert np.allclose(seen[0].numpy(), (first - before["mean"]) * before["scale"])
+    assert all(np.array_equal(before[key], norm.state_dict()[key]) for key in before)
