@@ -92,6 +92,8 @@ class RolloutBuffer:
         if mask is not None:
             order = order[rows(mask).reshape(-1)[order]]
         valid = order.shape[0]
+        if not valid:
+            return order
         whole = -(-steps // size) if self._fill else steps // size
         wanted = min(whole, max(1, -(-valid // size))) * size
         if wanted > valid:

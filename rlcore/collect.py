@@ -158,7 +158,11 @@ class LocalCollector:
 
     def _check_finite(self) -> None:
         storage = self._storage
-        for name, values in (("reward", storage.reward), ("observation", storage.observation)):
+        for name, values in (
+            ("reward", storage.reward),
+            ("observation", storage.observation),
+            ("final observation", storage.next_observation),
+        ):
             if values.dtype.kind == "f" and not np.isfinite(values.sum()):
                 bad = np.argwhere(~np.isfinite(values))
                 if len(bad):
@@ -172,7 +176,7 @@ class LocalCollector:
     def _record_episodes(self, infos: Mapping[tuple[int, int], Mapping[str, Any]]) -> list[Episode]:
         """Return the episodes that ended, and carry the open ones over to the next batch."""
         storage = self._storage
-        returns = np.cumsum(storage.reward, axis=0, dtype=np.float64) + self._returns
+        returns = np.cumsum(storage.reward * storage.mask, axis=0, dtype=np.float64) + self._returns
         lengths = np.cumsum(storage.mask, axis=0) + self._lengths
         times, indices = np.nonzero(storage.done)
         episodes = []

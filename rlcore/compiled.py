@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,18 @@ class CompiledStep:
         if hasattr(torch.compiler, "skip_all_guards_unsafe"):
             # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
             options["guard_filter_fn"] = torch.compiler.skip_all_guards_unsafe
-        return torch.compile(self._whole_step, fullgraph=True, dynamic=False, options=options)
+        return torch.compile(self._own_copy(), fullgraph=True, dynamic=False, options=options)
+
+    def _own_copy(self) -> Callable[..., Any]:
+        """Return `_whole_step` with a code object of its own.
+
+        The compiler keeps graphs by code object; without guards, a second learner or size would get the first one.
+        """
+        whole = type(self)._whole_step
+        copy = types.FunctionType(
+            whole.__code__.replace(), whole.__globals__, whole.__name__, whole.__defaults__, whole.__closure__
+        )
+        return types.MethodType(copy, self)
 
     def _whole_step(self, tensors: list[Tensor]) -> tuple[Tensor, ...]:
         minibatch = dict(zip(self._keys, tensors, strict=True))

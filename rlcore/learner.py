@@ -91,10 +91,11 @@ class GradientLearner:
         A step whose gradients or losses are not finite changes no parameter, and is found by `end_iteration`.
         """
         metrics = {name: value.detach() for name, value in losses.items()}
-        last = len(self._steps) - 1
-        for index, step in enumerate(self._steps):
-            norm = step(losses, retain_graph=index < last)
-            metrics["grad_norm" if last == 0 else f"grad_norm/{index}"] = norm
+        alone = len(self._steps) == 1
+        for step in self._steps:  # every gradient is taken at the same weights, before any step changes them
+            step.backward(losses, alone)
+        for name, step in zip(self.optimizers, self._steps, strict=True):
+            metrics["grad_norm" if alone else f"grad_norm/{name}"] = step.apply()
         return metrics
 
     def end_iteration(self) -> None:
@@ -176,16 +177,34 @@ class OptimizerStep:
         self._max_norm = max_norm
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
         self._adam: AdamState | None = None
+        self._total = torch.zeros((), device=device)
+        self._taken: tuple[Tensor | None, ...] | None = None
 
-    def __call__(self, losses: Mapping[str, Tensor], retain_graph: bool = False) -> Tensor:
-        """Minimise the losses by one step and return the norm of the gradients before clipping."""
+    def backward(self, losses: Mapping[str, Tensor], alone: bool) -> None:
+        """Take the gradients of the losses that this optimizer minimises.
+
+        Args:
+            losses: of the loss.
+            alone: whether no other optimizer follows; then the graph is freed.
+        """
         total = total_loss(losses, self.names)
+        self._total = total.detach()
+        if not alone:
+            self._taken = torch.autograd.grad(total, self._parameters, retain_graph=True, allow_unused=True)
+            return
         for parameter in self._parameters:
             parameter.grad = None
-        total.backward(retain_graph=retain_graph)  # type: ignore[no-untyped-call]
+        total.backward()  # type: ignore[no-untyped-call]
+
+    def apply(self) -> Tensor:
+        """Take the step, and return the norm of the gradients before clipping."""
+        if self._taken is not None:
+            for parameter, gradient in zip(self._parameters, self._taken, strict=True):
+                parameter.grad = gradient
+            self._taken = None
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-        zero = (norm + total.detach()) * 0.0  # not a number where either is not finite
+        zero = (norm + self._total) * 0.0  # not a number where either is not finite
         not_finite = (zero != 0).to(norm.dtype)
         self.skipped += not_finite
         if len(gradients) == len(self._parameters) and AdamState.fits(self.optimizer):

@@ -118,6 +118,8 @@ class Trainer:
                 self._iteration()
                 yield self.progress
             self._end()
+        except GeneratorExit:  # the caller left the loop
+            raise
         except BaseException as error:
             self.hooks.on_exception(error, self)
             raise
@@ -230,6 +232,8 @@ class Trainer:
 
     def _end(self) -> None:
         """Evaluate and save what the last iteration left."""
+        if self.progress.frames == self._saved_at:
+            return
         here = self.last_evaluation is not None and self.last_evaluation.frames == self.progress.frames
         if self.evaluator is not None and not here and self.stop_reason is None:
             self.evaluate()

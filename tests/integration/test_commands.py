@@ -100,7 +100,6 @@ def test_resume_cuts_away_what_was_logged_after_the_checkpoint(cli, write_config
     assert metrics()[: len(before)] == before
 
 
-@pytest.mark.xfail(strict=True, reason="a finished run is evaluated and logged again")
 def test_resuming_a_finished_run_changes_nothing(cli, write_config):
     path = write_config(**WITH_LOGS)
     assert cli("train", path, "--quiet").code == 0

@@ -187,7 +187,6 @@ def test_in_next_step_mode_the_mask_follows_an_end_into_the_next_batch():
     assert masks == [[1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0], [1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1]]
 
 
-@pytest.mark.xfail(strict=True, reason="the reward of a masked step is added to the return of the episode")
 def test_the_reward_of_a_masked_step_counts_for_nothing():
     class PaysOnReset(Scripted):
         def step(self, action):
@@ -335,9 +334,7 @@ def spoiling(what, value, at):
     [
         "reward",
         "observation",
-        pytest.param(
-            "final", marks=pytest.mark.xfail(strict=True, reason="last observations of episodes are not checked")
-        ),
+        "final",
     ],
 )
 def test_what_is_not_finite_is_refused_with_env_and_step(what, value):

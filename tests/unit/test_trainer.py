@@ -56,7 +56,6 @@ def test_a_stop_request_before_the_first_frame_is_kept(build):
     assert trainer.stop_reason == "changed my mind"
 
 
-@pytest.mark.xfail(strict=True, reason="leaving the loop is taken for an error")
 def test_leaving_the_loop_early_is_no_error(build):
     calls = []
 

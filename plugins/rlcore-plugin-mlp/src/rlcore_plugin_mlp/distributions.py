@@ -134,8 +134,8 @@ class TanhNormal(Normal):
 
     def __init__(self, low: Tensor, high: Tensor) -> None:
         super().__init__(low.shape[0])
-        self._half = (high - low) / 2
         self._middle = (high + low) / 2
+        self._half = _fitting(self._middle, (high - low) / 2, low, high)
         self._unit = bool((low == -1).all() and (high == 1).all())
         self._log_half = self._half.log()
         self._one = torch.ones((), device=low.device)
@@ -182,3 +182,11 @@ class TanhNormal(Normal):
     def _squash(self, inner: Tensor) -> Tensor:
         squashed = inner.tanh()
         return squashed if self._unit else torch.addcmul(self._middle, squashed, self._half)
+
+
+def _fitting(middle: Tensor, half: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Return half of the range, shrunk until rounding takes `middle ± half` past no bound."""
+    for _ in range(4):
+        outside = (middle - half < low) | (middle + half > high)
+        half = torch.where(outside, torch.nextafter(half, torch.zeros_like(half)), half)
+    return half
