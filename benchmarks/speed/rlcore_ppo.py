@@ -49,8 +49,7 @@ def main() -> None:
         began, updates = clock(), 0
         for progress in trainer:
             now = clock()
-            if args.compile:  # a compiled update calls no optimizer that could be counted
-                phases._pending = progress.updates - updates
+            phases._pending = progress.updates - updates  # the learner calls no optimizer that could be counted
             updates = progress.updates
             phases.add(hook.collected - began, now - hook.collected)
             began = clock()
