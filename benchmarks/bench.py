@@ -52,10 +52,13 @@ def pairs(workload: str, count: int, compiled: bool) -> list[dict[str, Any]]:
 
 
 def peer_rounds(workload: str, rounds: int, python: str) -> list[dict[str, Any]]:
-    """Return rounds of rlcore, eager, and every peer."""
+    """Return rounds of rlcore, eager and compiled, and every peer."""
     found = []
     for _ in range(rounds):
-        results = {"rlcore_ppo": run(sys.executable, "rlcore_ppo", workload, FRAMES[workload], [])}
+        results = {
+            "eager": run(sys.executable, "rlcore_ppo", workload, FRAMES[workload], []),
+            "compiled": run(sys.executable, "rlcore_ppo", workload, FRAMES[workload], ["--compile"]),
+        }
         for peer in PEERS:
             frames = (TORCHRL_FRAMES if peer == "torchrl" else PEER_FRAMES)[workload]
             results[f"{peer}_ppo"] = run(python, f"{peer}_ppo", workload, frames, [])
@@ -83,15 +86,18 @@ def table(paired: list[dict[str, Any]], peers: list[dict[str, Any]]) -> str:
             f"| {workload} | {mode} | {spread(ours, '{:,.0f}')} | {spread(bare, '{:,.0f}')} | {ratios} | {len(rows)} |"
         )
     if peers:
-        lines += ["", "| work | peer | frames/s | rlcore (eager) / peer, of rounds | rounds |", "|---|---|---|---|---|"]
+        head = "| work | peer | frames/s | rlcore, eager / peer | rlcore, compiled / peer | rounds |"
+        lines += ["", head, "|---|---|---|---|---|---|"]
     for workload in dict.fromkeys(row["workload"] for row in peers):
         for name in [f"{peer}_ppo" for peer in PEERS]:
             rows = [row for row in peers if row["workload"] == workload and name in row]
             if rows:
                 speeds = [row[name]["frames_per_s"] for row in rows]
-                ratios = [row["rlcore_ppo"]["frames_per_s"] / row[name]["frames_per_s"] for row in rows]
-                peer = name.removesuffix("_ppo")
-                lines.append(f"| {workload} | {peer} | {spread(speeds, '{:,.0f}')} | {spread(ratios)} | {len(rows)} |")
+                cells = [workload, name.removesuffix("_ppo"), spread(speeds, "{:,.0f}")]
+                for mode in ("eager", "compiled"):
+                    both = [(row[mode], row[name]) for row in rows if mode in row]
+                    cells.append(spread([ours["frames_per_s"] / peer["frames_per_s"] for ours, peer in both]))
+                lines.append(f"| {' | '.join(cells)} | {len(rows)} |")
     return "\n".join(lines)
 
 
