@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from rlcore.components import Component as Component
     from rlcore.context import Context as Context
     from rlcore.errors import ConfigError as ConfigError
+    from rlcore.errors import EnvError as EnvError
+    from rlcore.errors import HookError as HookError
+    from rlcore.errors import NumericalError as NumericalError
     from rlcore.errors import PluginError as PluginError
     from rlcore.errors import RlcoreError as RlcoreError
+    from rlcore.errors import StorageError as StorageError
     from rlcore.hookspecs import hookimpl as hookimpl
     from rlcore.minibatch import Minibatch as Minibatch
     from rlcore.progress import Every as Every
@@ -32,15 +36,19 @@ _PLACES: Final = {
     "Component": "rlcore.components",
     "ConfigError": "rlcore.errors",
     "Context": "rlcore.context",
+    "EnvError": "rlcore.errors",
     "EnvSpec": "rlcore.types",
     "Episode": "rlcore.types",
     "EvaluationResult": "rlcore.types",
     "Every": "rlcore.progress",
+    "HookError": "rlcore.errors",
     "Minibatch": "rlcore.minibatch",
+    "NumericalError": "rlcore.errors",
     "PluginError": "rlcore.errors",
     "Progress": "rlcore.progress",
     "RlcoreError": "rlcore.errors",
     "Step": "rlcore.types",
+    "StorageError": "rlcore.errors",
     "Trainer": "rlcore.trainer",
     "build": "rlcore.run",
     "hookimpl": "rlcore.hookspecs",

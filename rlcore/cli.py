@@ -7,7 +7,7 @@ import importlib
 import logging
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from rlcore import __version__
 from rlcore.errors import RlcoreError
@@ -25,10 +25,17 @@ EXIT_CODES: Final = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """Takes flags by their full name only, so that a flag added later changes no command that worked."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(allow_abbrev=False, **arguments)
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="rlcore",
         description="Train reinforcement-learning agents from plugins and one config.",
         epilog=f"exit codes:\n{codes}",
@@ -63,19 +70,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _train(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _train(commands: argparse._SubParsersAction[Parser]) -> None:
     train = commands.add_parser("train", help="train from a config", description="Train from a config.")
-    train.add_argument("config", metavar="CONFIG", help="a TOML file")
+    train.add_argument("config", metavar="CONFIG", nargs="?", help="a TOML file; with --resume RUN, default: its own")
     _override_arguments(train)
     train.add_argument("--until", type=_positive, metavar="N", help="stop at N frames; schedules keep their horizon")
     train.add_argument(
-        "--resume", nargs="?", const="", metavar="RUN", help="continue the run of the config, or the run folder RUN"
+        "--resume", nargs="?", const="", metavar="RUN", help="continue the run of CONFIG, or the run folder RUN"
     )
     train.add_argument("--dry-run", action="store_true", help="build everything, train nothing, write nothing")
     train.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
 
 
-def _config(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _config(commands: argparse._SubParsersAction[Parser]) -> None:
     config = commands.add_parser("config", help="check, show or explain a config")
     actions = config.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text in (
@@ -88,7 +95,7 @@ def _config(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         _override_arguments(action)
 
 
-def _plugins(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _plugins(commands: argparse._SubParsersAction[Parser]) -> None:
     plugins = commands.add_parser("plugins", help="list or show plugins, or the call order of hooks")
     actions = plugins.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="list what is installed, from metadata alone")
@@ -100,7 +107,7 @@ def _plugins(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     _override_arguments(order)
 
 
-def _evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _evaluate(commands: argparse._SubParsersAction[Parser]) -> None:
     evaluate = commands.add_parser("evaluate", help="evaluate a trained run")
     evaluate.add_argument("run", metavar="RUN", help="a run folder")
     evaluate.add_argument("--episodes", type=_positive, metavar="N", help="default: as in the config of the run")
@@ -109,7 +116,7 @@ def _evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     evaluate.add_argument("--json", action="store_true", help="print JSON")
 
 
-def _plot(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _plot(commands: argparse._SubParsersAction[Parser]) -> None:
     plot = commands.add_parser("plot", help="plot the curves of one or several runs on one figure")
     plot.add_argument("runs", nargs="+", metavar="RUN", help="run folders; several become mean and spread")
     plot.add_argument("--output", metavar="FILE", help="default: curves.png in the first run's folder")

@@ -112,6 +112,13 @@ class Provided:
             return target(config, context)
         except RlcoreError:
             raise
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the call itself failed
+                raise PluginError(
+                    f"{self} cannot be built: {error}; a component is called with (config, context)"
+                ) from error
+            error.add_note(f"raised while building {self}")
+            raise
         except Exception as error:
             error.add_note(f"raised while building {self}")
             raise

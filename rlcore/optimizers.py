@@ -68,7 +68,7 @@ def _build(kind: type[torch.optim.Optimizer], config: OptimizerConfig, context: 
 
 
 def parameters_of(parts: list[str], context: Context) -> list[Parameter]:
-    """Return the parameters of these parts of the model, each once; all of the model's without names.
+    """Return the trainable parameters of these parts of the model, each once; all of the model's without names.
 
     Raises:
         ConfigError: the model has no such part.
@@ -82,4 +82,4 @@ def parameters_of(parts: list[str], context: Context) -> list[Parameter]:
                 f"{did_you_mean(part, context.model.parts())}; it has {', '.join(context.model.parts())}"
             )
         modules.append(getattr(model, part))
-    return list({id(p): p for module in modules for p in module.parameters()}.values())
+    return list({id(p): p for module in modules for p in module.parameters() if p.requires_grad}.values())

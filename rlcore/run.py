@@ -25,7 +25,8 @@ from rlcore.progress import Every, Progress
 from rlcore.random_state import GlobalGenerators, seed_all
 from rlcore.sections import Config, Section
 from rlcore.trainer import Parts, Trainer
-from rlcore.types import Checkpointer, Env, RunInfo
+from rlcore.transformed import TransformedEnv
+from rlcore.types import Checkpointer, Env, RunInfo, Transform
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ def build(
         device=device,
         progress=Progress(config.run.total_frames),
     )
-    log.info("device %s, %d CPU threads", context.device, config.run.threads)
+    log.info("device %s, CPU threads: %d", context.device, config.run.threads)
     try:
         builder = _Builder(config, context)
         trainer = builder.trainer(hooks)
@@ -179,10 +180,13 @@ class _Builder:
         parts = self._context.parts
         self._build_env()
         parts["model"] = self._to_device(self._one("model"))
-        self._check_required_parts(self._required("loss").provided.target())  # before it reaches for them
+        loss = self._required("loss")
+        self._check_required_parts(loss.provided.target(), loss)  # before it reaches for them
         parts["loss"] = self._to_device(self._one("loss"))
-        self._stateful.pop("loss")  # its weights are the model's
-        self._check_required_parts(parts["loss"])  # what it requires may follow from its config
+        self._owners.pop("loss"), self._stateful.pop("loss")  # its weights are the model's
+        self._check_required_parts(parts["loss"], loss)  # what it requires may follow from its config
+        if (estimator := self._config.one("estimator")) is not None:
+            self._check_required_parts(estimator.provided.target(), estimator)
         parts["estimator"] = self._one("estimator")
         parts["optimizers"] = {s.name: self._section(s) for s in self._config.sections["optimizer"]}
         parts["schedulers"] = [self._section(s) for s in self._config.sections["scheduler"]]
@@ -237,12 +241,13 @@ class _Builder:
         parts["make_env"] = lambda num_envs: self._make_env(section, num_envs, "evaluation")
         parts["env"] = env = self._register("env", self._make_env(section, None, ""), section)
         parts["env_spec"] = env.spec
-        parts["transforms"] = transforms = []
+        transforms: list[Transform] = []
+        parts["transforms"] = transforms
         for transform_section in self._config.sections["transform"]:
             transform = self._section(transform_section)
             fitting = self._make_env(section, 1, f"fit {transform_section.name}")
             try:
-                transform.fit(fitting)
+                transform.fit(TransformedEnv(fitting, transforms, parts["env_spec"]))
             finally:
                 fitting.close()
             space = transform.observation_space(parts["env_spec"].observation_space)
@@ -277,13 +282,13 @@ class _Builder:
     def _to_device(self, module: Any) -> Any:
         return module.to(self._context.device) if isinstance(module, torch.nn.Module) else module
 
-    def _check_required_parts(self, requiring: Any) -> None:
-        loss, model = self._required("loss"), self._required("model")
+    def _check_required_parts(self, requiring: Any, section: Section) -> None:
+        model = self._required("model")
         built = self._context.model.parts()
         missing = [part for part in getattr(requiring, "requires", ()) if part not in built]
         if missing:
             raise ConfigError(
-                f"{loss.provided} requires the model parts {', '.join(missing)}, which {model.provided} does not "
+                f"{section.provided} requires the model parts {', '.join(missing)}, which {model.provided} does not "
                 f"build; it builds {', '.join(built)}"
             )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlcore.checkpoint import CheckpointSchedule, Restored, Store, restore
+from rlcore.errors import RlcoreError
 from rlcore.hooks import LoopHooks
 from rlcore.metrics import Metrics
 from rlcore.progress import Every, Progress
@@ -87,6 +88,7 @@ class Trainer:
         self._clock = 0.0
         self._clock_frames = 0
         self._first_frame = 0
+        self._closed = False
 
     def train(self) -> Progress:
         """Run until `total_frames` (or `stop_at`, or a stop request), and return the clocks."""
@@ -110,6 +112,8 @@ class Trainer:
 
     def __iter__(self) -> Iterator[Progress]:
         """Train; yield the clocks after each iteration."""
+        if self._closed:
+            raise RlcoreError("this trainer has run to its end and is closed; build another one to go on")
         try:
             self.hooks.setup(self)
             self._catch_up()
@@ -278,6 +282,7 @@ class Trainer:
                 every.catch_up(self.progress)
 
     def _shutdown(self) -> None:
+        self._closed = True
         self.hooks.shutdown(self)
         for name, close in (("collector", self.collector), ("evaluator", self.evaluator), ("metrics", self.metrics)):
             try:

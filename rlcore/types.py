@@ -157,6 +157,8 @@ class Estimator(Protocol):
 
     Attributes:
         every: `batch` to run once after collection, `epoch` to run again before each epoch.
+
+    A class attribute `requires` names the parts of the model that it uses, as for a loss; none by default.
     """
 
     every: Literal["batch", "epoch"]

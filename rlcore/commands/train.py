@@ -12,7 +12,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from rlcore import run_folder
 from rlcore.config import read
-from rlcore.errors import RlcoreError
+from rlcore.errors import ConfigError, RlcoreError
 from rlcore.run import Run, build
 from rlcore.sections import validate
 from rlcore.signals import stop_on_signal
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 def run(options: argparse.Namespace) -> int:
     """Train; return the exit code."""
+    _place_config(options)
     raw = read(Path(options.config), options.set)
     if options.resume:
         folder = Path(options.resume)
@@ -42,6 +43,16 @@ def run(options: argparse.Namespace) -> int:
     if options.until is not None:
         built.trainer.stop_at = min(options.until, built.trainer.stop_at)
     return _train(built, quiet=options.quiet)
+
+
+def _place_config(options: argparse.Namespace) -> None:
+    """Find the config where `--resume CONFIG` or `--resume RUN` stand alone; a run folder holds its own."""
+    if options.config is None and (options.resume or "").endswith(".toml"):
+        options.config, options.resume = options.resume, ""
+    elif options.config is None and options.resume:
+        options.config = str(Path(options.resume) / run_folder.CONFIG_FILE)
+    elif options.config is None:
+        raise ConfigError("rlcore train needs a CONFIG, or --resume RUN")
 
 
 def _hooks(folder: Path) -> list[Any]:

@@ -128,6 +128,20 @@ def test_a_run_can_be_resumed_by_the_path_of_its_folder(cli, write_config):
     assert not RUN.exists()
 
 
+@pytest.mark.parametrize("form", ["config after the flag", "run alone"])
+def test_resume_takes_a_config_or_a_run_alone(cli, write_config, form):
+    config = write_config()
+    assert cli("train", config, "--quiet", "--until", "64").code == 0
+    assert cli("train", "--quiet", "--resume", config if form == "config after the flag" else str(RUN)).code == 0
+    assert status()["state"] == "done"
+
+
+def test_train_without_a_config_is_refused(cli):
+    result = cli("train")
+    assert result.code == 2
+    assert "CONFIG" in result.err
+
+
 def test_dry_run_builds_everything_and_writes_nothing(cli, write_config):
     path = write_config(**WITH_LOGS)
     before = files()
@@ -298,7 +312,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["trian"], ["train"], ["config"], ["train", "x.toml", "--until", "0"], ["train", "x.toml", "--until", "soon"]],
+    [[], ["trian"], ["config"], ["train", "x.toml", "--until", "0"], ["train", "x.toml", "--until", "soon"]],
     ids=str,
 )
 def test_a_command_line_that_cannot_be_read_is_refused(cli, arguments):

@@ -27,7 +27,7 @@ LAYERS = [
         "signals",
         "random_state",
     },
-    {"hooks", "log_writer", "adam", "curves"},
+    {"hooks", "log_writer", "adam", "curves", "transformed"},
     {"plugins", "compiled", "checkpoint", "metrics"},
     {"collect", "buffer", "learner", "evaluate", "optimizers", "schedules", "stock", "builtin", "sections"},
     {"trainer"},

@@ -35,7 +35,7 @@ class SerialEnv:
             action_space=first.action_space,
             num_envs=config.num_envs,
             frame_skip=config.frame_skip,
-            max_episode_steps=self._limit,
+            max_episode_steps=None if self._limit is None else -(-self._limit // config.frame_skip),
         )
         self._discrete = isinstance(first.action_space, gymnasium.spaces.Discrete)
         shape, dtype = first.observation_space.shape, first.observation_space.dtype

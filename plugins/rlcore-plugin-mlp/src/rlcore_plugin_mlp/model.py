@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import gymnasium
 import torch
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, PositiveInt
 from torch import Tensor, nn
 
 from rlcore.context import Context
@@ -69,7 +69,7 @@ class MLPModel(nn.Module):
         """Shape of the networks."""
 
         parts: list[Part] = Field(["actor", "critic"], min_length=1, description="networks to build")
-        hidden: list[int] = Field([64, 64], description="hidden sizes")
+        hidden: list[PositiveInt] = Field([64, 64], description="hidden sizes")
         activation: Activation = Field("tanh", description="tanh, relu or silu")
         initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
 

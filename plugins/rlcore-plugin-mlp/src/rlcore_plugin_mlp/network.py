@@ -56,7 +56,9 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         self._activation = activation
-        self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes))
+        with torch.device("meta"):  # no memory, so that nothing draws from the global generator
+            linear = [nn.Linear(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes)]
+        self.layers = nn.ModuleList(linear).to_empty(device="cpu")
         for index, layer in enumerate(self.layers):
             last = index == len(self.layers) - 1
             _initialise(layer, initialisation, last_gain if last else math.sqrt(2), generator)

@@ -23,6 +23,8 @@ class GAE:
     The value target is the advantage, before it is standardised, plus the state value.
     """
 
+    requires = ("critic",)
+
     class Config(BaseModel, extra="forbid"):
         """The two discounts, and when to estimate."""
 

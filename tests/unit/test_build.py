@@ -1,0 +1,96 @@
+"""Building from a config: what each part is given, and what is refused before the first frame."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rlcore_plugin_mlp import model as mlp
+
+import rlcore
+from rlcore import ConfigError, PluginError, RlcoreError, hookimpl
+from rlcore.components import Component, Owner, Provided
+from rlcore.testing import make_run, make_trainer
+
+PENDULUM = {"env": {"use": "gymnasium", "id": "Pendulum-v1"}, "model": {"use": "mlp", "hidden": [8]}}
+
+
+def test_a_transform_is_fitted_on_what_the_transforms_before_it_return():
+    twice = [{"use": "observation-norm", "name": "first"}, {"use": "observation-norm", "name": "second"}]
+    first, second = make_trainer(sections={**PENDULUM, "transform": twice}).transforms
+    assert first.state_dict()["scale"][2] < 0.5, "raw angular speeds are in no unit box"
+    np.testing.assert_allclose(second.state_dict()["mean"], 0, atol=0.5)
+    np.testing.assert_allclose(second.state_dict()["scale"], 1, atol=0.5)
+
+
+def test_the_parts_that_an_estimator_requires_are_checked():
+    model = {"use": "mlp", "parts": ["actor"]}
+    with pytest.raises(ConfigError, match="estimator 'gae'.*requires the model parts critic"):
+        make_trainer(sections={**PENDULUM, "model": model, "estimator": {"use": "ppo:gae"}})
+
+
+@pytest.mark.parametrize("hidden", [[0], [64, -1]])
+def test_a_network_without_units_is_refused(hidden):
+    with pytest.raises(ConfigError, match="hidden"):
+        make_trainer(sections={**PENDULUM, "model": {"use": "mlp", "hidden": hidden}})
+
+
+def test_building_a_network_draws_from_no_global_generator():
+    import torch
+
+    before = torch.get_rng_state()
+    mlp.MLP([3, 4, 1], "tanh", "torch", 1.0, torch.Generator().manual_seed(1))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_frozen_weights_are_left_out_of_the_optimizer():
+    from types import SimpleNamespace
+
+    from rlcore.optimizers import parameters_of
+
+    model = make_trainer().model
+    model.critic.requires_grad_(False)
+    chosen = parameters_of([], SimpleNamespace(model=model))
+    assert list(map(id, chosen)) == list(map(id, model.actor.parameters()))
+
+
+def test_a_component_that_is_not_called_with_config_and_context_is_named():
+    class Wrong:
+        def __init__(self):
+            pass
+
+    provided = Provided(Component("hook", "wrong", Wrong), Owner("mine", "my-plugin", "1.0"))
+    with pytest.raises(PluginError, match=r"hook 'wrong' \(my-plugin 1.0\).*\(config, context\)"):
+        provided.build(None, None)
+
+
+def test_a_type_error_inside_a_constructor_stays_as_it_is():
+    class Wrong:
+        def __init__(self, config, context):
+            len(3)
+
+    provided = Provided(Component("hook", "wrong", Wrong), Owner("mine", "my-plugin", "1.0"))
+    with pytest.raises(TypeError, match="has no len") as raised:
+        provided.build(None, None)
+    assert raised.value.__notes__ == ["raised while building hook 'wrong' (my-plugin 1.0)"]
+
+
+def test_a_trainer_that_has_run_refuses_to_run_again():
+    trainer = make_trainer()
+    trainer.train()
+    with pytest.raises(RlcoreError, match="build another"):
+        trainer.train()
+
+
+def test_the_manifest_names_no_owner_of_what_it_does_not_hold(tmp_path):
+    run = make_run(folder=tmp_path)
+    run.trainer.train()
+    store = run.trainer.parts.store
+    (*_, entry) = store.entries()
+    assert "loss" not in entry.manifest["owners"]
+    assert set(store.load(entry)) <= set(entry.manifest["owners"])
+
+
+def test_public_names_resolve():
+    for name in rlcore.__all__:
+        assert getattr(rlcore, name) is not None
+    assert callable(hookimpl)
