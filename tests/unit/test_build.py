@@ -22,10 +22,33 @@ def test_a_transform_is_fitted_on_what_the_transforms_before_it_return():
     np.testing.assert_allclose(second.state_dict()["scale"], 1, atol=0.5)
 
 
-def test_the_parts_that_an_estimator_requires_are_checked():
-    model = {"use": "mlp", "parts": ["actor"]}
-    with pytest.raises(ConfigError, match="estimator 'gae'.*requires the model parts critic"):
-        make_trainer(sections={**PENDULUM, "model": model, "estimator": {"use": "ppo:gae"}})
+ACTOR_LOSS = """
+import torch
+from rlcore import Component, hookimpl
+
+class ActorLoss(torch.nn.Module):
+    requires = ("actor",)
+
+    def __init__(self, config, context):
+        super().__init__()
+
+@hookimpl
+def provide_components():
+    return [Component("loss", "actor-only", ActorLoss)]
+"""
+
+
+def test_the_parts_that_an_estimator_requires_are_checked(tmp_path):
+    (tmp_path / "actor_loss.py").write_text(ACTOR_LOSS)
+    sections = {
+        **PENDULUM,
+        "model": {"use": "mlp", "parts": ["actor"]},
+        "loss": {"use": "actor-only"},
+        "estimator": {"use": "ppo:gae"},
+        "plugins": {"files": [str(tmp_path / "actor_loss.py")]},
+    }
+    with pytest.raises(ConfigError, match=r"estimator 'gae'.*requires the model parts critic"):
+        make_trainer(sections=sections)
 
 
 @pytest.mark.parametrize("hidden", [[0], [64, -1]])
