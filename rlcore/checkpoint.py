@@ -1,4 +1,4 @@
-"""Checkpoints: gather all state, commit it so that a crash at any point loses nothing acknowledged, keep some, restore.
+"""Checkpoints on disk: commit a snapshot so that a crash at any point loses nothing acknowledged; keep some, load one.
 
 A checkpoint is a folder under a new name: the back end's files, `state.json` with the structure, and `manifest.json`,
 written last, with sizes and checksums. The file formats are the back ends'.
@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import xxhash
-from torch import Tensor
 
 from rlcore.errors import StorageError
 from rlcore.progress import Every, Progress
-from rlcore.state_tree import flatten, unflatten
-from rlcore.types import Checkpointer, Stateful
+from rlcore.run_folder import sync_folder
+from rlcore.snapshot import Snapshot, training_digest
+from rlcore.state_tree import unflatten
+from rlcore.types import Checkpointer
 
 log = logging.getLogger(__name__)
 
@@ -50,14 +51,35 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Restored:
-    """What became of one component in a resume."""
+class Facts:
+    """What the manifest of a checkpoint says about its state.
 
-    name: str
-    outcome: str
+    Attributes:
+        owners: component name to the distribution that wrote its state.
+        observers: the components that watch a run and do not change it.
+        versions: of everything installed that the run uses.
+        domain: what the bits of a run depend on, see `exactness.py`.
+        inexact: why a resume from here does not give the bits of an uninterrupted run; empty when it does.
+    """
 
-    def __str__(self) -> str:
-        return f"{self.name}: {self.outcome}"
+    owners: Mapping[str, str] = field(default_factory=dict)
+    observers: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    domain: Mapping[str, str] = field(default_factory=dict)
+    inexact: tuple[str, ...] = ()
+
+    def in_manifest(self, snapshot: Snapshot) -> dict[str, Any]:
+        """Return the entries of the manifest."""
+        digests = snapshot.digests()
+        return {
+            "owners": {name: self.owners.get(name, "") for name in snapshot.tree},
+            "versions": dict(self.versions),
+            "domain": dict(self.domain),
+            "exact": not self.inexact,
+            "inexact": list(self.inexact),
+            "digests": digests,
+            "digest": training_digest(digests, self.observers),
+        }
 
 
 class Store:
@@ -80,22 +102,12 @@ class Store:
         self._keep_last = keep_last
         self._keep_best = keep_best
 
-    def save(
-        self,
-        states: Mapping[str, Any],
-        owners: Mapping[str, str],
-        progress: Progress,
-        evaluation: float | None = None,
-        versions: Mapping[str, str] | None = None,
-    ) -> Path:
+    def save(self, snapshot: Snapshot, facts: Facts) -> Path:
         """Write and commit a checkpoint, then prune.
 
         Args:
-            states: component name to state.
-            owners: component name to the distribution that wrote it.
-            progress: where the run is.
-            evaluation: mean return of the evaluation made here, if any.
-            versions: of everything installed that the run uses.
+            snapshot: the state.
+            facts: what the manifest says about it.
 
         Returns:
             The folder of the committed checkpoint.
@@ -103,27 +115,27 @@ class Store:
         Raises:
             StorageError: it could not be written; nothing that was saved before is touched.
         """
-        name = f"{progress.frames:012d}-{secrets.token_hex(3)}"
+        name = f"{snapshot.frames:012d}-{secrets.token_hex(3)}"
         partial = self.folder / f"{_PARTIAL}{name}"
         manifest = {
             "format": FORMAT,
             "id": name,
             "backend": self._backend_name,
-            "progress": progress.state_dict(),
-            "evaluation": evaluation,
-            "owners": dict(owners),
-            "versions": dict(versions or {}),
+            "progress": snapshot.progress,
+            "evaluation": snapshot.evaluation,
+            **facts.in_manifest(snapshot),
         }
         try:
-            self._write_files(partial, states, manifest)
+            self._check_space(snapshot)
+            self._write_files(partial, snapshot, manifest)
             os.rename(partial, self.folder / name)
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         except Exception as error:  # a back end may raise anything: torch.save says RuntimeError on a full disk
-            shutil.rmtree(partial, ignore_errors=True)
+            _remove(partial)
             if isinstance(error, StorageError):
                 raise
             raise StorageError(
-                f"checkpoint at frame {progress.frames} could not be written to {self.folder}: "
+                f"checkpoint at frame {snapshot.frames} could not be written to {self.folder}: "
                 f"{type(error).__name__}: {error}; checkpoints saved before are untouched"
             ) from error
         try:
@@ -133,17 +145,28 @@ class Store:
             log.warning("checkpoint %s is saved, but tidying up %s failed: %s", name, self.folder, error)
         return self.folder / name
 
-    def _write_files(self, partial: Path, states: Mapping[str, Any], manifest: dict[str, Any]) -> None:
+    def _check_space(self, snapshot: Snapshot) -> None:
+        """Refuse before writing what cannot fit."""
+        if not self.folder.is_dir():
+            self.folder.mkdir(parents=True)
+            sync_folder(self.folder.parent)
+        needed = sum(tensor.nbytes for tensor in snapshot.tensors.values())
+        free = shutil.disk_usage(self.folder).free
+        if needed > free:
+            raise StorageError(
+                f"checkpoint at frame {snapshot.frames} needs {needed:,} bytes, {self.folder} has {free:,} free; "
+                "checkpoints saved before are untouched"
+            )
+
+    def _write_files(self, partial: Path, snapshot: Snapshot, manifest: dict[str, Any]) -> None:
         """Write everything into a folder that does not count yet, the manifest last."""
-        partial.mkdir(parents=True)
-        tensors: dict[str, Tensor] = {}
-        tree = {component: flatten(state, component, tensors) for component, state in states.items()}
-        self._backend.save(partial, tensors)
-        _write(partial / STATE, json.dumps(tree))
+        partial.mkdir()
+        self._backend.save(partial, snapshot.tensors)
+        _write(partial / STATE, json.dumps(snapshot.tree))
         manifest["files"] = {file.name: _describe(file) for file in sorted(partial.iterdir())}
         manifest["checksum"] = _checksum(manifest)
         _write(partial / MANIFEST, json.dumps(manifest, indent=1))
-        _sync_folder(partial)
+        sync_folder(partial)
 
     def entries(self) -> list[Entry]:
         """Return the committed checkpoints whose manifest can be read, oldest first."""
@@ -163,6 +186,10 @@ class Store:
                 continue
             found.append(Entry(path, int(manifest["progress"]["frames"]), manifest))
         return sorted(found, key=lambda entry: (entry.frames, entry.path.stat().st_mtime_ns)), problems
+
+    def is_empty(self) -> bool:
+        """Return whether no checkpoint was ever committed here, not even one that is damaged."""
+        return not any(self.folder.glob("[0-9]*-*"))
 
     def best(self) -> Entry | None:
         """Return the checkpoint with the best evaluation, or None when none was evaluated."""
@@ -208,7 +235,9 @@ class Store:
         """Remove what a crash left of unfinished saves and prunes."""
         for prefix in (_PARTIAL, _TRASH):
             for path in self.folder.glob(f"{prefix}*"):
-                shutil.rmtree(path, ignore_errors=True)
+                _remove(path)
+        for path in self.folder.glob(f".{LATEST}-*"):
+            path.unlink(missing_ok=True)
 
     def _point_to(self, name: str) -> None:
         """Write the name of the newest checkpoint where people and scripts find it; a cache, never trusted."""
@@ -226,7 +255,7 @@ class Store:
             if entry.path not in keep:
                 trash = self.folder / f"{_TRASH}{entry.path.name}"
                 os.rename(entry.path, trash)
-                shutil.rmtree(trash, ignore_errors=True)
+                _remove(trash)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -264,38 +293,6 @@ def verify(entry: Entry) -> None:
             raise StorageError(f"checkpoint {entry.path} is damaged: {name!r} is {found}, expected {expected}")
 
 
-def restore(components: Mapping[str, Any], states: Mapping[str, Any], notes: Mapping[str, str]) -> list[Restored]:
-    """Give every component its state back, in the order of `components`.
-
-    Args:
-        components: name to what takes part in checkpoints.
-        states: name to state, from a checkpoint.
-        notes: name to a remark on its outcome, such as another version.
-
-    Raises:
-        StorageError: the checkpoint has state that nothing here owns, or a state does not fit.
-    """
-    orphans = [name for name in states if name not in components]
-    if orphans:
-        raise StorageError(
-            f"the checkpoint has state of {', '.join(orphans)}, which this config does not build; "
-            "resume with the config that wrote it"
-        )
-    report = []
-    for name, component in components.items():
-        if not isinstance(component, Stateful):
-            report.append(Restored(name, "not stateful"))
-        elif name not in states:
-            report.append(Restored(name, "absent from the checkpoint, starts anew"))
-        else:
-            try:
-                component.load_state_dict(states[name])
-            except (KeyError, ValueError, TypeError, RuntimeError) as error:
-                raise StorageError(f"the state of {name} in the checkpoint does not fit: {error}") from error
-            report.append(Restored(name, "restored" + notes.get(name, "")))
-    return report
-
-
 class CheckpointSchedule:
     """Decides when to save; remembers the best evaluation."""
 
@@ -321,6 +318,11 @@ class CheckpointSchedule:
         self._best = state["best"]
 
 
+def _remove(folder: Path) -> None:
+    """Remove a folder of ours as far as possible; what is left is collected at the next start."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def _checksum(manifest: Mapping[str, Any]) -> str:
     return xxhash.xxh3_128_hexdigest(json.dumps(manifest, sort_keys=True).encode())
 
@@ -338,11 +340,3 @@ def _write(file: Path, text: str) -> None:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -78,6 +78,14 @@ def _train(commands: argparse._SubParsersAction[Parser]) -> None:
     train.add_argument(
         "--resume", nargs="?", const="", metavar="RUN", help="continue the run of CONFIG, or the run folder RUN"
     )
+    train.add_argument(
+        "--drop", action="append", default=[], metavar="NAME", help="leave the checkpoint's state of NAME unused"
+    )
+    train.add_argument("--fresh", action="append", default=[], metavar="NAME", help="begin component NAME anew")
+    train.add_argument("--accept-changes", action="store_true", help="resume although the config differs")
+    train.add_argument(
+        "--grace", type=float, default=20.0, metavar="SECONDS", help="time for a stop by signal; default: 20"
+    )
     train.add_argument("--dry-run", action="store_true", help="build everything, train nothing, write nothing")
     train.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
 

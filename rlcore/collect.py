@@ -31,6 +31,9 @@ class LocalCollector:
     """Steps the envs in this process.
 
     The batch `[env, time]` it returns is a view of storage that the next call overwrites.
+
+    Attributes:
+        dropped_episodes: running episodes that resumes could not go on with.
     """
 
     class Config(BaseModel, extra="forbid"):
@@ -60,6 +63,9 @@ class LocalCollector:
         self._lengths = np.zeros(spec.num_envs, dtype=np.int64)
         self._ended = np.zeros(spec.num_envs, dtype=bool)
         self._started = False
+        self.dropped_episodes = 0
+        self._asked = False
+        self._reason: str | None = None
 
     def collect(self) -> TensorDict:
         """Return the next batch.
@@ -89,14 +95,49 @@ class LocalCollector:
         """Close the envs."""
         self._env.close()
 
+    def inexact(self) -> str | None:
+        """Return why a resume begins new episodes here, or None when every env goes on in the midst of its episode."""
+        if not self._asked:
+            self._asked = True
+            self._reason = self._why_not_saved()
+        return self._reason
+
     def state_dict(self) -> dict[str, Any]:
-        """Return the position of the exploration noise."""
-        return {"generator": self._generator.get_state()}
+        """Return the exploration noise's position, and the running episodes with the state of the envs."""
+        state = {"generator": self._generator.get_state(), "dropped_episodes": self.dropped_episodes}
+        if self._started:
+            state["running"] = int((self._lengths > 0).sum())
+            if self.inexact() is None:
+                state["episodes"] = {
+                    "env": self._env.state_dict(),  # type: ignore[attr-defined]
+                    "observation": self._storage.observation[-1],
+                    "returns": self._returns,
+                    "lengths": self._lengths,
+                    "ended": self._ended,
+                }
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the position of the exploration noise; the envs begin new episodes."""
+        """Go on with the saved episodes; where an env cannot, begin new ones and count those that are dropped."""
         self._generator.set_state(state["generator"])
+        self.dropped_episodes = state["dropped_episodes"]
         self._started = False
+        if "episodes" in state and self.inexact() is None:
+            episodes = state["episodes"]
+            self._env.load_state_dict(episodes["env"])  # type: ignore[attr-defined]
+            self._storage.observation[-1] = episodes["observation"]
+            self._returns[:], self._lengths[:] = episodes["returns"], episodes["lengths"]
+            self._ended = np.array(episodes["ended"])
+            self._started = True
+        elif state.get("running"):
+            self.dropped_episodes += state["running"]
+            log.warning("%d running episodes are dropped: %s", state["running"], self.inexact())
+
+    def _why_not_saved(self) -> str | None:
+        if not (hasattr(self._env, "state_dict") and hasattr(self._env, "load_state_dict")):
+            return f"env {self._spec.id!r} has no state that could be saved; a resume begins new episodes"
+        probe = getattr(self._env, "inexact", None)
+        return probe() if probe is not None else None
 
     def _start(self) -> None:
         seed = self._context.seed(f"reset at frame {self._context.progress.frames}") % 2**31

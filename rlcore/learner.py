@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from pydantic import BaseModel, Field
@@ -43,6 +43,7 @@ class GradientLearner:
         model: the model.
         optimizers: by name, in the order of the config.
         progress: the clocks of the run.
+        skipped_updates: optimisation steps that were not finite and changed nothing, over the whole run.
     """
 
     class Config(BaseModel, extra="forbid"):
@@ -50,6 +51,10 @@ class GradientLearner:
 
         max_grad_norm: float | None = Field(None, gt=0, description="clip the norm of all gradients of an optimizer")
         compile: bool = Field(False, description="compile loss, backward, clipping and step as one graph")
+        on_nonfinite: Literal["stop", "skip"] = Field(
+            "stop", description="a loss or gradient that is not finite: stop, or skip the update"
+        )
+        skip_budget: int = Field(100, ge=0, description="skipped updates of a run after which it stops all the same")
 
     def __init__(self, config: Config, context: Context) -> None:
         self.model = context.model
@@ -58,6 +63,8 @@ class GradientLearner:
         self._loss: Any = context.loss
         self._hooks: LoopHooks = context.hooks
         self._max_grad_norm = config.max_grad_norm
+        self.skipped_updates = 0
+        self._skip_budget = config.skip_budget if config.on_nonfinite == "skip" else 0
         self._steps = [
             OptimizerStep(optimizer, config.max_grad_norm, context.device) for optimizer in self.optimizers.values()
         ]
@@ -111,18 +118,24 @@ class GradientLearner:
         """Read the flags of non-finite steps, once per iteration.
 
         Raises:
-            NumericalError: a step was not finite; no parameter was changed by it.
+            NumericalError: a step was not finite, or one too many; no parameter was changed by it.
         """
         steps = self._compiled.skipped if self._compiled is not None else [step.skipped for step in self._steps]
         skipped = sum(float(flag) for flag in steps)
         if skipped:
             for flag in steps:
                 flag.zero_()
-            raise NumericalError(
+            self.skipped_updates += int(skipped)
+            found = (
                 f"{int(skipped)} optimisation steps of iteration {self.progress.iterations} had a loss or gradient "
-                "that is not finite; they changed no parameter, and the iteration is discarded. Lower the learning "
-                "rate, set [learner] max_grad_norm, or look for the cause in rewards and observations."
+                "that is not finite; they changed no parameter"
             )
+            if self.skipped_updates > self._skip_budget:
+                raise NumericalError(
+                    f"{found}, and the iteration is discarded. Lower the learning rate, set [learner] max_grad_norm, "
+                    "or look for the cause in rewards and observations."
+                )
+            log.warning("%s and were skipped, %d of %d", found, self.skipped_updates, self._skip_budget)
 
     def apply_schedules(self) -> None:
         """Set every scheduled number to its value now."""
@@ -140,11 +153,12 @@ class GradientLearner:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return nothing of its own: model and optimizers are saved under their names, schedules have no state."""
-        return {}
+        """Return the count of skipped updates; model and optimizers are saved under their own names."""
+        return {"skipped_updates": self.skipped_updates}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Follow the restored progress and optimizers."""
+        """Set the count, and follow the restored progress and optimizers."""
+        self.skipped_updates = state["skipped_updates"]
         self.apply_schedules()
         if self._compiled is not None:
             self._compiled.reload()

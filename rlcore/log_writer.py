@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 _QUEUE: Final = 1000
 _FAILURES: Final = 3
+_DEADLINE: Final = 10
 
 
 class LogWriter:
@@ -27,37 +28,60 @@ class LogWriter:
         logger: where rows go.
 
     Attributes:
+        observer: True; a logger watches a run and does not change it.
         failures: how many calls of the logger raised; after three it is switched off.
     """
+
+    observer: Final = True
 
     def __init__(self, name: str, logger: Logger) -> None:
         self.name = name
         self.logger = logger
         self.failures = 0
-        self._queue: queue.Queue[Callable[[], None] | None] = queue.Queue(_QUEUE)
+        self._hung = False
+        self._queue: queue.Queue[Callable[[], None] | threading.Event | None] = queue.Queue(_QUEUE)
         self._thread = threading.Thread(target=self._run, name=f"log-{name}", daemon=True)
         self._thread.start()
 
     def write(self, row: Mapping[str, float], step: int) -> None:
-        """Hand over one row."""
-        self._queue.put(lambda: self.logger.log_metrics(row, step))
+        """Hand over one row; waits while the queue is full, and gives a logger up that takes nothing any more."""
+        if self.failures >= _FAILURES:
+            return
+        try:
+            self._queue.put(lambda: self.logger.log_metrics(row, step), timeout=_DEADLINE)
+        except queue.Full:
+            self._give_up()
 
     def log_hparams(self, config: Mapping[str, Any]) -> None:
         """Hand over the resolved config."""
         self._queue.put(lambda: self.logger.log_hparams(config))
 
     def drain(self) -> None:
-        """Return when everything handed over is stored."""
-        if self._thread.is_alive():
-            self._queue.put(self.logger.flush)
-            self._queue.join()
+        """Return when everything handed over is stored; a logger that does not answer in time is switched off."""
+        if not self._thread.is_alive() or self.failures >= _FAILURES:
+            return
+        stored = threading.Event()
+        try:
+            self._queue.put(self.logger.flush, timeout=_DEADLINE)
+            self._queue.put(stored, timeout=_DEADLINE)
+            answered = stored.wait(_DEADLINE)
+        except queue.Full:
+            answered = False
+        if not answered:
+            self._give_up()
 
     def close(self) -> None:
-        """Drain, close the logger and end the thread."""
+        """Close the logger after what was handed over, and end the thread; one that hangs is left behind."""
+        if not self._thread.is_alive() or self._hung:
+            return
+        try:
+            self._queue.put(self.logger.close, timeout=_DEADLINE)
+            self._queue.put(None, timeout=_DEADLINE)
+        except queue.Full:
+            pass
+        self._thread.join(_DEADLINE)
         if self._thread.is_alive():
-            self._queue.put(self.logger.close)
-            self._queue.put(None)
-            self._thread.join()
+            self._give_up()
 
     def state_dict(self) -> Mapping[str, Any]:
         """Return the logger's position, after draining; None for one that failed, so that it never stops a save."""
@@ -81,12 +105,18 @@ class LogWriter:
             try:
                 if call is None:
                     return
-                if self.failures < _FAILURES or call == self.logger.close:
+                if isinstance(call, threading.Event):
+                    call.set()
+                elif self.failures < _FAILURES or call == self.logger.close:
                     call()
             except Exception as error:
                 self._failed(error)
             finally:
                 self._queue.task_done()
+
+    def _give_up(self) -> None:
+        self.failures, self._hung = _FAILURES, True
+        log.warning("logger %r did not answer for %d s; it is switched off for this run", self.name, _DEADLINE)
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1

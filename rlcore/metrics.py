@@ -5,11 +5,12 @@ The back ends that write them are loggers, from plugins.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import numbers
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -64,11 +65,14 @@ class Metrics:
 
     Attributes:
         latest: the last written row, by key.
+        observer: True; metrics watch a run and do not change it.
         on_bar: keys that asked to be shown on the progress bar.
 
     A key's mean is written under its own name; when several values came in, `std`, `min`, `max` and `count` under
     `key/std` and so on. A tensor of several elements counts as that many values. A key without a value is left out.
     """
+
+    observer: Final = True
 
     def __init__(self, every: Every, writers: Iterable[LogWriter] = ()) -> None:
         self.every = every
@@ -125,6 +129,19 @@ class Metrics:
         for writer in self.writers:
             writer.drain()
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return what came in since the last write, so that a stop between two writes loses nothing."""
+        pending = {key: (self._to_array(key, held), len(held)) for key, held in self._values.items() if held}
+        return {"pending": pending, "reduced": {key: asdict(value) for key, value in self._reduced.items()}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take back what had come in."""
+        self._values = {  # of the same length as before, so that folding happens at the same places
+            key: [np.array(values), *[np.zeros(0)] * (entries - 1)]
+            for key, (values, entries) in state["pending"].items()
+        }
+        self._reduced = {key: _Reduced(**value) for key, value in state["reduced"].items()}
+
     def close(self) -> None:
         """Drain and close the writers."""
         for writer in self.writers:
@@ -139,15 +156,19 @@ class Metrics:
         held.clear()
 
     def _to_array(self, key: str, held: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
-        tensors = [value for value in held if isinstance(value, Tensor)]
-        plain = [float(value) for value in held if isinstance(value, numbers.Real | np.bool_)]
-        arrays = [value.astype(np.float64).ravel() for value in held if isinstance(value, np.ndarray)]
-        if len(tensors) + len(plain) + len(arrays) < len(held):
-            self._refuse(key, held)
-        if tensors:
-            flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
-            arrays.append(flat.to("cpu", torch.float64).numpy())
-        return np.concatenate([np.asarray(plain, dtype=np.float64), *arrays])
+        """Return all values in the order in which they came in; a sum depends on it in its last bits."""
+        arrays = []
+        for kind, values in itertools.groupby(held, _kind):
+            if kind == "tensor":
+                flat = torch.cat([tensor.detach().reshape(-1) for tensor in values])
+                arrays.append(flat.to("cpu", torch.float64).numpy())
+            elif kind == "number":
+                arrays.append(np.asarray([float(value) for value in values]))
+            elif kind == "array":
+                arrays += [value.astype(np.float64).ravel() for value in values]
+            else:
+                self._refuse(key, held)
+        return np.concatenate([np.zeros(0), *arrays])
 
     def _refuse(self, key: str, held: list[Any]) -> None:
         if key not in self._refused:
@@ -156,3 +177,11 @@ class Metrics:
                 type(value).__name__ for value in held if not isinstance(value, numbers.Real | Tensor | np.ndarray)
             }
             log.warning("metric %r has values that are not numbers (%s); they are left out", key, ", ".join(kinds))
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return "tensor"
+    if isinstance(value, np.ndarray):
+        return "array"
+    return "number" if isinstance(value, numbers.Real | np.bool_) else "refused"

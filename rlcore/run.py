@@ -14,15 +14,18 @@ from typing import Any
 import torch
 
 from rlcore import run_folder
-from rlcore.checkpoint import CheckpointSchedule, Restored, Store, restore
+from rlcore.checkpoint import CheckpointSchedule, Facts, Store
 from rlcore.components import Provided
 from rlcore.context import Context
 from rlcore.errors import ConfigError
+from rlcore.evaluations import Evaluations
+from rlcore.exactness import differences, domain, inexact_parts, merged
 from rlcore.hooks import Hook, LoopHooks
 from rlcore.log_writer import LogWriter
 from rlcore.metrics import Metrics
 from rlcore.progress import Every, Progress
 from rlcore.random_state import GlobalGenerators, seed_all
+from rlcore.resume import Restored, ResumeOptions, changes, check_unchanged, restore
 from rlcore.sections import Config, Section
 from rlcore.trainer import Parts, Trainer
 from rlcore.transformed import TransformedEnv
@@ -85,7 +88,7 @@ def build(
     config: Config,
     *,
     write: bool = True,
-    resume: bool = False,
+    resume: bool | ResumeOptions = False,
     hooks: Iterable[Any] = (),
 ) -> Run:
     """Build everything that the config names, in order, and restore the newest checkpoint when resuming.
@@ -93,7 +96,7 @@ def build(
     Args:
         config: validated.
         write: whether to make the run folder and write into it.
-        resume: continue the run in that folder.
+        resume: continue the run in that folder, perhaps with options.
         hooks: further hook instances, after those of the config.
 
     Raises:
@@ -101,7 +104,11 @@ def build(
     """
     folder = Path(config.run.folder) / config.run.name if write else None
     resolved, device = config.resolved(), choose_device(config.run.device)
-    _prepare_folder(folder, resume)
+    _prepare_folder(folder, bool(resume))
+    lock = run_folder.Lock(folder) if folder is not None else None
+    options = resume if isinstance(resume, ResumeOptions) else ResumeOptions()
+    if resume and folder is not None and not options.accept_changes:
+        check_unchanged(run_folder.read_config(folder), resolved)
     torch.set_num_threads(config.run.threads)
     seed_all(config.run.seed)
     context = Context(
@@ -115,11 +122,16 @@ def build(
         trainer = builder.trainer(hooks)
         run = Run(trainer, config, folder, [], builder.backend, builder.backend_name)
     except BaseException:
-        _remove_unused(folder, resume)
+        if lock is not None:
+            lock.release()
+        _remove_unused(folder, bool(resume))
         raise
-    if resume:
-        run.report = _restore(run)
-    elif folder is not None:
+    if lock is not None:
+        trainer.parts.release = lock.release
+        _say_whether_exact(trainer, device)
+    if resume and folder is not None:
+        run.report = _restore(run, options, changes(run_folder.read_config(folder), resolved))
+    if folder is not None:
         run_folder.write_config(folder, resolved)
     for writer in run.trainer.metrics.writers:
         writer.log_hparams(resolved)
@@ -143,17 +155,45 @@ def _remove_unused(folder: Path | None, resume: bool) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _restore(run: Run) -> list[Restored]:
-    store = run.trainer.parts.store
+def _say_whether_exact(trainer: Trainer, device: torch.device) -> None:
+    """Find out, and say before the first frame, whether a resume of this run will be exact."""
+    parts = trainer.parts
+    reasons = merged(inexact_parts(parts.stateful, device))
+    parts.facts = replace(parts.facts, inexact=reasons)
+    for reason in reasons:
+        log.warning("exact = false: %s", reason)
+
+
+def _restore(run: Run, options: ResumeOptions, changed: list[str]) -> list[Restored]:
+    """Restore the newest checkpoint; a run that was killed before its first begins anew."""
+    parts = run.trainer.parts
+    store = parts.store
     assert store is not None
     store.collect_leftovers()
+    if store.is_empty():
+        log.warning("%s has no checkpoint yet; the run begins anew", store.folder)
+        return []
     entry, states = store.load_newest()
-    return run.trainer.load_state_dict(states, _version_notes(run, entry.manifest))
+    manifest = entry.manifest
+    report = run.trainer.load_state_dict(
+        states, _version_notes(run, manifest), owners=manifest["owners"], drop=options.drop, fresh=options.fresh
+    )
+    here = [
+        *(f"[config] {change}" for change in changed),
+        *(f"{name} was dropped at frame {entry.frames}" for name in options.drop),
+        *(f"{name} began anew at frame {entry.frames}" for name in options.fresh),
+        *differences(manifest["domain"], parts.facts.domain),
+        *differences(manifest["versions"], parts.facts.versions, "the version of "),
+    ]
+    for reason in here:
+        log.warning("exact = false: %s", reason)
+    parts.facts = replace(parts.facts, inexact=merged([*manifest["inexact"], *parts.facts.inexact, *here]))
+    return report
 
 
 def _version_notes(run: Run, manifest: Mapping[str, Any]) -> dict[str, str]:
     """Return a remark for each component whose distribution has another version than the checkpoint's."""
-    here = run.trainer.parts.versions
+    here = run.trainer.parts.facts.versions
     notes = {}
     for name, distribution in manifest["owners"].items():
         wrote = manifest["versions"].get(distribution)
@@ -205,8 +245,11 @@ class _Builder:
         store, schedule = self._store()
         if schedule is not None:
             self._register("checkpoints", schedule)
+        metrics = Metrics(Every(self._config.metrics.every), writers)
+        evaluations = Evaluations()
+        self._register("metrics", metrics)
+        self._register("evaluations", evaluations)
         self._register("generators", GlobalGenerators())
-        versions = self._config.resolved()["versions"]
         return Parts(
             run=self._context.run,
             progress=progress,
@@ -214,7 +257,7 @@ class _Builder:
             collector=parts["collector"],
             buffer=parts["buffer"],
             learner=parts["learner"],
-            metrics=Metrics(Every(self._config.metrics.every), writers),
+            metrics=metrics,
             hooks=parts["hooks"],
             transforms=parts["transforms"],
             estimator=parts["estimator"],
@@ -223,8 +266,16 @@ class _Builder:
             schedule=schedule,
             frame_skip=parts["env_spec"].frame_skip,
             stateful=self._in_order(),
+            facts=self._facts(),
+            evaluations=evaluations,
+        )
+
+    def _facts(self) -> Facts:
+        return Facts(
             owners=self._owners,
-            versions=versions,
+            observers=tuple(name for name, part in self._stateful.items() if getattr(part, "observer", False)),
+            versions=self._config.resolved()["versions"],
+            domain=domain(self._context.device, self._config.run.threads),
         )
 
     def _in_order(self) -> dict[str, Any]:
@@ -239,7 +290,7 @@ class _Builder:
         parts = self._context.parts
         # one recipe for training and evaluation envs; `num_envs` is the only key that it knows
         parts["make_env"] = lambda num_envs: self._make_env(section, num_envs, "evaluation")
-        parts["env"] = env = self._register("env", self._make_env(section, None, ""), section)
+        parts["env"] = env = self._make_env(section, None, "")  # its state is saved by the collector
         parts["env_spec"] = env.spec
         transforms: list[Transform] = []
         parts["transforms"] = transforms

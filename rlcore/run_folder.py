@@ -6,6 +6,8 @@ import datetime
 import json
 import os
 import secrets
+import socket
+import tomllib
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -14,6 +16,7 @@ import tomli_w
 from rlcore.errors import ConfigError, StorageError
 
 CONFIG_FILE: Final = "config.toml"
+LOCK_FILE: Final = ".lock"
 STATUS_FILE: Final = "status.json"
 CHECKPOINTS: Final = "checkpoints"
 
@@ -44,8 +47,69 @@ def make(folder: Path) -> None:
 
 
 def write_config(folder: Path, resolved: dict[str, Any]) -> None:
-    """Write the resolved config."""
-    (folder / CONFIG_FILE).write_text(tomli_w.dumps(resolved))
+    """Write the resolved config, so that it outlives a power cut as the checkpoints do."""
+    with (folder / CONFIG_FILE).open("w") as stream:
+        stream.write(tomli_w.dumps(resolved))
+        stream.flush()
+        os.fsync(stream.fileno())
+    for place in (folder, folder.parent, folder.parent.parent):
+        sync_folder(place)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return the resolved config of a run, or an empty dict when there is none."""
+    try:
+        return tomllib.loads((folder / CONFIG_FILE).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder outlive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Lock:
+    """Keeps a second process out of a run folder, until it is released or the process ends, however it ends.
+
+    Args:
+        folder: of the run.
+
+    Raises:
+        ConfigError: another process holds it; names host and process.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._stream = (folder / LOCK_FILE).open("a+")
+        try:
+            import fcntl
+
+            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # no such lock on this system
+            return
+        except OSError:
+            self._refuse(folder)
+            return
+        self._stream.truncate(0)
+        self._stream.write(f"{socket.gethostname()} {os.getpid()}\n")
+        self._stream.flush()
+
+    def release(self) -> None:
+        """Let others in."""
+        self._stream.close()
+
+    def _refuse(self, folder: Path) -> None:
+        self._stream.seek(0)
+        host, _, process = self._stream.read().strip().partition(" ")
+        if (host, process) != (socket.gethostname(), str(os.getpid())):  # this process may look at its own run
+            raise ConfigError(
+                f"run folder {str(folder)!r} is in use by process {process or 'unknown'} on {host or 'unknown'}; wait "
+                "for it, stop it, or choose another name with --set run.name=NAME"
+            )
 
 
 class Status:

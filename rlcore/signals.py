@@ -1,4 +1,7 @@
-"""Ctrl-C and termination: the first asks the run to stop at the end of its iteration, a second Ctrl-C stops at once."""
+"""Ctrl-C and termination: the first asks the run to stop at its next safe point, a second Ctrl-C stops at once.
+
+When the safe point does not come within the grace time, the iteration is given up where it is.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,28 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
+class StopAtOnce(KeyboardInterrupt):
+    """The second Ctrl-C: the process ends, and nothing more is written."""
+
+
+class GraceExpired(BaseException):
+    """The grace time after a signal is over; no error of the run, so nothing may catch it as one."""
+
+
 @contextmanager
-def stop_on_signal(request_stop: Callable[[str], None]) -> Iterator[list[int]]:
+def stop_on_signal(request_stop: Callable[[str], None], grace: float = 20.0) -> Iterator[list[int]]:
     """Call `request_stop` on SIGINT and SIGTERM; yields the signals received.
 
     Only the main thread can handle signals; elsewhere this does nothing. Previous handlers are put back.
+
+    Args:
+        request_stop: called with the signal's name.
+        grace: seconds from the first signal until `GraceExpired` is raised.
     """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -25,12 +40,20 @@ def stop_on_signal(request_stop: Callable[[str], None]) -> Iterator[list[int]]:
     def handle(number: int, frame: object) -> None:
         received.append(number)
         if number == signal.SIGINT and received.count(number) > 1:
-            raise KeyboardInterrupt
+            raise StopAtOnce
         request_stop(signal.Signals(number).name)
+        if len(received) == 1:
+            signal.setitimer(signal.ITIMER_REAL, grace)
 
-    previous = {number: signal.signal(number, handle) for number in SIGNALS}
+    def expire(number: int, frame: object) -> None:
+        raise GraceExpired(f"no safe point within {grace:g} s of {signal.Signals(received[0]).name}")
+
+    handlers: dict[signal.Signals, Callable[[int, Any], None]] = dict.fromkeys(SIGNALS, handle)
+    handlers[signal.SIGALRM] = expire
+    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield received
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.checkpoint import CheckpointSchedule, Restored, Store, restore
-from rlcore.errors import RlcoreError
+from rlcore.boundary import Boundary
+from rlcore.checkpoint import CheckpointSchedule, Facts, Store
+from rlcore.errors import NumericalError, RlcoreError, StorageError
+from rlcore.evaluations import Evaluations
 from rlcore.hooks import LoopHooks
 from rlcore.metrics import Metrics
 from rlcore.progress import Every, Progress
+from rlcore.resume import Restored, restore
+from rlcore.signals import GraceExpired, StopAtOnce
+from rlcore.snapshot import Snapshot
 from rlcore.types import Buffer, Collector, Estimator, EvaluationResult, Evaluator, Learner, Model, RunInfo, Transform
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
 log = logging.getLogger(__name__)
+
+# components whose tensors a run is made for; a checkpoint in which one is not finite is worth nothing
+LEARNT: Final = ("model", "optimizer")
 
 
 @dataclass
@@ -28,8 +36,9 @@ class Parts:
 
     Attributes:
         stateful: what takes part in checkpoints, by component name, in the order of restoring.
-        owners: the distribution of each of them.
-        versions: of everything that the run uses.
+        facts: what the manifest of a checkpoint says besides.
+        evaluations: the newest and the best.
+        release: gives the run folder free.
     """
 
     run: RunInfo
@@ -47,8 +56,9 @@ class Parts:
     schedule: CheckpointSchedule | None = None
     frame_skip: int = 1
     stateful: dict[str, Any] = field(default_factory=dict)
-    owners: dict[str, str] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
+    evaluations: Evaluations = field(default_factory=Evaluations)
+    release: Callable[[], None] = lambda: None
 
 
 class Trainer:
@@ -59,8 +69,6 @@ class Trainer:
     Attributes:
         progress: the clocks.
         stop_reason: why the run was asked to stop, or None.
-        last_evaluation: the newest evaluation.
-        best_evaluation: the evaluation with the highest mean return.
         last_checkpoint: folder of the newest checkpoint of this process.
     """
 
@@ -79,11 +87,11 @@ class Trainer:
         self.evaluator = parts.evaluator
         self.stop_reason: str | None = None
         self.stop_at = parts.run.total_frames
-        self.last_evaluation: EvaluationResult | None = None
-        self.best_evaluation: EvaluationResult | None = None
         self.last_checkpoint: Path | None = None
         self.seconds_trained = 0.0
         self._evaluate_every = _interval(parts.evaluator)
+        self._boundary = Boundary()
+        self._phase = "setup"
         self._saved_at: int | None = None
         self._clock = 0.0
         self._clock_frames = 0
@@ -106,6 +114,16 @@ class Trainer:
         return self.progress.frames - self._first_frame
 
     @property
+    def last_evaluation(self) -> EvaluationResult | None:
+        """The newest evaluation of the run."""
+        return self.parts.evaluations.last
+
+    @property
+    def best_evaluation(self) -> EvaluationResult | None:
+        """The evaluation with the highest mean return."""
+        return self.parts.evaluations.best
+
+    @property
     def done(self) -> bool:
         """Whether the loop would stop here."""
         return self.stop_reason is not None or self.progress.frames >= self.stop_at
@@ -119,13 +137,20 @@ class Trainer:
             self._catch_up()
             self._begin()
             while not self.done:
+                self._keep_boundary()
                 self._iteration()
                 yield self.progress
             self._end()
         except GeneratorExit:  # the caller left the loop
             raise
+        except GraceExpired as stopped:  # a stop that could not wait for the end of the iteration
+            log.warning("%s; what was not finished is discarded", stopped)
+            self._save_boundary()
         except BaseException as error:
+            error.add_note(f"while {self._phase}, iteration {self.progress.iterations}, frame {self.progress.frames}")
             self.hooks.on_exception(error, self)
+            if not isinstance(error, StopAtOnce | StorageError):
+                self._save_boundary()
             raise
         finally:
             self._shutdown()
@@ -138,10 +163,9 @@ class Trainer:
         """
         if self.evaluator is None:
             raise RuntimeError("the run has no evaluator: add a section [evaluator] to the config")
+        self._phase = "evaluating"
         result = self.evaluator.evaluate()
-        self.last_evaluation = result
-        if self.best_evaluation is None or result.mean_return > self.best_evaluation.mean_return:
-            self.best_evaluation = result
+        self.parts.evaluations.take(result)
         self.metrics.add({"return": result.returns_array(), "length": result.lengths_array()}, "evaluation/")
         self.hooks.evaluation(result, self)
         return result
@@ -151,12 +175,20 @@ class Trainer:
         store = self.parts.store
         if store is None:
             return None
-        self._saved_at = self.progress.frames
-        evaluation = self._evaluation_here()
-        path = store.save(self.state_dict(), self.parts.owners, self.progress, evaluation, self.parts.versions)
-        self.last_checkpoint = path
-        self.hooks.checkpoint_saved(path, self)
-        return path
+        self._phase = "saving"
+        snapshot = self.snapshot()
+        not_finite = snapshot.not_finite(name for name in snapshot.tree if name.partition(".")[0] in LEARNT)
+        if not_finite:
+            raise NumericalError(
+                f"{', '.join(not_finite[:5])} are not finite at frame {snapshot.frames}; no checkpoint is made of "
+                "that, the one before stays the newest"
+            )
+        self._commit(snapshot)
+        return self.last_checkpoint
+
+    def snapshot(self, copy: bool = False) -> Snapshot:
+        """Return the state of everything; with `copy`, one that stays as it is while training goes on."""
+        return Snapshot.of(self.state_dict(), self.progress, self._evaluation_here(), copy)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of everything that has one, by component name."""
@@ -167,27 +199,33 @@ class Trainer:
             if hasattr(component, "state_dict")
         }
 
-    def load_state_dict(self, states: Mapping[str, Any], notes: Mapping[str, str] | None = None) -> list[Restored]:
-        """Restore everything that has state; return what became of each component."""
-        report = restore(self.parts.stateful, states, notes or {})
+    def load_state_dict(
+        self, states: Mapping[str, Any], notes: Mapping[str, str] | None = None, **options: Any
+    ) -> list[Restored]:
+        """Restore everything that has state; return what became of each component. `options` are those of `restore`."""
+        report = restore(self.parts.stateful, states, notes or {}, **options)
         self._saved_at = self._first_frame = self.progress.frames
         return report
 
     def _iteration(self) -> None:
         began = time.monotonic()
+        self._phase = "collecting"
         batch = self.collector.collect()
         self._count(batch)
+        self._phase = "preparing the batch"
         for transform in self.transforms:
             batch = transform.batch(batch)
         batch = self.hooks.batch_process(batch, self)
         self.metrics.add(self.hooks.pre_steps_log(batch, self))
         self.buffer.add(batch)
+        self._phase = "optimising"
         if self.progress.frames >= self.buffer.warmup_frames:
             self._optimise(batch)
         self.progress.iterations += 1
         self.hooks.post_steps(batch, self)
         self.seconds_trained += time.monotonic() - began
         evaluated = self._evaluate_if_due()
+        self._phase = "logging"
         self.metrics.add(self.hooks.post_steps_log(batch, self))
         self._write_metrics(force=evaluated)
         self.collector.update_model()
@@ -228,22 +266,49 @@ class Trainer:
             self.hooks.episode_end(episode, self)
 
     def _begin(self) -> None:
-        """Evaluate before the first frame of the run, if asked."""
+        """Save the beginning, so that a run can be resumed from its first moment on, and evaluate it, if asked."""
+        if self._saved_at is None:
+            self.save()
         if self.progress.frames == 0 and self.evaluator is not None and self.evaluator.at_start:
             self.evaluate()
             self._write_metrics(force=True)
         self._clock, self._clock_frames = self.seconds_trained, self.progress.frames
 
     def _end(self) -> None:
-        """Evaluate and save what the last iteration left."""
-        if self.progress.frames == self._saved_at:
-            return
-        here = self.last_evaluation is not None and self.last_evaluation.frames == self.progress.frames
-        if self.evaluator is not None and not here and self.stop_reason is None:
-            self.evaluate()
-        self._write_metrics(force=True)
-        if self._saved_at != self.progress.frames:
+        """At the end of the run evaluate and write what is left; at any stop, save.
+
+        A run that stops earlier writes nothing, since an uninterrupted one would not: what came in is saved with it.
+        """
+        news = self.progress.frames != self._saved_at
+        if self.progress.frames >= self.run.total_frames:
+            if self.evaluator is not None and self._evaluation_here() is None:
+                self.evaluate()
+                news = True
+            self._write_metrics(force=True)
+        if news:
             self.save()
+
+    def _keep_boundary(self) -> None:
+        """Keep a copy of the state here, where nothing is half done, if that costs next to nothing."""
+        if self.parts.store is not None and self._boundary.due(self.progress.frames):
+            self._boundary.keep(lambda: self.snapshot(copy=True))
+
+    def _save_boundary(self) -> None:
+        """Save the newest boundary, unless it is saved already; an error of that must not hide the first."""
+        snapshot = self._boundary.snapshot
+        if snapshot is None or (self._saved_at is not None and snapshot.frames <= self._saved_at):
+            return
+        try:
+            self._commit(snapshot)
+            log.warning("the state of frame %d, before the failure, is saved", snapshot.frames)
+        except Exception as error:
+            log.error("the state before the failure could not be saved: %s", error)
+
+    def _commit(self, snapshot: Snapshot) -> None:
+        assert self.parts.store is not None
+        self.last_checkpoint = self.parts.store.save(snapshot, self.parts.facts)
+        self._saved_at = snapshot.frames
+        self.hooks.checkpoint_saved(self.last_checkpoint, self)
 
     def _evaluate_if_due(self) -> bool:
         if self._evaluate_every is None or not self._evaluate_every.due(self.progress):
@@ -290,6 +355,7 @@ class Trainer:
                     close.close()
             except Exception:
                 log.exception("closing the %s failed", name)
+        self.parts.release()
 
 
 def _interval(evaluator: Evaluator | None) -> Every | None:

@@ -13,6 +13,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from rlcore import run_folder
 from rlcore.config import read
 from rlcore.errors import ConfigError, RlcoreError
+from rlcore.resume import ResumeOptions
 from rlcore.run import Run, build
 from rlcore.sections import validate
 from rlcore.signals import stop_on_signal
@@ -37,12 +38,18 @@ def run(options: argparse.Namespace) -> int:
         build(config, write=False)
         print(f"{options.config}: everything can be built; nothing was written")
         return 0
-    built = build(config, resume=options.resume is not None, hooks=_hooks(Path(config.run.folder) / config.run.name))
+    built = build(config, resume=_resume(options), hooks=_hooks(Path(config.run.folder) / config.run.name))
     for line in built.report:
         log.info("  %s", line)
     if options.until is not None:
         built.trainer.stop_at = min(options.until, built.trainer.stop_at)
-    return _train(built, quiet=options.quiet)
+    return _train(built, quiet=options.quiet, grace=options.grace)
+
+
+def _resume(options: argparse.Namespace) -> bool | ResumeOptions:
+    if options.resume is None:
+        return False
+    return ResumeOptions(tuple(options.drop), tuple(options.fresh), options.accept_changes)
 
 
 def _place_config(options: argparse.Namespace) -> None:
@@ -59,11 +66,11 @@ def _hooks(folder: Path) -> list[Any]:
     return [StatusHook(run_folder.Status(folder))]
 
 
-def _train(built: Run, quiet: bool) -> int:
+def _train(built: Run, quiet: bool, grace: float) -> int:
     trainer, folder = built.trainer, built.folder
     assert folder is not None
     status = run_folder.Status(folder)
-    with stop_on_signal(trainer.request_stop) as received, logging_redirect_tqdm():
+    with stop_on_signal(trainer.request_stop, grace) as received, logging_redirect_tqdm():
         try:
             trainer.train()
         except (Exception, KeyboardInterrupt) as error:

@@ -1,0 +1,59 @@
+"""What the bits of a run depend on, and how two such records differ.
+
+Inside one domain a resumed run equals an uninterrupted one. Outside it the run goes on, and says that it is not exact.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+
+
+def domain(device: torch.device, threads: int) -> dict[str, str]:
+    """Return what the bits depend on besides the config and the versions of plugins."""
+    found = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "machine": platform.machine(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "threads": str(threads),
+        "device": device.type,
+    }
+    if device.type == "cuda":
+        found["device"] = torch.cuda.get_device_name(device)
+        found["cuda"] = str(torch.version.cuda)
+        found["deterministic"] = str(torch.are_deterministic_algorithms_enabled())
+    return found
+
+
+def differences(there: Mapping[str, str], here: Mapping[str, str], what: str = "") -> list[str]:
+    """Return a reason for each entry that differs between a checkpoint and this process.
+
+    Args:
+        there: the record of the checkpoint.
+        here: the record of this process.
+        what: put before each name.
+    """
+    names = dict.fromkeys((*there, *here))
+    return [
+        f"{what}{name} is {here.get(name, 'absent')} here, {there.get(name, 'absent')} in the checkpoint"
+        for name in names
+        if there.get(name) != here.get(name)
+    ]
+
+
+def inexact_parts(parts: Mapping[str, Any], device: torch.device) -> list[str]:
+    """Ask every part that has a method `inexact()` why a resume would not be exact; it returns a reason or None."""
+    found = [part.inexact() for part in parts.values() if callable(getattr(part, "inexact", None))]
+    reasons = [reason for reason in found if reason]
+    if device.type == "cuda" and not torch.are_deterministic_algorithms_enabled():
+        reasons.append("device cuda: torch's deterministic algorithms are off ([run] deterministic = true)")
+    return reasons
+
+
+def merged(reasons: Iterable[str]) -> tuple[str, ...]:
+    """Return every reason once, in order."""
+    return tuple(dict.fromkeys(reasons))

@@ -1,0 +1,110 @@
+"""The state of a run at one moment: its structure as JSON, its tensors by name, and a hash of each component.
+
+Writing it to disk is in `checkpoint.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import xxhash
+from torch import Tensor
+
+from rlcore.progress import Progress
+from rlcore.state_tree import flatten, unflatten
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a checkpoint holds.
+
+    Attributes:
+        tree: component name to its state as JSON, with names in the place of tensors.
+        tensors: by name.
+        progress: the clocks.
+        evaluation: mean return of the evaluation made at the same frame, if there was one.
+        names: component name to the names of its tensors.
+    """
+
+    tree: dict[str, Any]
+    tensors: dict[str, Tensor]
+    progress: dict[str, Any]
+    evaluation: float | None = None
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, states: Mapping[str, Any], progress: Progress, evaluation: float | None = None, copy: bool = False
+    ) -> Snapshot:
+        """Return the snapshot of some states.
+
+        Args:
+            states: component name to state.
+            progress: the clocks.
+            evaluation: mean return of the evaluation made here, if any.
+            copy: whether training goes on before the snapshot is used; then the tensors are copied.
+
+        Raises:
+            StorageError: a state holds something that a checkpoint cannot carry.
+        """
+        tree: dict[str, Any] = {}
+        tensors: dict[str, Tensor] = {}
+        names: dict[str, tuple[str, ...]] = {}
+        for component, state in states.items():
+            before = len(tensors)
+            tree[component] = flatten(state, component, tensors)
+            names[component] = tuple(tensors)[before:]
+        if copy:
+            tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+        return cls(tree, tensors, progress.state_dict(), evaluation, names)
+
+    @property
+    def frames(self) -> int:
+        """Environment frames at this moment."""
+        return int(self.progress["frames"])
+
+    def states(self) -> dict[str, Any]:
+        """Return component name to state, as the components gave it."""
+        return {component: unflatten(state, self.tensors) for component, state in self.tree.items()}
+
+    def digests(self) -> dict[str, str]:
+        """Return a hash per component (XXH3, 128 bits) over structure, numbers and tensors."""
+        return {component: self._digest(component) for component in self.tree}
+
+    def not_finite(self, components: Iterable[str]) -> list[str]:
+        """Return the names of the tensors of these components that hold an infinity or NaN."""
+        return [
+            name
+            for component in components
+            for name in self.names.get(component, ())
+            if self.tensors[name].is_floating_point() and not bool(torch.isfinite(self.tensors[name]).all())
+        ]
+
+    def _digest(self, component: str) -> str:
+        digest = xxhash.xxh3_128(json.dumps(self.tree[component], sort_keys=True).encode())
+        for name in self.names[component]:
+            tensor = self.tensors[name]
+            digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+            digest.update(_bytes(tensor))
+        return digest.hexdigest()
+
+
+def training_digest(digests: Mapping[str, str], observers: Iterable[str]) -> str:
+    """Return one hash over the components that training depends on.
+
+    Args:
+        digests: component name to hash.
+        observers: the components that watch a run and do not change it: loggers, metrics, progress bars.
+    """
+    left_out = set(observers)
+    chosen = {name: digest for name, digest in sorted(digests.items()) if name not in left_out}
+    return xxhash.xxh3_128_hexdigest(json.dumps(chosen).encode())
+
+
+def _bytes(tensor: Tensor) -> Any:
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return plain.view(torch.uint8).numpy() if plain.numel() else b""
