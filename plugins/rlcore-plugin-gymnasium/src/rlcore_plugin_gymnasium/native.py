@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,19 +12,27 @@ from gymnasium.vector import AutoresetMode
 
 from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec, Step
+from rlcore_plugin_gymnasium.probe import difference
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rlcore_plugin_gymnasium.env import Config
 
+_DATA: Final = (np.ndarray, np.generic, bool, int, float, type(None))
 _NOTHING: Final = MappingProxyType[int, Any]({})
 
 
 class NativeEnv:
-    """Wraps what `gymnasium.make_vec(..., vectorization_mode="vector_entry_point")` makes."""
+    """Wraps what `gymnasium.make_vec(..., vectorization_mode="vector_entry_point")` makes.
+
+    Its state is every array and number among the attributes of the vector env, and its one generator.
+    """
 
     def __init__(self, config: Config) -> None:
+        self._config = config
+        self._asked = False
+        self._reason: str | None = None
         arguments = dict(config.kwargs)
         if config.max_episode_steps is not None:
             arguments["max_episode_steps"] = config.max_episode_steps
@@ -61,6 +70,30 @@ class NativeEnv:
         except Exception as error:
             raise EnvError(f"env {self.spec.id!r} raised {type(error).__name__}: {error}") from error
         return Step(observation, reward, terminated, truncated, _NOTHING, _NOTHING)
+
+    def begin(self) -> npt.NDArray[Any]:
+        """Begin a new episode in every env."""
+        return self.reset()
+
+    def inexact(self) -> str | None:
+        """Return why the state of these envs cannot be saved, or None; tried out once, on other instances."""
+        if not self._asked:
+            self._asked = True
+            self._reason = difference(lambda: NativeEnv(self._config))
+        if self._reason is None:
+            return None
+        return f"env {self.spec.id!r} does not go on as before from its attributes: {self._reason}"
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the data among the attributes of the vector env."""
+        data = {name: value for name, value in vars(self._env).items() if isinstance(value, _DATA)}
+        return {"data": data, "generator": dict(self._env.np_random.bit_generator.state)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set the attributes."""
+        for name, value in state["data"].items():
+            setattr(self._env, name, np.array(value) if isinstance(value, np.ndarray) else value)
+        self._env.np_random.bit_generator.state = state["generator"]
 
     def close(self) -> None:
         """Close the envs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,8 @@ import numpy as np
 
 from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec, Step
+from rlcore_plugin_gymnasium.probe import difference
+from rlcore_plugin_gymnasium.recording import LONGEST, Recording
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,9 +24,17 @@ _NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
 
 
 class SerialEnv:
-    """A list of envs behind the interface of a vector env."""
+    """A list of envs behind the interface of a vector env.
 
-    def __init__(self, config: Config) -> None:
+    Its state is a recording of each running episode, see `recording.py`.
+
+    Args:
+        config: which env, and how many.
+        reseeded: whether every episode begins with a seed, for envs that draw from generators of their own.
+    """
+
+    def __init__(self, config: Config, reseeded: bool = False) -> None:
+        self._config = config
         made = [_make(config) for _ in range(config.num_envs)]
         self._envs = [env for env, _ in made]
         self._limit = made[0][1]
@@ -49,14 +60,19 @@ class SerialEnv:
         self._truncated = np.zeros(config.num_envs, dtype=bool)
         self._elapsed = [0] * config.num_envs
         self._closed = False
+        self._asked = False
+        self._reason: str | None = None
+        self._record(reseeded)
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
         """Start every env anew, env `i` with `seed + i`."""
-        for index, env in enumerate(self._envs):
-            observation = self._guarded(index, env.reset, seed=None if seed is None else seed + index)[0]
-            self._guarded(index, self._observation.__setitem__, index, observation)
-            self._elapsed[index] = 0
+        for index in range(len(self._envs)):
+            self._reset_one(index, None if seed is None else seed + index)
         return self._observation
+
+    def begin(self) -> npt.NDArray[Any]:
+        """Begin a new episode in every env, as after the end of one."""
+        return self.reset()
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Step every env; one whose episode ends is reset at once."""
@@ -68,8 +84,9 @@ class SerialEnv:
             if terminated or truncated:
                 finals, infos = finals or {}, infos or {}
                 finals[index], infos[index] = np.array(observation), info  # `reset` may write into the same array
-                observation = self._guarded(index, self._envs[index].reset)[0]
-                self._elapsed[index] = 0
+                observation = self._reset_one(index)
+            else:
+                self._actions[index].append(chosen if self._discrete else chosen.copy())
             try:
                 self._observation[index] = observation
                 self._reward[index] = reward
@@ -87,6 +104,50 @@ class SerialEnv:
             self._closed = True
             for env in self._envs:
                 env.close()
+
+    def inexact(self) -> str | None:
+        """Return why the state of these envs cannot be saved, or None; tried out once, on other instances."""
+        if not self._asked:
+            self._asked = True
+            one = self._config.model_copy(update={"num_envs": 1})
+            self._reason = difference(lambda: SerialEnv(one))
+            if self._reason is not None and difference(lambda: SerialEnv(one, reseeded=True)) is None:
+                self._reason = None
+                self._record(reseeded=True)
+        if self._reason is not None:
+            return f"env {self.spec.id!r} does not go on as before when its episode is played again: {self._reason}"
+        if max(map(len, self._actions)) > LONGEST:
+            return f"env {self.spec.id!r} is in an episode of more than {LONGEST:,} steps"
+        return None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the recording of every running episode."""
+        rows = zip(self._recordings, self._observation, strict=True)
+        return {"envs": [recording.state_dict(row) for recording, row in rows]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Play every running episode again.
+
+        Raises:
+            EnvError: one ends elsewhere than before.
+        """
+        for index, (recording, saved) in enumerate(zip(self._recordings, state["envs"], strict=True)):
+            self._elapsed[index] = 0
+            recording.play(saved, partial(self._observation_after, index))
+            self._observation[index] = saved["observation"]
+
+    def _observation_after(self, index: int, action: Any) -> Any:
+        return (self._repeat if self._frame_skip > 1 else self._step_one)(index, action)[0]
+
+    def _record(self, reseeded: bool) -> None:
+        self._recordings = [Recording(env, reseeded) for env in self._envs]
+        self._actions = [recording.actions for recording in self._recordings]
+
+    def _reset_one(self, index: int, seed: int | None = None) -> Any:
+        observation = self._guarded(index, self._recordings[index].reset, seed)
+        self._guarded(index, self._observation.__setitem__, index, observation)
+        self._elapsed[index] = 0
+        return observation
 
     def _step_one(self, index: int, action: Any) -> tuple[Any, Any, bool, bool, Mapping[str, Any]]:
         try:

@@ -1,0 +1,135 @@
+"""How an env came to where it is: how its episode began, and every action since. Played again, it gives the same state.
+
+This needs nothing of the environment but determinism, and works where its own state would be incomplete: derived
+quantities of a simulator that lag one step behind its coordinates come out right too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from gymnasium.wrappers.utils import RunningMeanStd
+
+from rlcore.errors import EnvError
+
+if TYPE_CHECKING:
+    import gymnasium
+    import numpy.typing as npt
+
+# an episode longer than this is not recorded to its end: playing it again would take too long
+LONGEST: Final = 200_000
+
+
+class Recording:
+    """The running episode of one env.
+
+    Args:
+        env: the env.
+        reseeded: whether every episode begins with a seed of ours, for envs that draw from generators of their own.
+        seed: of the seeds, where `reseeded`.
+
+    Attributes:
+        actions: since the reset, in order.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], reseeded: bool = False, seed: int = 0) -> None:
+        self.actions: list[Any] = []
+        self._env = env
+        self._reseeded = reseeded
+        self._seeds = np.random.default_rng(seed)
+        self._seed: int | None = None
+        self._generator: dict[str, Any] | None = None
+        self._wrappers: list[Any] = []
+
+    def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
+        """Reset the env, and note how."""
+        if seed is not None and self._reseeded:
+            self._seeds = np.random.default_rng(seed)
+        elif self._reseeded:
+            seed = int(self._seeds.integers(2**31))
+        self._seed = seed
+        self._generator = None if seed is not None else dict(self._env.unwrapped.np_random.bit_generator.state)
+        self._wrappers = wrapper_states(self._env)
+        self.actions.clear()
+        return self._env.reset(seed=seed)[0]  # type: ignore[no-any-return]
+
+    def state_dict(self, observation: npt.NDArray[Any]) -> dict[str, Any]:
+        """Return the recording, with the last observation to check it against."""
+        return {
+            "seed": self._seed,
+            "generator": self._generator,
+            "seeds": dict(self._seeds.bit_generator.state),
+            "actions": np.asarray(self.actions),
+            "wrappers_before": self._wrappers,
+            "wrappers_after": wrapper_states(self._env),
+            "observation": np.array(observation),
+        }
+
+    def play(self, state: Mapping[str, Any], step: Callable[[Any], Any]) -> None:
+        """Bring the env to where a recording left it.
+
+        Args:
+            state: from `state_dict()`.
+            step: steps the env with an action and returns the observation.
+
+        Raises:
+            EnvError: the last observation is not the one that was recorded.
+        """
+        if state["generator"] is not None:
+            self._env.unwrapped.np_random.bit_generator.state = state["generator"]
+        set_wrapper_states(self._env, state["wrappers_before"])
+        self.actions.clear()
+        observation, _ = self._env.reset(seed=state["seed"])
+        for action in state["actions"].tolist() if state["actions"].ndim == 1 else state["actions"]:
+            observation = step(action)
+            self.actions.append(action)
+        expected = np.asarray(state["observation"])
+        if np.asarray(observation).astype(expected.dtype).tobytes() != expected.tobytes():
+            raise EnvError(
+                f"env {self._env.spec.id if self._env.spec else self._env}: the {len(self.actions)} actions of its "
+                "running episode, played again, end in another observation than before; it is not deterministic. "
+                "Begin new episodes with --fresh collector"
+            )
+        set_wrapper_states(self._env, state["wrappers_after"])
+        self._seed, self._generator, self._wrappers = state["seed"], state["generator"], state["wrappers_before"]
+        self._seeds.bit_generator.state = state["seeds"]
+
+
+def wrapper_states(env: gymnasium.Env[Any, Any]) -> list[Any]:
+    """Return the state of each wrapper that outlives an episode: its own, or its running statistics."""
+    states = []
+    for wrapper in _chain(env):
+        if hasattr(wrapper, "state_dict"):
+            states.append(wrapper.state_dict())
+        else:
+            states.append(
+                {
+                    name: {"mean": np.array(value.mean), "var": np.array(value.var), "count": float(value.count)}
+                    for name, value in vars(wrapper).items()
+                    if isinstance(value, RunningMeanStd)
+                }
+            )
+    return states
+
+
+def set_wrapper_states(env: gymnasium.Env[Any, Any], states: list[Any]) -> None:
+    """Set what `wrapper_states` returned."""
+    for wrapper, state in zip(_chain(env), states, strict=True):
+        if hasattr(wrapper, "load_state_dict"):
+            wrapper.load_state_dict(state)
+            continue
+        for name, statistics in state.items():
+            running = getattr(wrapper, name)
+            running.mean, running.var = np.array(statistics["mean"]), np.array(statistics["var"])
+            running.count = statistics["count"]
+
+
+def _chain(env: Any) -> list[Any]:
+    """Return the wrappers around an env, from the outside."""
+    found = []
+    while env is not env.unwrapped:
+        found.append(env)
+        env = env.env
+    return found
