@@ -91,9 +91,9 @@ class NativeEnv:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set the attributes."""
+        self._env.np_random.bit_generator.state = state["generator"]  # made here, if there was none yet
         for name, value in state["data"].items():
             setattr(self._env, name, np.array(value) if isinstance(value, np.ndarray) else value)
-        self._env.np_random.bit_generator.state = state["generator"]
 
     def close(self) -> None:
         """Close the envs."""
