@@ -1,7 +1,7 @@
 """Learning results over seeds: rlcore from its example configs, and peers beside it.
 
 idp       50,000 frames of ppo-idp.toml, then 20 deterministic episodes on fixed seeds; peers: TorchRL, SB3
-cartpole  500,000 frames of ppo-cartpole.toml, mean return of the last 100 training episodes; peer: CleanRL's figure
+cartpole  500,000 frames of ppo-cartpole.toml, mean return of the last 100 training episodes; peers: CleanRL, SB3
 
     python benchmarks/learning/learn.py idp --seeds 1 2 3 4 5 --peers-python .venv-peers/bin/python
 """
@@ -58,10 +58,17 @@ def in_process(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
     return last_line([sys.executable, __file__, task, "--one", str(seed), *flags])
 
 
-def peer(python: str, name: str, seed: int) -> dict[str, Any]:
-    """Run a peer on idp."""
-    script = Path(__file__).with_name("peer_idp.py")
-    return last_line([python, str(script), "--peer", name, "--seed", str(seed), "--frames", "50000"])
+PEERS = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl")}
+
+
+def peer(python: str, task: str, name: str, seed: int) -> dict[str, Any]:
+    """Run a peer; on cartpole with the script that times it, which records the returns of training too."""
+    if task == "idp":
+        script = Path(__file__).with_name("peer_idp.py")
+        return last_line([python, str(script), "--peer", name, "--seed", str(seed), "--frames", "50000"])
+    script = ROOT / "benchmarks" / "speed" / f"{name}_ppo.py"
+    result = last_line([python, str(script), "--workload", task, "--frames", "500000", "--seed", str(seed)])
+    return {"peer": name, "task": task, "seed": seed, "mean": result["return_last_100"]}
 
 
 def last_line(command: list[str]) -> dict[str, Any]:
@@ -103,9 +110,9 @@ def main() -> None:
         return
     with ThreadPoolExecutor(args.jobs) as pool:
         waiting = [pool.submit(in_process, args.task, seed, args.set) for seed in args.seeds]
-        if args.peers_python and args.task == "idp":
-            for name in ("sb3", "torchrl"):
-                waiting += [pool.submit(peer, args.peers_python, name, seed) for seed in args.seeds]
+        if args.peers_python:
+            for name in PEERS[args.task]:
+                waiting += [pool.submit(peer, args.peers_python, args.task, name, seed) for seed in args.seeds]
         results = [future.result() for future in waiting]
     text = table(args.task, results)
     print(text)

@@ -10,6 +10,7 @@ is timed; building the objects, the first batches (`WARMUP_BATCHES`) and reading
 | ms_collect | milliseconds to collect one batch, median over the batches |
 | ms_update | milliseconds per optimizer step, everything after the collection included, median over the batches |
 | return_last | mean return of the last 20 episodes seen while training |
+| return_last_100 | the same of the last 100 |
 | peak_rss_mib | largest resident memory of the process |
 | other_cpu | CPU seconds per second that anything but this process used (or the hypervisor took) during the run |
 """
@@ -286,6 +287,7 @@ def report(peer: str, args: argparse.Namespace, phases: Phases, returns: Sequenc
         **phases.figures(),
         frames=len(phases.collect) * phases.batch,
         return_last=float(np.mean(last)) if last else None,
+        return_last_100=float(np.mean(list(returns)[-100:])) if last else None,
     )
 
 
