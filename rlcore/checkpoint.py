@@ -1,7 +1,7 @@
 """Checkpoints on disk: commit a snapshot so that a crash at any point loses nothing acknowledged; keep some, load one.
 
 A checkpoint is a folder under a new name: the back end's files, `state.json` with the structure, and `manifest.json`,
-written last, with sizes and checksums. The file formats are the back ends'.
+written last, with sizes and checksums. The file formats are the back ends'; reading manifests is in `manifest.py`.
 """
 
 from __future__ import annotations
@@ -11,43 +11,32 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
-
-import xxhash
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rlcore.errors import StorageError
+from rlcore.manifest import FORMAT as FORMAT
+from rlcore.manifest import MANIFEST as MANIFEST
+from rlcore.manifest import MOST_BYTES, best, committed, describe, order, plain_file, read_whole, render, scan
+from rlcore.manifest import STATE as STATE
+from rlcore.manifest import Entry as Entry
+from rlcore.manifest import read_manifest as read_manifest
+from rlcore.manifest import verify as verify
 from rlcore.progress import Every, Progress
 from rlcore.run_folder import sync_folder
-from rlcore.snapshot import Snapshot, training_digest
-from rlcore.state_tree import unflatten
 from rlcore.types import Checkpointer
+
+if TYPE_CHECKING:
+    from rlcore.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 
-FORMAT: Final = 1
-MANIFEST: Final = "manifest.json"
-STATE: Final = "state.json"
 LATEST: Final = "latest"
 _PARTIAL: Final = ".partial-"
 _TRASH: Final = ".trash-"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A committed checkpoint."""
-
-    path: Path
-    frames: int
-    manifest: Mapping[str, Any] = field(repr=False)
-
-    @property
-    def evaluation(self) -> float | None:
-        """Mean return of the evaluation made at the same frame, if there was one."""
-        value = self.manifest["evaluation"]
-        return None if value is None else float(value)
 
 
 @dataclass(frozen=True)
@@ -68,8 +57,14 @@ class Facts:
     domain: Mapping[str, str] = field(default_factory=dict)
     inexact: tuple[str, ...] = ()
 
+    def with_reasons(self, reasons: Iterable[str]) -> Facts:
+        """Return the same facts with further reasons, each once."""
+        return replace(self, inexact=tuple(dict.fromkeys([*self.inexact, *reasons])))
+
     def in_manifest(self, snapshot: Snapshot) -> dict[str, Any]:
         """Return the entries of the manifest."""
+        from rlcore.snapshot import training_digest  # needs torch, which looking at checkpoints does not
+
         digests = snapshot.digests()
         return {
             "owners": {name: self.owners.get(name, "") for name in snapshot.tree},
@@ -77,6 +72,9 @@ class Facts:
             "domain": dict(self.domain),
             "exact": not self.inexact,
             "inexact": list(self.inexact),
+            "sizes": {
+                name: sum(snapshot.tensors[tensor].nbytes for tensor in snapshot.names[name]) for name in snapshot.tree
+            },
             "digests": digests,
             "digest": training_digest(digests, self.observers),
         }
@@ -101,6 +99,7 @@ class Store:
         self._backend_name = backend_name
         self._keep_last = keep_last
         self._keep_best = keep_best
+        self._anchored = False
 
     def save(self, snapshot: Snapshot, facts: Facts) -> Path:
         """Write and commit a checkpoint, then prune.
@@ -116,22 +115,16 @@ class Store:
             StorageError: it could not be written; nothing that was saved before is touched.
         """
         name = f"{snapshot.frames:012d}-{secrets.token_hex(3)}"
-        partial = self.folder / f"{_PARTIAL}{name}"
-        manifest = {
-            "format": FORMAT,
-            "id": name,
-            "backend": self._backend_name,
-            "progress": snapshot.progress,
-            "evaluation": snapshot.evaluation,
-            **facts.in_manifest(snapshot),
-        }
+        place = self.folder / f"{_PARTIAL}{name}"
         try:
+            self._make_folder()
             self._check_space(snapshot)
-            self._write_files(partial, snapshot, manifest)
-            os.rename(partial, self.folder / name)
+            self._write_files(place, name, snapshot, facts)
+            os.rename(place, self.folder / name)
+            place = self.folder / name
             sync_folder(self.folder)
         except Exception as error:  # a back end may raise anything: torch.save says RuntimeError on a full disk
-            _remove(partial)
+            _discard(place)
             if isinstance(error, StorageError):
                 raise
             raise StorageError(
@@ -140,16 +133,30 @@ class Store:
             ) from error
         try:
             self._point_to(name)
-            self._prune()
-        except OSError as error:
+            self._prune(name)
+        except (OSError, StorageError) as error:
             log.warning("checkpoint %s is saved, but tidying up %s failed: %s", name, self.folder, error)
-        return self.folder / name
+        return place
+
+    def _make_folder(self) -> None:
+        """Make the folder, and every name on the way to it outlive a power cut.
+
+        The names may be those of a process that was killed before it could see to that.
+        """
+        if self._anchored and self.folder.is_dir():
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for parent in self.folder.resolve().parents:
+            try:
+                sync_folder(parent)
+            except PermissionError:  # of somebody else, so it was there before
+                break
+            if os.path.ismount(parent):
+                break
+        self._anchored = True
 
     def _check_space(self, snapshot: Snapshot) -> None:
         """Refuse before writing what cannot fit."""
-        if not self.folder.is_dir():
-            self.folder.mkdir(parents=True)
-            sync_folder(self.folder.parent)
         needed = sum(tensor.nbytes for tensor in snapshot.tensors.values())
         free = shutil.disk_usage(self.folder).free
         if needed > free:
@@ -158,43 +165,44 @@ class Store:
                 "checkpoints saved before are untouched"
             )
 
-    def _write_files(self, partial: Path, snapshot: Snapshot, manifest: dict[str, Any]) -> None:
+    def _write_files(self, partial: Path, name: str, snapshot: Snapshot, facts: Facts) -> None:
         """Write everything into a folder that does not count yet, the manifest last."""
         partial.mkdir()
         self._backend.save(partial, snapshot.tensors)
-        _write(partial / STATE, json.dumps(snapshot.tree))
-        manifest["files"] = {file.name: _describe(file) for file in sorted(partial.iterdir())}
-        manifest["checksum"] = _checksum(manifest)
-        _write(partial / MANIFEST, json.dumps(manifest, indent=1))
+        state = json.dumps(snapshot.tree)
+        if len(state) > MOST_BYTES[STATE]:
+            raise StorageError(
+                f"checkpoint at frame {snapshot.frames}: the state without its tensors has {len(state):,} bytes, more "
+                f"than {MOST_BYTES[STATE]:,}; keep long lists of numbers as arrays or tensors"
+            )
+        _write(partial / STATE, state)
+        manifest = {
+            "format": FORMAT,
+            "id": name,
+            "time": datetime.now(UTC).isoformat(timespec="microseconds"),
+            "backend": self._backend_name,
+            "progress": snapshot.progress,
+            "evaluation": snapshot.evaluation,
+            **facts.in_manifest(snapshot),
+            "files": {file.name: _describe_durable(file) for file in sorted(partial.iterdir())},
+        }
+        _write(partial / MANIFEST, render(manifest))
         sync_folder(partial)
 
     def entries(self) -> list[Entry]:
         """Return the committed checkpoints whose manifest can be read, oldest first."""
-        found, problems = self._scan()
-        for problem in problems:
+        found = scan(self.folder)
+        for problem in found.problems:
             log.warning("%s", problem)
-        return found
-
-    def _scan(self) -> tuple[list[Entry], list[str]]:
-        """Return the readable checkpoints, oldest first, and what is wrong with the others."""
-        found, problems = [], []
-        for path in sorted(self.folder.glob("[0-9]*-*")):
-            try:
-                manifest = read_manifest(path)
-            except StorageError as error:
-                problems.append(str(error))
-                continue
-            found.append(Entry(path, int(manifest["progress"]["frames"]), manifest))
-        return sorted(found, key=lambda entry: (entry.frames, entry.path.stat().st_mtime_ns)), problems
+        return found.entries
 
     def is_empty(self) -> bool:
         """Return whether no checkpoint was ever committed here, not even one that is damaged."""
-        return not any(self.folder.glob("[0-9]*-*"))
+        return not committed(self.folder)
 
     def best(self) -> Entry | None:
         """Return the checkpoint with the best evaluation, or None when none was evaluated."""
-        evaluated = [entry for entry in self.entries() if entry.evaluation is not None]
-        return max(evaluated, key=lambda entry: (entry.evaluation, entry.frames), default=None)
+        return best(self.entries())
 
     def load(self, entry: Entry) -> dict[str, Any]:
         """Verify a checkpoint and return component name to state; tensors may be mapped files.
@@ -202,102 +210,122 @@ class Store:
         Raises:
             StorageError: a file is missing, damaged or of a newer format; names it.
         """
-        verify(entry)
+        self._check_backend(entry)
+        foreign = verify(entry)
+        if foreign:
+            log.warning("checkpoint %s also holds %s, which is not its own and is ignored", entry.path, foreign)
+        try:
+            return self._read(entry)
+        except StorageError:
+            raise
+        except Exception as error:  # what was made to harm raises anything, and so may a back end
+            raise StorageError(
+                f"checkpoint {entry.path} cannot be read though its files are whole: {type(error).__name__}: {error}"
+            ) from error
+
+    def _read(self, entry: Entry) -> dict[str, Any]:
+        from rlcore.state_tree import unflatten  # needs torch
+
+        tree = json.loads(read_whole(entry.path / STATE))
+        tensors = self._backend.load(entry.path)
+        return {component: unflatten(state, tensors) for component, state in tree.items()}
+
+    def _check_backend(self, entry: Entry) -> None:
         backend = entry.manifest["backend"]
         if backend != self._backend_name:
             raise StorageError(
                 f"checkpoint {entry.path} was written by back end {backend!r}, the run uses {self._backend_name!r}; "
                 f"set CKPT_BACKEND={backend}"
             )
-        tree = json.loads((entry.path / STATE).read_text())
-        tensors = self._backend.load(entry.path)
-        return {component: unflatten(state, tensors) for component, state in tree.items()}
 
     def load_newest(self) -> tuple[Entry, dict[str, Any]]:
         """Return the newest checkpoint that verifies; a damaged one is skipped, aloud.
 
         Raises:
-            StorageError: there is none.
+            StorageError: there is none; or one is whole but needs another rlcore or back end, since to go on from
+                an older one would throw away work that is not lost.
         """
-        entries, problems = self._scan()
-        for problem in problems:
+        found = scan(self.folder)
+        for problem in found.problems:
             log.warning("%s; it is left out", problem)
-        for entry in reversed(entries):
+        if found.newer:
+            raise StorageError(f"{found.newer[-1]}, or move it away to go on from an older checkpoint")
+        problems = found.problems
+        for entry in reversed(found.entries):
+            self._check_backend(entry)
             try:
                 return entry, self.load(entry)
             except StorageError as error:
                 problems.append(str(error))
                 log.warning("%s; falling back to the checkpoint before", error)
-        found = "; ".join(problems) or "there is none"
-        raise StorageError(f"no checkpoint in {self.folder} can be loaded: {found}")
+        unfinished = len(list(self.folder.glob(f"{_PARTIAL}*")))
+        there_is_none = "there is none" + (f", only {unfinished} whose writing was cut off" if unfinished else "")
+        raise StorageError(f"no checkpoint in {self.folder} can be loaded: {'; '.join(problems) or there_is_none}")
 
     def collect_leftovers(self) -> None:
-        """Remove what a crash left of unfinished saves and prunes."""
-        for prefix in (_PARTIAL, _TRASH):
-            for path in self.folder.glob(f"{prefix}*"):
+        """Remove what a crash left of unfinished saves and prunes, as far as that is possible."""
+        for pattern in (f"{_PARTIAL}*", f"{_TRASH}*", f".{LATEST}-*"):
+            for path in self.folder.glob(pattern):
                 _remove(path)
-        for path in self.folder.glob(f".{LATEST}-*"):
-            path.unlink(missing_ok=True)
 
     def _point_to(self, name: str) -> None:
         """Write the name of the newest checkpoint where people and scripts find it; a cache, never trusted."""
         temporary = self.folder / f".{LATEST}-{secrets.token_hex(3)}"
-        temporary.write_text(name + "\n")
-        os.replace(temporary, self.folder / LATEST)
+        try:
+            temporary.write_text(name + "\n")
+            os.replace(temporary, self.folder / LATEST)
+        except OSError:
+            _remove(temporary)
+            raise
 
-    def _prune(self) -> None:
+    def _prune(self, newest: str) -> None:
+        """Remove what is older than the checkpoint just saved and not to be kept.
+
+        One of a later frame is what an earlier attempt left that could not be loaded; it is not counted, so that it
+        takes no place from those that can.
+        """
         entries = self.entries()
-        keep = {entry.path for entry in entries[-self._keep_last :]}
-        best = self.best() if self._keep_best else None
-        if best is not None:
-            keep.add(best.path)
-        for entry in entries:
-            if entry.path not in keep:
-                trash = self.folder / f"{_TRASH}{entry.path.name}"
-                os.rename(entry.path, trash)
-                _remove(trash)
+        last = next((entry for entry in entries if entry.path.name == newest), None)
+        if last is None:  # somebody took it away at once
+            return
+        for entry in surplus(
+            [entry for entry in entries if order(entry) <= order(last)], self._keep_last, self._keep_best
+        ):
+            remove(entry)
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
-    """Return the manifest of a checkpoint folder.
+def surplus(entries: Sequence[Entry], keep_last: int, keep_best: bool = True) -> list[Entry]:
+    """Return the checkpoints that need not be kept.
+
+    Args:
+        entries: oldest first.
+        keep_last: how many of the newest are kept, at least one.
+        keep_best: whether the one with the best evaluation is kept too.
+    """
+    keep = {entry.path for entry in entries[-max(1, keep_last) :]}
+    chosen = best(entries) if keep_best else None
+    if chosen is not None:
+        keep.add(chosen.path)
+    return [entry for entry in entries if entry.path not in keep]
+
+
+def remove(entry: Entry) -> None:
+    """Remove a checkpoint; at no moment is a part of it taken for a whole one.
 
     Raises:
-        StorageError: it is missing, damaged or of a newer format.
+        OSError: it is still there.
     """
-    try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
-        checksum = manifest.pop("checksum")
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise StorageError(f"{path} is no checkpoint of rlcore: its {MANIFEST} cannot be read ({error})") from None
-    if checksum != _checksum(manifest):
-        raise StorageError(f"checkpoint {path} is damaged: the checksum of {MANIFEST} does not match")
-    if manifest["format"] > FORMAT:
-        raise StorageError(
-            f"checkpoint {path} has format {manifest['format']}, this rlcore reads up to {FORMAT}; update rlcore"
-        )
-    return manifest  # type: ignore[no-any-return]
-
-
-def verify(entry: Entry) -> None:
-    """Compare every file of a checkpoint with its manifest.
-
-    Raises:
-        StorageError: a file is missing, is not a plain file, or has another size or checksum.
-    """
-    for name, expected in entry.manifest["files"].items():
-        file = entry.path / name
-        if Path(name).name != name or file.is_symlink() or not file.is_file():
-            raise StorageError(f"checkpoint {entry.path} is damaged: {name!r} is missing or not a plain file")
-        found = _describe(file)
-        if found != expected:
-            raise StorageError(f"checkpoint {entry.path} is damaged: {name!r} is {found}, expected {expected}")
+    trash = entry.path.with_name(f"{_TRASH}{entry.path.name}")
+    os.rename(entry.path, trash)
+    _remove(trash)
 
 
 class CheckpointSchedule:
     """Decides when to save; remembers the best evaluation."""
 
-    def __init__(self, every: Every, keep_best: bool) -> None:
+    def __init__(self, every: Every, keep_best: bool, on_failure: Literal["stop", "warn"] = "stop") -> None:
         self.every = every
+        self.on_failure = on_failure
         self._keep_best = keep_best
         self._best: float | None = None
 
@@ -318,21 +346,35 @@ class CheckpointSchedule:
         self._best = state["best"]
 
 
-def _remove(folder: Path) -> None:
-    """Remove a folder of ours as far as possible; what is left is collected at the next start."""
-    shutil.rmtree(folder, ignore_errors=True)
+def _discard(place: Path) -> None:
+    """Remove what could not be committed; what cannot be removed either is a leftover, or a whole checkpoint."""
+    trash = place.with_name(f"{_TRASH}{place.name.removeprefix(_PARTIAL)}")
+    try:
+        os.rename(place, trash)
+    except OSError:
+        trash = place if place.name.startswith(_PARTIAL) else trash
+    _remove(trash)
 
 
-def _checksum(manifest: Mapping[str, Any]) -> str:
-    return xxhash.xxh3_128_hexdigest(json.dumps(manifest, sort_keys=True).encode())
+def _remove(path: Path) -> None:
+    """Remove something of ours as far as possible; what is left is collected at the next start."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("%s cannot be removed: %s", path, error)
 
 
-def _describe(file: Path) -> dict[str, Any]:
-    digest = xxhash.xxh3_128()
-    with file.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return {"size": file.stat().st_size, "xxh3": digest.hexdigest()}
+def _describe_durable(file: Path) -> dict[str, Any]:
+    """Return size and checksum of a file of the back end, and see to it that it outlives a power cut."""
+    try:
+        with plain_file(file) as stream:
+            os.fsync(stream.fileno())
+            return describe(stream)
+    except StorageError as error:
+        raise StorageError(f"the back end made {file} for a checkpoint: {error}") from None
 
 
 def _write(file: Path, text: str) -> None:

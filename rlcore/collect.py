@@ -155,6 +155,7 @@ class LocalCollector:
         storage, env_step, write = self._storage, self._env.step, self._write
         device = self._context.device
         act = self._policy.act if device.type == "cpu" else self._act_elsewhere
+        heart = self._context.heart
         actions: list[Tensor] = []
         parameters: list[Tensor] = []
         infos: dict[tuple[int, int], Mapping[str, Any]] = {}
@@ -165,6 +166,7 @@ class LocalCollector:
                 actions.append(action)
                 parameters.append(parameter)
                 step = env_step(action.numpy())
+                heart.beats += 1
                 write(time, step)
                 if step.infos:
                     infos.update({(time, index): info for index, info in step.infos.items()})

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from rlcore.adam import AdamState
 from rlcore.errors import ConfigError
 from rlcore.types import Key
+from rlcore.watchdog import Heart
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ class CompiledStep:
         loss: a module that contains the model's parts.
         optimizers: Adam optimizers with the names of the losses that each minimises (empty for all).
         max_norm: clip the gradient norm of each optimizer.
+        heart: paused while compiling.
 
     Attributes:
         skipped: per optimizer, how many steps were not finite and changed nothing; 0-d tensors.
@@ -55,13 +57,18 @@ class CompiledStep:
     """
 
     def __init__(
-        self, loss: nn.Module, optimizers: list[tuple[torch.optim.Optimizer, tuple[str, ...]]], max_norm: float | None
+        self,
+        loss: nn.Module,
+        optimizers: list[tuple[torch.optim.Optimizer, tuple[str, ...]]],
+        max_norm: float | None,
+        heart: Heart,
     ) -> None:
         if len(optimizers) != 1 or not AdamState.fits(optimizers[0][0]):
             raise ConfigError("[learner] compile = true works with one [[optimizer]], adam or adamw")
         self._loss = loss
         self._optimizer, self._names = optimizers[0]
         self._max_norm = max_norm
+        self._heart = heart
         self._functions: dict[int, Callable[..., Any]] = {}
         self._keys: tuple[Key, ...] = ()
         self._metric_names: tuple[str, ...] = ()
@@ -89,11 +96,15 @@ class CompiledStep:
         tensors = [minibatch[key] for key in self._keys]
         size = tensors[0].shape[0]
         function = self._functions.get(size)
-        if function is None:
-            function = self._functions[size] = self._compile(size)
         with torch.no_grad():
-            values = function(tensors)
+            values = self._first_call(size, tensors) if function is None else function(tensors)
         return dict(zip(self._metric_names, values, strict=True))
+
+    def _first_call(self, size: int, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+        """Compile, which happens inside the first call."""
+        function = self._functions[size] = self._compile(size)
+        with self._heart.pause():
+            return function(tensors)  # type: ignore[no-any-return]
 
     def _keys_read(self, minibatch: Mapping[Key, Tensor]) -> tuple[Key, ...]:
         """Run the loss once to learn which entries it reads and what it returns."""

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
@@ -62,6 +62,8 @@ class RunConfig(BaseModel, extra="forbid"):
     total_frames: int = Field(gt=0, description="environment frames to train for, and the horizon of every schedule")
     device: str = Field("auto", description="auto (CUDA where there is one), cpu, cuda or cuda:N")
     folder: str = Field("runs", description="where run folders are made, relative to the working directory")
+    hang_after: int = Field(60, ge=0, description="seconds without a step after which a run ends; 0: never")
+    deterministic: bool = Field(False, description="refuse kernels of CUDA that do not repeat to the bit")
     threads: int = Field(1, ge=1, description="CPU threads of torch; one is fastest for small networks")
 
     @field_validator("name")
@@ -101,6 +103,9 @@ class CheckpointConfig(BaseModel, extra="ignore"):
     every: Interval | None = Field(None, description="interval of saving; default: a tenth of the run")
     keep_last: int = Field(2, ge=1, description="how many of the newest checkpoints are kept")
     keep_best: bool = Field(True, description="also keep the checkpoint with the best evaluation")
+    on_failure: Literal["stop", "warn"] = Field(
+        "stop", description="a checkpoint that cannot be written: stop, or warn and go on; the last one always stops"
+    )
 
 
 CORE_SECTIONS: Final[dict[str, type[BaseModel]]] = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rlcore.errors import ConfigError
 from rlcore.progress import Progress
 from rlcore.types import Buffer, Collector, Env, EnvSpec, Estimator, Loss, Model, RunInfo, Transform
+from rlcore.watchdog import Heart
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +32,7 @@ class Context:
         kind: kind of the component being built.
         name: name of the component instance being built, unique within the run.
         parts: what was built before, by kind (`env`, `model`, …).
+        heart: to count on whatever takes long without a step of the loop: `context.heart.beats += 1`.
     """
 
     run: RunInfo
@@ -39,6 +41,7 @@ class Context:
     kind: str = ""
     name: str = ""
     parts: dict[str, Any] = field(default_factory=dict)
+    heart: Heart = field(default_factory=Heart)
 
     def for_component(self, kind: str, name: str) -> Context:
         """Return the same context seen from another component."""

@@ -57,6 +57,7 @@ class EpisodeEvaluator:
             while running.any():
                 action = policy.mode(self._seen(transforms, observation, first)).cpu().numpy()
                 step = env.step(action)
+                self._context.heart.beats += 1
                 returns += step.reward * running
                 lengths += running
                 first = step.terminated | step.truncated

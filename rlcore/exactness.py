@@ -6,7 +6,7 @@ Inside one domain a resumed run equals an uninterrupted one. Outside it the run 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -45,15 +45,14 @@ def differences(there: Mapping[str, str], here: Mapping[str, str], what: str = "
     ]
 
 
-def inexact_parts(parts: Mapping[str, Any], device: torch.device) -> list[str]:
+def inexact_parts(parts: Mapping[str, Any]) -> list[str]:
     """Ask every part that has a method `inexact()` why a resume would not be exact; it returns a reason or None."""
     found = [part.inexact() for part in parts.values() if callable(getattr(part, "inexact", None))]
-    reasons = [reason for reason in found if reason]
+    return [reason for reason in found if reason]
+
+
+def inexact_device(device: torch.device) -> list[str]:
+    """Return why a run on this device does not repeat to the bit, if so."""
     if device.type == "cuda" and not torch.are_deterministic_algorithms_enabled():
-        reasons.append("device cuda: torch's deterministic algorithms are off ([run] deterministic = true)")
-    return reasons
-
-
-def merged(reasons: Iterable[str]) -> tuple[str, ...]:
-    """Return every reason once, in order."""
-    return tuple(dict.fromkeys(reasons))
+        return ["device cuda: torch's deterministic algorithms are off; turn them on with [run] deterministic = true"]
+    return []

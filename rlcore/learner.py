@@ -173,7 +173,8 @@ class GradientLearner:
                 "(a compiled update takes a third to two thirds of the time)"
             )
             return None
-        return CompiledStep(self._loss, [(step.optimizer, step.names) for step in self._steps], self._max_grad_norm)
+        steps = [(step.optimizer, step.names) for step in self._steps]
+        return CompiledStep(self._loss, steps, self._max_grad_norm, context.heart)
 
 
 class OptimizerStep:

@@ -113,6 +113,8 @@ class LogWriter:
                 self._failed(error)
             finally:
                 self._queue.task_done()
+            if self._hung:  # given up in the meantime: what is left in the queue is not written late
+                return
 
     def _give_up(self) -> None:
         self.failures, self._hung = _FAILURES, True

@@ -65,6 +65,7 @@ class Metrics:
 
     Attributes:
         latest: the last written row, by key.
+        written_at: the frame of the last write, over all resumes.
         observer: True; metrics watch a run and do not change it.
         on_bar: keys that asked to be shown on the progress bar.
 
@@ -78,6 +79,7 @@ class Metrics:
         self.every = every
         self.writers = list(writers)
         self.latest: dict[str, float] = {}
+        self.written_at = 0
         self.on_bar: set[str] = set()
         self._values: dict[str, list[Any]] = {}
         self._reduced: dict[str, _Reduced] = {}
@@ -118,6 +120,7 @@ class Metrics:
                 row.update(reduced.row(key))
         self._values.clear()
         self._reduced.clear()
+        self.written_at = progress.frames
         if not row:
             return
         self.latest.update(row)
@@ -132,7 +135,8 @@ class Metrics:
     def state_dict(self) -> dict[str, Any]:
         """Return what came in since the last write, so that a stop between two writes loses nothing."""
         pending = {key: (self._to_array(key, held), len(held)) for key, held in self._values.items() if held}
-        return {"pending": pending, "reduced": {key: asdict(value) for key, value in self._reduced.items()}}
+        reduced = {key: asdict(value) for key, value in self._reduced.items()}
+        return {"pending": pending, "reduced": reduced, "written_at": self.written_at}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take back what had come in."""
@@ -141,6 +145,7 @@ class Metrics:
             for key, (values, entries) in state["pending"].items()
         }
         self._reduced = {key: _Reduced(**value) for key, value in state["reduced"].items()}
+        self.written_at = state["written_at"]
 
     def close(self) -> None:
         """Drain and close the writers."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rlcore.errors import ConfigError, StorageError
+from rlcore.errors import ConfigError, StorageError, did_you_mean
 from rlcore.types import Stateful
 
 # keys, and sections as a whole, that a resumed run may change without changing what is trained
@@ -66,8 +66,10 @@ def restore(
         fresh: components to leave as they were built.
 
     Raises:
+        ConfigError: a name in `drop` or `fresh` that is none.
         StorageError: a state without an owner here, a component without a state, or a state that does not fit.
     """
+    _check_names(components, states, drop, fresh)
     _check_complete(components, states, owners or {}, drop, fresh)
     report = [Restored(name, "dropped") for name in drop]
     for name, component in components.items():
@@ -82,6 +84,23 @@ def restore(
                 raise StorageError(f"the state of {name} in the checkpoint does not fit: {error}") from error
             report.append(Restored(name, "restored" + notes.get(name, "")))
     return report
+
+
+def _check_names(
+    components: Mapping[str, Any], states: Mapping[str, Any], drop: Collection[str], fresh: Collection[str]
+) -> None:
+    """Refuse a misspelt name, and one that would be dropped and restored at once."""
+    for name in drop:
+        if name not in states:
+            raise ConfigError(f"--drop {name}: the checkpoint has no such state{did_you_mean(name, states)}")
+        if name in components and name not in fresh:
+            raise ConfigError(f"--drop {name}: this config builds it; to begin it anew, use --fresh {name}")
+    stateful = [name for name, component in components.items() if isinstance(component, Stateful)]
+    for name in fresh:
+        if name not in stateful:
+            raise ConfigError(
+                f"--fresh {name}: this config builds no such part with a state{did_you_mean(name, stateful)}"
+            )
 
 
 def _check_complete(
@@ -112,8 +131,11 @@ def _check_complete(
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return a line for each key of a resolved config that differs, apart from those that may."""
-    found = []
-    left, right = _leaves(_without_watching(before)), _leaves(_without_watching(now))
+    if not before:
+        return ["the config of the run cannot be read, so changes in it cannot be found"]
+    before, now = _without_watching(before), _without_watching(now)
+    found = _moved(before, now)
+    left, right = _leaves(before), _leaves(now)
     for key in sorted({*left, *right}):
         if any(key == free or key.startswith(f"{free}.") for free in FREE):
             continue
@@ -124,12 +146,12 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def check_unchanged(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse to go on with another config.
+    """Refuse to go on with another config; a run that was killed before it wrote its config has nothing to compare.
 
     Raises:
         ConfigError: names every key that differs.
     """
-    found = changes(before, now)
+    found = changes(before, now) if before else []
     if found:
         raise ConfigError(
             "--resume: the config differs from that of the run:\n  " + "\n  ".join(found) + "\n"
@@ -141,6 +163,22 @@ def check_unchanged(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 def _without_watching(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config without the hooks that only show something; `--quiet` leaves them out."""
     return {**config, "hook": [hook for hook in config.get("hook", []) if hook.get("use") not in WATCHING]}
+
+
+def _moved(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return a line for each repeated section whose entries stand in another order; hooks run in that order."""
+    found = []
+    for name in sorted({*before, *now} - set(FREE)):
+        old, new = (_names(config.get(name)) for config in (before, now))
+        old, new = [entry for entry in old if entry in new], [entry for entry in new if entry in old]
+        if old != new:
+            found.append(f"{name}: the order is {', '.join(new)} here, {', '.join(old)} in the run")
+    return found
+
+
+def _names(section: Any) -> list[str]:
+    entries = section if isinstance(section, list) else []
+    return [str(entry["name"]) for entry in entries if isinstance(entry, Mapping) and "name" in entry]
 
 
 def _leaves(value: Any, path: str = "") -> dict[str, Any]:

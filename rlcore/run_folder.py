@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -47,11 +48,13 @@ def make(folder: Path) -> None:
 
 
 def write_config(folder: Path, resolved: dict[str, Any]) -> None:
-    """Write the resolved config, so that it outlives a power cut as the checkpoints do."""
-    with (folder / CONFIG_FILE).open("w") as stream:
+    """Write the resolved config, replaced as a whole, so that it outlives a crash as the checkpoints do."""
+    temporary = folder / f".{CONFIG_FILE}-{secrets.token_hex(3)}"
+    with temporary.open("w") as stream:
         stream.write(tomli_w.dumps(resolved))
         stream.flush()
         os.fsync(stream.fileno())
+    os.replace(temporary, folder / CONFIG_FILE)
     for place in (folder, folder.parent, folder.parent.parent):
         sync_folder(place)
 
@@ -91,8 +94,10 @@ class Lock:
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except ImportError:  # no such lock on this system
             return
-        except OSError:
+        except BlockingIOError:
             self._refuse(folder)
+            return
+        except OSError:  # nor on this file system
             return
         self._stream.truncate(0)
         self._stream.write(f"{socket.gethostname()} {os.getpid()}\n")
@@ -106,6 +111,7 @@ class Lock:
         self._stream.seek(0)
         host, _, process = self._stream.read().strip().partition(" ")
         if (host, process) != (socket.gethostname(), str(os.getpid())):  # this process may look at its own run
+            self._stream.close()
             raise ConfigError(
                 f"run folder {str(folder)!r} is in use by process {process or 'unknown'} on {host or 'unknown'}; wait "
                 "for it, stop it, or choose another name with --set run.name=NAME"
@@ -122,8 +128,24 @@ class Status:
     def __init__(self, folder: Path) -> None:
         self._file = folder / STATUS_FILE
 
-    def write(self, state: RunState, frames: int, reason: str = "", checkpoint: Path | None = None) -> None:
+    def write(
+        self,
+        state: RunState,
+        frames: int,
+        reason: str = "",
+        checkpoint: Path | None = None,
+        exact: bool | None = None,
+        losses: Mapping[str, int] | None = None,
+    ) -> None:
         """Say where the run stands.
+
+        Args:
+            state: of the run.
+            frames: collected so far.
+            reason: why it is so.
+            checkpoint: folder of the newest.
+            exact: whether a resume gives the bits of an uninterrupted run.
+            losses: what was lost so far, by cause.
 
         Raises:
             StorageError: the file cannot be written.
@@ -133,6 +155,8 @@ class Status:
             "reason": reason,
             "frames": frames,
             "checkpoint": checkpoint.name if checkpoint else None,
+            "exact": exact,
+            "losses": dict(losses or {}),
             "pid": os.getpid(),
             "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }

@@ -37,23 +37,30 @@ def stop_on_signal(request_stop: Callable[[str], None], grace: float = 20.0) -> 
         yield received
         return
 
+    previous: dict[int, Any] = {}
+    alarm = (0.0, 0.0)
+
     def handle(number: int, frame: object) -> None:
+        nonlocal alarm
         received.append(number)
         if number == signal.SIGINT and received.count(number) > 1:
             raise StopAtOnce
         request_stop(signal.Signals(number).name)
-        if len(received) == 1:
-            signal.setitimer(signal.ITIMER_REAL, grace)
+        if len(received) == 1:  # only now, so that a caller's own alarm works as before in a run that nothing stops
+            previous[signal.SIGALRM] = signal.signal(signal.SIGALRM, expire)
+            alarm = signal.setitimer(signal.ITIMER_REAL, grace)
 
     def expire(number: int, frame: object) -> None:
         raise GraceExpired(f"no safe point within {grace:g} s of {signal.Signals(received[0]).name}")
 
-    handlers: dict[signal.Signals, Callable[[int, Any], None]] = dict.fromkeys(SIGNALS, handle)
-    handlers[signal.SIGALRM] = expire
-    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    for number in SIGNALS:
+        previous[number] = signal.signal(number, handle)
     try:
         yield received
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        if received:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for installed, handler in previous.items():
+            signal.signal(installed, handler)
+        if received:
+            signal.setitimer(signal.ITIMER_REAL, *alarm)

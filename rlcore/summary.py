@@ -6,6 +6,7 @@ import logging
 
 from rlcore.errors import RlcoreError
 from rlcore.run import Run
+from rlcore.stock.status import losses
 from rlcore.types import EvaluationResult
 
 log = logging.getLogger(__name__)
@@ -26,9 +27,7 @@ def summary(run: Run) -> str:
     lines += [f"  checkpoint       {trainer.last_checkpoint}"] if trainer.last_checkpoint else []
     curves = _curves(run)
     lines += [f"  curves           {curves}"] if curves else []
-    for writer in trainer.metrics.writers:
-        if writer.failures:
-            lines.append(f"  logger {writer.name!r} failed {writer.failures} times; see the messages above")
+    lines += [f"  lost             {count} {cause}" for cause, count in losses(trainer).items()]
     return "\n".join(lines)
 
 

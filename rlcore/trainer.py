@@ -7,27 +7,26 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from rlcore.boundary import Boundary
 from rlcore.checkpoint import CheckpointSchedule, Facts, Store
 from rlcore.errors import NumericalError, RlcoreError, StorageError
 from rlcore.evaluations import Evaluations
+from rlcore.exactness import inexact_parts
 from rlcore.hooks import LoopHooks
 from rlcore.metrics import Metrics
 from rlcore.progress import Every, Progress
 from rlcore.resume import Restored, restore
+from rlcore.saver import Saver
 from rlcore.signals import GraceExpired, StopAtOnce
 from rlcore.snapshot import Snapshot
 from rlcore.types import Buffer, Collector, Estimator, EvaluationResult, Evaluator, Learner, Model, RunInfo, Transform
+from rlcore.watchdog import Heart
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
 log = logging.getLogger(__name__)
-
-# components whose tensors a run is made for; a checkpoint in which one is not finite is worth nothing
-LEARNT: Final = ("model", "optimizer")
 
 
 @dataclass
@@ -38,6 +37,8 @@ class Parts:
         stateful: what takes part in checkpoints, by component name, in the order of restoring.
         facts: what the manifest of a checkpoint says besides.
         evaluations: the newest and the best.
+        evidence: where batches that were not finite go.
+        heart: counts what moves, for the watchdog.
         release: gives the run folder free.
     """
 
@@ -53,8 +54,10 @@ class Parts:
     estimator: Estimator | None = None
     evaluator: Evaluator | None = None
     store: Store | None = None
+    evidence: Store | None = None
     schedule: CheckpointSchedule | None = None
     frame_skip: int = 1
+    heart: Heart = field(default_factory=Heart)
     stateful: dict[str, Any] = field(default_factory=dict)
     facts: Facts = field(default_factory=Facts)
     evaluations: Evaluations = field(default_factory=Evaluations)
@@ -69,7 +72,7 @@ class Trainer:
     Attributes:
         progress: the clocks.
         stop_reason: why the run was asked to stop, or None.
-        last_checkpoint: folder of the newest checkpoint of this process.
+        saver: saves checkpoints; None for a run that writes nothing.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -87,12 +90,11 @@ class Trainer:
         self.evaluator = parts.evaluator
         self.stop_reason: str | None = None
         self.stop_at = parts.run.total_frames
-        self.last_checkpoint: Path | None = None
+        self.saver = _saver(parts)
         self.seconds_trained = 0.0
         self._evaluate_every = _interval(parts.evaluator)
-        self._boundary = Boundary()
-        self._phase = "setup"
-        self._saved_at: int | None = None
+        self._batch: TensorDict | None = None
+        self._enter("setup")
         self._clock = 0.0
         self._clock_frames = 0
         self._first_frame = 0
@@ -112,6 +114,11 @@ class Trainer:
     def frames_here(self) -> int:
         """Frames that this process collected; after a resume, those since."""
         return self.progress.frames - self._first_frame
+
+    @property
+    def last_checkpoint(self) -> Path | None:
+        """Folder of the newest checkpoint of this process."""
+        return self.saver.last if self.saver is not None else None
 
     @property
     def last_evaluation(self) -> EvaluationResult | None:
@@ -145,12 +152,11 @@ class Trainer:
             raise
         except GraceExpired as stopped:  # a stop that could not wait for the end of the iteration
             log.warning("%s; what was not finished is discarded", stopped)
-            self._save_boundary()
+            self._save_what_stands(stopped)
         except BaseException as error:
             error.add_note(f"while {self._phase}, iteration {self.progress.iterations}, frame {self.progress.frames}")
             self.hooks.on_exception(error, self)
-            if not isinstance(error, StopAtOnce | StorageError):
-                self._save_boundary()
+            self._save_what_stands(error)
             raise
         finally:
             self._shutdown()
@@ -163,7 +169,7 @@ class Trainer:
         """
         if self.evaluator is None:
             raise RuntimeError("the run has no evaluator: add a section [evaluator] to the config")
-        self._phase = "evaluating"
+        self._enter("evaluating")
         result = self.evaluator.evaluate()
         self.parts.evaluations.take(result)
         self.metrics.add({"return": result.returns_array(), "length": result.lengths_array()}, "evaluation/")
@@ -171,20 +177,19 @@ class Trainer:
         return result
 
     def save(self) -> Path | None:
-        """Save a checkpoint now and return its folder; None when the run has no store."""
-        store = self.parts.store
-        if store is None:
+        """Save a checkpoint now and return its folder; None for a run that writes nothing.
+
+        Raises:
+            NumericalError: a tensor of the model or an optimizer is not finite.
+            StorageError: it cannot be written.
+        """
+        if self.saver is None:
             return None
-        self._phase = "saving"
-        snapshot = self.snapshot()
-        not_finite = snapshot.not_finite(name for name in snapshot.tree if name.partition(".")[0] in LEARNT)
-        if not_finite:
-            raise NumericalError(
-                f"{', '.join(not_finite[:5])} are not finite at frame {snapshot.frames}; no checkpoint is made of "
-                "that, the one before stays the newest"
-            )
-        self._commit(snapshot)
-        return self.last_checkpoint
+        self._enter("saving")
+        self.parts.facts = self.parts.facts.with_reasons(inexact_parts(self.parts.stateful))
+        path = self.saver.save(self.snapshot(), self.parts.facts)
+        self.hooks.checkpoint_saved(path, self)
+        return path
 
     def snapshot(self, copy: bool = False) -> Snapshot:
         """Return the state of everything; with `copy`, one that stays as it is while training goes on."""
@@ -204,41 +209,38 @@ class Trainer:
     ) -> list[Restored]:
         """Restore everything that has state; return what became of each component. `options` are those of `restore`."""
         report = restore(self.parts.stateful, states, notes or {}, **options)
-        self._saved_at = self._first_frame = self.progress.frames
+        self._first_frame = self.progress.frames
+        if self.saver is not None:
+            self.saver.saved_at = self.progress.frames
         return report
 
     def _iteration(self) -> None:
         began = time.monotonic()
-        self._phase = "collecting"
+        self._enter("collecting")
         batch = self.collector.collect()
         self._count(batch)
-        self._phase = "preparing the batch"
+        self._enter("preparing the batch")
         for transform in self.transforms:
             batch = transform.batch(batch)
-        batch = self.hooks.batch_process(batch, self)
+        self._batch = batch = self.hooks.batch_process(batch, self)
         self.metrics.add(self.hooks.pre_steps_log(batch, self))
         self.buffer.add(batch)
-        self._phase = "optimising"
+        self._enter("optimising")
         if self.progress.frames >= self.buffer.warmup_frames:
             self._optimise(batch)
         self.progress.iterations += 1
         self.hooks.post_steps(batch, self)
         self.seconds_trained += time.monotonic() - began
         evaluated = self._evaluate_if_due()
-        self._phase = "logging"
+        self._enter("logging")
         self.metrics.add(self.hooks.post_steps_log(batch, self))
         self._write_metrics(force=evaluated)
         self.collector.update_model()
         self._save_if_due()
 
     def _optimise(self, batch: TensorDict) -> None:
-        hooks, learner, buffer, metrics, estimator = (
-            self.hooks,
-            self.learner,
-            self.buffer,
-            self.metrics,
-            self.estimator,
-        )
+        hooks, learner, buffer = self.hooks, self.learner, self.buffer
+        metrics, estimator, heart = self.metrics, self.estimator, self.parts.heart
         hooks.pre_optim_steps(batch, self)
         if estimator is not None and estimator.every == "batch":
             estimator(batch)
@@ -247,6 +249,7 @@ class Trainer:
             if estimator is not None and estimator.every == "epoch":
                 estimator(batch)
             for minibatch in buffer.minibatches(batch):
+                heart.beats += 1
                 values = learner.update(minibatch)
                 metrics.add(values, "train/")
                 buffer.feedback(minibatch, values)
@@ -267,7 +270,7 @@ class Trainer:
 
     def _begin(self) -> None:
         """Save the beginning, so that a run can be resumed from its first moment on, and evaluate it, if asked."""
-        if self._saved_at is None:
+        if self.saver is not None and self.saver.saved_at is None:
             self.save()
         if self.progress.frames == 0 and self.evaluator is not None and self.evaluator.at_start:
             self.evaluate()
@@ -279,7 +282,7 @@ class Trainer:
 
         A run that stops earlier writes nothing, since an uninterrupted one would not: what came in is saved with it.
         """
-        news = self.progress.frames != self._saved_at
+        news = self.saver is not None and self.progress.frames != self.saver.saved_at
         if self.progress.frames >= self.run.total_frames:
             if self.evaluator is not None and self._evaluation_here() is None:
                 self.evaluate()
@@ -288,27 +291,24 @@ class Trainer:
         if news:
             self.save()
 
+    def _enter(self, phase: str) -> None:
+        """Note what the loop does now, for messages and for the watchdog."""
+        self._phase = phase
+        self.parts.heart.beats += 1
+
     def _keep_boundary(self) -> None:
-        """Keep a copy of the state here, where nothing is half done, if that costs next to nothing."""
-        if self.parts.store is not None and self._boundary.due(self.progress.frames):
-            self._boundary.keep(lambda: self.snapshot(copy=True))
+        if self.saver is not None:
+            self.saver.keep_boundary(self.progress, lambda: self.snapshot(copy=True))
 
-    def _save_boundary(self) -> None:
-        """Save the newest boundary, unless it is saved already; an error of that must not hide the first."""
-        snapshot = self._boundary.snapshot
-        if snapshot is None or (self._saved_at is not None and snapshot.frames <= self._saved_at):
+    def _save_what_stands(self, error: BaseException) -> None:
+        """Save the state before a failure; the iteration that failed is discarded."""
+        if self.saver is None or isinstance(error, StopAtOnce | StorageError):
             return
-        try:
-            self._commit(snapshot)
-            log.warning("the state of frame %d, before the failure, is saved", snapshot.frames)
-        except Exception as error:
-            log.error("the state before the failure could not be saved: %s", error)
-
-    def _commit(self, snapshot: Snapshot) -> None:
-        assert self.parts.store is not None
-        self.last_checkpoint = self.parts.store.save(snapshot, self.parts.facts)
-        self._saved_at = snapshot.frames
-        self.hooks.checkpoint_saved(self.last_checkpoint, self)
+        if isinstance(error, NumericalError) and self._batch is not None:
+            self.saver.save_evidence(self._batch, self.progress, self.parts.facts)
+        path = self.saver.save_boundary(self.parts.facts)
+        if path is not None:
+            self.hooks.checkpoint_saved(path, self)
 
     def _evaluate_if_due(self) -> bool:
         if self._evaluate_every is None or not self._evaluate_every.due(self.progress):
@@ -334,9 +334,12 @@ class Trainer:
         self.metrics.write(self.progress)
 
     def _save_if_due(self) -> None:
-        schedule = self.parts.schedule
-        if schedule is not None and schedule.due(self.progress, self._evaluation_here()):
+        if self.saver is None or not self.saver.due(self.progress, self._evaluation_here()):
+            return
+        try:
             self.save()
+        except StorageError as error:
+            self.saver.tolerate(error)
 
     def _catch_up(self) -> None:
         """After a resume, forget the intervals that passed before."""
@@ -360,3 +363,9 @@ class Trainer:
 
 def _interval(evaluator: Evaluator | None) -> Every | None:
     return Every(evaluator.every) if evaluator is not None and evaluator.every is not None else None
+
+
+def _saver(parts: Parts) -> Saver | None:
+    if parts.store is None or parts.schedule is None or parts.evidence is None:
+        return None
+    return Saver(parts.store, parts.schedule, parts.evidence)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import logging
+import sys
 import traceback
 from pathlib import Path
-from typing import Any
 
 from tqdm.contrib.logging import logging_redirect_tqdm
 
@@ -16,9 +16,10 @@ from rlcore.errors import ConfigError, RlcoreError
 from rlcore.resume import ResumeOptions
 from rlcore.run import Run, build
 from rlcore.sections import validate
-from rlcore.signals import stop_on_signal
-from rlcore.stock.status import StatusHook
+from rlcore.signals import GraceExpired, stop_on_signal
+from rlcore.stock.status import StatusHook, write_status
 from rlcore.summary import summary
+from rlcore.watchdog import Heart, Hung, Watchdog
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +39,49 @@ def run(options: argparse.Namespace) -> int:
         build(config, write=False)
         print(f"{options.config}: everything can be built; nothing was written")
         return 0
-    built = build(config, resume=_resume(options), hooks=_hooks(Path(config.run.folder) / config.run.name))
-    for line in built.report:
-        log.info("  %s", line)
-    if options.until is not None:
-        built.trainer.stop_at = min(options.until, built.trainer.stop_at)
-    return _train(built, quiet=options.quiet, grace=options.grace)
+    folder = Path(config.run.folder) / config.run.name
+    process = _Process(run_folder.Status(folder))
+    watchdog = Watchdog(process.heart, config.run.hang_after, folder, process.last_resort)
+    try:
+        with watchdog.watching():
+            process.run = built = build(
+                config, resume=_resume(options), hooks=[StatusHook(process.status)], heart=process.heart
+            )
+            for restored in built.report:
+                if restored.outcome != "not stateful":
+                    log.info("  %s", restored)
+            if options.until is not None:
+                built.trainer.stop_at = min(options.until, built.trainer.stop_at)
+            return _train(process, built, quiet=options.quiet, grace=options.grace)
+    except Hung as error:
+        process.failed(str(error))
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+
+
+class _Process:
+    """What is said and saved when the run fails."""
+
+    def __init__(self, status: run_folder.Status) -> None:
+        self.status = status
+        self.heart = Heart()
+        self.run: Run | None = None
+
+    def failed(self, reason: str) -> None:
+        """Write the status, and say whether the run can be resumed."""
+        if self.run is None:  # nothing was built, so there is nothing to resume
+            return
+        trainer = self.run.trainer
+        resumable = trainer.parts.store is not None and bool(trainer.parts.store.entries())
+        write_status(self.status, "failed-resumable" if resumable else "failed", trainer, reason)
+        if resumable:
+            log.error("the newest checkpoint stands; continue with --resume")
+
+    def last_resort(self, reason: str) -> None:
+        """Save what can be saved without the main thread."""
+        if self.run is not None and self.run.trainer.saver is not None:
+            self.run.trainer.saver.save_boundary(self.run.trainer.parts.facts)
+        self.failed(reason)
 
 
 def _resume(options: argparse.Namespace) -> bool | ResumeOptions:
@@ -62,29 +100,20 @@ def _place_config(options: argparse.Namespace) -> None:
         raise ConfigError("rlcore train needs a CONFIG, or --resume RUN")
 
 
-def _hooks(folder: Path) -> list[Any]:
-    return [StatusHook(run_folder.Status(folder))]
-
-
-def _train(built: Run, quiet: bool, grace: float) -> int:
-    trainer, folder = built.trainer, built.folder
-    assert folder is not None
-    status = run_folder.Status(folder)
+def _train(process: _Process, built: Run, quiet: bool, grace: float) -> int:
+    trainer = built.trainer
     with stop_on_signal(trainer.request_stop, grace) as received, logging_redirect_tqdm():
         try:
             trainer.train()
+        except GraceExpired:
+            log.warning("the run was over; its shutdown took longer than the grace time")
         except (Exception, KeyboardInterrupt) as error:
-            resumable = trainer.parts.store is not None and bool(trainer.parts.store.entries())
-            reason = f"{type(error).__name__}: {error}"
-            status.write("failed-resumable" if resumable else "failed", trainer.progress.frames, reason)
-            if resumable:
-                log.error("the newest checkpoint stands; continue with --resume")
+            process.failed(f"{type(error).__name__}: {error}")
             if not isinstance(error, RlcoreError | KeyboardInterrupt):
                 return _unexpected(error)
             raise
     stopped = trainer.progress.frames < trainer.run.total_frames
-    state: run_folder.RunState = "stopped-resumable" if stopped else "done"
-    status.write(state, trainer.progress.frames, trainer.stop_reason or "", trainer.last_checkpoint)
+    write_status(process.status, "stopped-resumable" if stopped else "done", trainer, trainer.stop_reason or "")
     if not quiet:
         print(summary(built))
     return 128 + received[0] if received else 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlcore.hookspecs import hookimpl
-from rlcore.run_folder import Status
+from rlcore.run_folder import RunState, Status
 
 if TYPE_CHECKING:
     from rlcore.trainer import Trainer
@@ -15,15 +15,38 @@ if TYPE_CHECKING:
 class StatusHook:
     """Writes the status at the start and after each checkpoint."""
 
+    observer: Final = True
+
     def __init__(self, status: Status) -> None:
         self._status = status
 
     @hookimpl
     def setup(self, trainer: Trainer) -> None:
         """Say that the run began or goes on."""
-        self._status.write("running", trainer.progress.frames)
+        write_status(self._status, "running", trainer)
 
     @hookimpl
     def checkpoint_saved(self, path: Path, trainer: Trainer) -> None:
         """Say which checkpoint is the newest."""
-        self._status.write("running", trainer.progress.frames, checkpoint=path)
+        write_status(self._status, "running", trainer)
+
+
+def write_status(status: Status, state: RunState, trainer: Trainer, reason: str = "") -> None:
+    """Write where a run stands, with what it lost.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    exact = not trainer.parts.facts.inexact
+    status.write(state, trainer.progress.frames, reason, trainer.last_checkpoint, exact, losses(trainer))
+
+
+def losses(trainer: Trainer) -> dict[str, int]:
+    """Return what the run lost, by cause; causes without a loss are left out."""
+    found = {
+        "episodes dropped by resumes": getattr(trainer.collector, "dropped_episodes", 0),
+        "updates skipped as not finite": getattr(trainer.learner, "skipped_updates", 0),
+        "checkpoints not written": trainer.saver.failed if trainer.saver else 0,
+        **{f"failures of logger {writer.name}": writer.failures for writer in trainer.metrics.writers},
+    }
+    return {cause: count for cause, count in found.items() if count}

@@ -1,14 +1,15 @@
-"""The toy components, for tests: `use = "testing:toy"`."""
+"""The toy components, for tests: `use = "testing:toy"`; and the hooks of the fault tools."""
 
 from rlcore import Component, hookimpl
 
 _TOY = "rlcore.testing.toy"
 _PARTS = "rlcore.testing.toy_parts"
+_FAULTS = "rlcore.testing.faults"
 
 
 @hookimpl
 def provide_components() -> list[Component]:
-    """Return the toy components."""
+    """Return the toy components and the hooks of the fault tools."""
     return [
         Component("env", "toy", f"{_TOY}:ToyEnv", summary="episodes of known lengths, ends and returns"),
         Component("model", "toy", f"{_TOY}:ToyModel", summary="a linear actor and critic"),
@@ -18,4 +19,8 @@ def provide_components() -> list[Component]:
         Component("hook", "toy", f"{_PARTS}:ToyHook", summary="counts iterations"),
         Component("logger", "toy", f"{_PARTS}:ToyLogger", summary="rows as lines of JSON"),
         Component("checkpointer", "toy", f"{_PARTS}:ToyCheckpointer", summary="the bytes of the tensors in one file"),
+        Component(
+            "hook", "recorder", f"{_FAULTS}.recorder:Recorder", summary="hashes of all that is trained, to a file"
+        ),
+        Component("hook", "killer", f"{_FAULTS}.killer:Killer", summary="sends this process a signal, as planned"),
     ]

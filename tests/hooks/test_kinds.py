@@ -155,6 +155,20 @@ def in_loop():
     return [name for name in POINTS if name not in ("on_exception", "shutdown")]
 
 
+# point to the phase, iteration and frame of its first call, in the tiny run
+PLACES = {
+    "setup": ("setup", 0, 0),
+    "checkpoint_saved": ("saving", 0, 0),
+    "evaluation": ("evaluating", 0, 0),
+    "episode_end": ("collecting", 1, 64),
+    **dict.fromkeys(("batch_process", "pre_steps_log"), ("preparing the batch", 0, 32)),
+    **dict.fromkeys(("pre_optim_steps", "pre_epoch", "process_optim_batch"), ("optimising", 0, 32)),
+    **dict.fromkeys(("post_loss", "optimizer", "post_optim", "post_optim_log", "post_epoch"), ("optimising", 0, 32)),
+    "post_steps": ("optimising", 1, 32),
+    "post_steps_log": ("logging", 1, 32),
+}
+
+
 class SpecialError(Exception):
     def __init__(self, code, detail):
         super().__init__(code, detail)
@@ -169,7 +183,10 @@ def test_an_exception_keeps_its_type_and_says_which_hook_and_point(build, point)
     with pytest.raises(SpecialError) as raised:
         run.trainer.train()
     assert raised.value.args == (7, "detail")
-    assert raised.value.__notes__ == [f"raised by hook 'Implements-1' (this script) at point '{point}'"]
+    blame, place = raised.value.__notes__
+    assert blame == f"raised by hook 'Implements-1' (this script) at point '{point}'"
+    phase, iteration, frame = PLACES[point]
+    assert place == f"while {phase}, iteration {iteration}, frame {frame}"
     assert raised.traceback[-1].name == "fail", "the traceback leads into the hook"
 
 

@@ -53,7 +53,7 @@ def test_points_are_called_in_the_order_of_the_loop(build):
         "checkpoint_saved",
     ]
     seen = [name for name in trace.names if name != "episode_end"]
-    assert seen == ["setup", "evaluation", *(iteration * ITERATIONS), "shutdown"]
+    assert seen == ["setup", "checkpoint_saved", "evaluation", *(iteration * ITERATIONS), "shutdown"]
 
 
 def test_batch_process(build):
@@ -386,7 +386,7 @@ def test_checkpoint_saved(build):
 
     note = Note()
     build([note], write=True, checkpoint={"every": 64}).trainer.train()
-    assert note.calls == [(True, 64, True), (True, 96, True)], "when due, and at the end"
+    assert note.calls == [(True, 0, True), (True, 64, True), (True, 96, True)], "at the start, when due, at the end"
 
 
 class Fails:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
 import time
 from typing import Any
 
@@ -14,6 +16,7 @@ from rlcore_plugin_ppo.loss import PPOLoss
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
 from rlcore import Component, Context, hookimpl
+from rlcore.testing.toy_parts import ToyCheckpointer
 
 
 class AtPoint:
@@ -47,6 +50,62 @@ class Pause:
         def act():
             if context.progress.frames >= config.from_frame:
                 time.sleep(config.seconds)
+
+        setattr(self, config.point, hookimpl(act))
+
+
+def armed(context):
+    """Return whether the test wants the fault in this process; the config is the same with and without."""
+    return os.environ.get("TEST_FAULTS") == "1" and context.run.folder is not None
+
+
+class Signals:
+    """Sends a signal to its own process at one point, once, from some frame on, if it is armed."""
+
+    class Config(BaseModel, extra="forbid"):
+        point: str
+        from_frame: int = 0
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self.left = int(armed(context))
+
+        def act():
+            if self.left and context.progress.frames >= config.from_frame:
+                self.left = 0
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        setattr(self, config.point, hookimpl(act))
+
+
+class SignalsWhileSaving(ToyCheckpointer):
+    """Sends a signal to its own process in the midst of its second save, if it is armed."""
+
+    def __init__(self, config: Any, context: Context) -> None:
+        super().__init__(config, context)
+        self.saves = 0
+        self.armed = armed(context)
+
+    def save(self, folder, tensors):
+        self.saves += 1
+        if self.armed and self.saves == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        super().save(folder, tensors)
+
+
+class Hangs:
+    """Sleeps for a minute at one point from some frame on, if it is armed."""
+
+    class Config(BaseModel, extra="forbid"):
+        point: str
+        from_frame: int = 0
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self.armed = armed(context)
+
+        def act():
+            if self.armed and context.progress.frames >= config.from_frame:
+                (context.run.folder / "hangs").touch()
+                time.sleep(60)
 
         setattr(self, config.point, hookimpl(act))
 
@@ -141,6 +200,9 @@ def provide_components():
     return [
         Component("hook", "at-point", AtPoint),
         Component("hook", "pause", Pause),
+        Component("hook", "signals", Signals),
+        Component("hook", "hangs", Hangs),
+        Component("checkpointer", "signals-while-saving", SignalsWhileSaving),
         Component("loss", "nan-loss", NaNLoss),
         Component("checkpointer", "full-disk", FullDisk),
         Component("logger", "failing", FailingLogger),

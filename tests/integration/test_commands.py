@@ -115,7 +115,7 @@ def test_resume_reports_each_component(cli, write_config, caplog):
     cli("train", path, "--quiet", "--until", "32")
     with caplog.at_level("INFO"):
         outcome = cli("train", path, "--quiet", "--resume")
-    for line in ("model: restored", "optimizer.adam: restored", "logger.csv: restored", "env: not stateful"):
+    for line in ("model: restored", "optimizer.adam: restored", "logger.csv: restored", "estimator: not stateful"):
         assert line in outcome.err
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -10,31 +11,41 @@ import time
 from pathlib import Path
 
 import pytest
+import tomli_w
+
+from rlcore.checkpoint import read_manifest
+from rlcore.testing.small_run import TOY_CONFIG
 
 FAULTS = str(Path(__file__).with_name("faults.py"))
 RUN = Path("runs/tiny")
 
 
 @pytest.fixture
-def start(write_config):
-    """Start a training process, and wait until it saved a checkpoint."""
+def launch():
+    """Start a training process; its faults are armed. It does not outlive the test."""
     processes = []
 
-    def begin(path):
-        command = [sys.executable, "-m", "rlcore.cli", "train", str(path), "--quiet"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def begin(path, *arguments):
+        command = [sys.executable, "-m", "rlcore.cli", "train", str(path), "--quiet", *arguments]
+        environment = os.environ | {"TEST_FAULTS": "1", "OMP_NUM_THREADS": "1"}
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
         processes.append(process)
-        deadline = time.monotonic() + 120
-        while not list(RUN.glob("checkpoints/[0-9]*/manifest.json")):
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
         return process
 
     yield begin
     for process in processes:
         process.kill()
-        process.wait()
+        process.communicate()
+
+
+def wait_for(process, pattern, folder=RUN):
+    deadline = time.monotonic() + 120
+    while not list(folder.glob(pattern)):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def slow(write_config, **pause):
@@ -47,13 +58,15 @@ def slow(write_config, **pause):
     )
 
 
-def status():
-    return json.loads((RUN / "status.json").read_text())
+def status(folder=RUN):
+    return json.loads((folder / "status.json").read_text())
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_run_with_its_state_saved(start, cli, write_config, number, code):
-    process = start(slow(write_config, seconds=0.05, from_frame=320))
+def test_a_signal_ends_the_run_with_its_state_saved(launch, cli, write_config, number, code):
+    path = slow(write_config, seconds=0.05, from_frame=320)
+    process = launch(path)
+    wait_for(process, "checkpoints/*0320-*/manifest.json")
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
@@ -66,21 +79,137 @@ def test_a_signal_ends_the_run_with_its_state_saved(start, cli, write_config, nu
     assert stopped["checkpoint"] == newest.name
     assert newest.name.startswith(f"{stopped['frames']:012d}-"), "saved where it stopped"
 
-    assert cli("train", slow(write_config, seconds=0), "--quiet", "--resume").code == 0
+    resumed = cli("train", slow(write_config, seconds=0), "--quiet", "--resume", "--accept-changes")
+    assert resumed.code == 0
     assert (status()["state"], status()["frames"]) == ("done", 3200)
     frames = [int(line.split(",")[0]) for line in (RUN / "metrics.csv").read_text().splitlines()[1:]]
     assert frames == sorted(frames)
 
 
-def test_a_second_interrupt_ends_the_run_at_once(start, cli, write_config):
-    process = start(slow(write_config, seconds=600, point="checkpoint_saved"))
+def test_a_second_interrupt_ends_the_run_at_once(launch, cli, write_config):
+    process = launch(slow(write_config, seconds=600, point="checkpoint_saved"))
+    wait_for(process, "checkpoints/latest")
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     assert process.poll() is None, "the first one waits for what is running, here for ten minutes"
+    before = sorted(RUN.glob("checkpoints/**/*"))
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "the newest checkpoint stands" in errors
+    assert sorted(RUN.glob("checkpoints/**/*")) == before, "nothing more is written"
     assert status()["state"] == "failed-resumable"
-    assert cli("train", slow(write_config, seconds=0), "--quiet", "--resume").code == 0
+    resumed = cli("train", slow(write_config, seconds=0), "--quiet", "--resume", "--accept-changes")
+    assert resumed.code == 0
     assert status()["state"] == "done"
+
+
+# in each phase, with the toy env, whose resume is exact
+
+
+@pytest.fixture
+def toy(workdir):
+    """Write the config of a toy run with a fault."""
+
+    def write(**sections):
+        plugins = {"files": [FAULTS]}
+        evaluator = {"use": "episodes", "episodes": 2, "every": 32}
+        run = {"name": "tiny", "seed": 1, "total_frames": 96, "device": "cpu", "threads": 1}
+        values = TOY_CONFIG | {"run": run, "plugins": plugins, "evaluator": evaluator} | sections
+        path = workdir / "toy.toml"
+        path.write_text(tomli_w.dumps(values))
+        return path
+
+    return write
+
+
+def newest(folder=RUN):
+    return read_manifest(sorted(folder.glob("checkpoints/[0-9]*"))[-1])
+
+
+def assert_resumes_exactly(cli, path):
+    """Resume, and compare with a run of the same config that nothing disturbed."""
+    assert cli("train", path, "--quiet", "--resume").code == 0
+    assert cli("train", path, "--quiet", "--set", "run.name=whole").code == 0
+    assert (status()["state"], status()["frames"]) == ("done", 96)
+    assert newest()["digest"] == newest(Path("runs/whole"))["digest"]
+    assert newest()["exact"] is True
+
+
+def hook(use, point, frame):
+    return {"hook": [{"use": use, "point": point, "from_frame": frame}]}
+
+
+PHASES = {
+    "set-up": (hook("signals", "setup", 0), 0),
+    "collecting": (hook("signals", "episode_end", 40), 48),
+    "preparing the batch": (hook("signals", "batch_process", 40), 48),
+    "optimising": (hook("signals", "post_optim", 40), 48),
+    "evaluating": (hook("signals", "evaluation", 40), 64),
+    "evaluating at the start": (hook("signals", "evaluation", 0), 0),
+    "logging": (hook("signals", "post_steps_log", 40), 48),
+    "after saving": (hook("signals", "checkpoint_saved", 0), 0),
+    "saving": ({"checkpoint": {"use": "signals-while-saving", "every": 32}}, 32),
+}
+
+
+@pytest.mark.parametrize(
+    "phase", ["optimising", *(pytest.param(phase, marks=pytest.mark.slow) for phase in PHASES if phase != "optimising")]
+)
+def test_a_termination_in_any_phase_stops_at_the_next_safe_point_and_resumes_exactly(launch, cli, toy, phase):
+    sections, frames = PHASES[phase]
+    path = toy(**sections)
+    process = launch(path)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143, errors
+    assert "Traceback" not in errors
+    stopped = status()
+    assert (stopped["state"], stopped["reason"], stopped["frames"]) == ("stopped-resumable", "SIGTERM", frames)
+    assert newest()["progress"]["frames"] == frames
+    assert not list(RUN.glob("checkpoints/.*")), "no save was left half done"
+    assert_resumes_exactly(cli, path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["setup", "shutdown"])
+def test_a_termination_outside_the_loop_does_no_harm(launch, cli, toy, point):
+    path = toy(**hook("signals", point, 0 if point == "setup" else 96))
+    process = launch(path)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143, errors
+    assert status()["state"] == ("stopped-resumable" if point == "setup" else "done")
+    assert_resumes_exactly(cli, path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("point", "frame", "left"),
+    [("post_optim", 40, None), ("checkpoint_saved", 32, 32), ("setup", 0, None), ("evaluation", 64, None)],
+)
+def test_when_the_grace_time_is_over_the_iteration_is_given_up(launch, cli, toy, point, frame, left):
+    path = toy(**hook("hangs", point, frame))
+    process = launch(path, "--grace", "1")
+    wait_for(process, "hangs")
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=50)
+    assert 0.9 < time.monotonic() - began < 10
+    assert process.returncode == 143, errors
+    assert "no safe point within 1 s of SIGTERM; what was not finished is discarded" in errors
+    assert "Traceback" not in errors
+    assert status()["state"] == "stopped-resumable"
+    if left is not None:
+        assert newest()["progress"]["frames"] == left
+    assert_resumes_exactly(cli, path)
+
+
+@pytest.mark.slow
+def test_a_shutdown_that_hangs_is_given_up_after_the_grace_time(launch, cli, toy):
+    path = toy(**hook("hangs", "shutdown", 0))
+    process = launch(path, "--grace", "1")
+    wait_for(process, "hangs")
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=50)
+    assert process.returncode == 143, errors
+    assert status()["state"] == "done"
+    assert_resumes_exactly(cli, path)

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 # do not count, imports inside functions do.
 LAYERS = [
     {"errors", "records"},
-    {"types", "progress"},
+    {"types", "progress", "watchdog"},
     {
         "config",
         "context",
@@ -30,7 +30,9 @@ LAYERS = [
     {"hooks", "log_writer", "adam", "curves", "transformed", "snapshot", "evaluations", "exactness", "resume"},
     {"plugins", "compiled", "checkpoint", "metrics", "boundary"},
     {"collect", "buffer", "learner", "evaluate", "optimizers", "schedules", "stock", "builtin", "sections"},
+    {"saver"},
     {"trainer"},
+    {"builder"},
     {"run"},
     {"summary"},
     {"commands"},

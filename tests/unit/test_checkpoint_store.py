@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -14,9 +15,10 @@ import xxhash
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
 from rlcore import Progress
-from rlcore.checkpoint import CheckpointSchedule, Restored, Store, restore
+from rlcore.checkpoint import CheckpointSchedule, Facts, Store
 from rlcore.errors import StorageError
 from rlcore.progress import Every
+from rlcore.snapshot import Snapshot
 
 
 @pytest.fixture
@@ -33,9 +35,12 @@ def save(store, frames, evaluation=None, value=None):
         "model": {"weight": torch.full((3,), float(frames if value is None else value))},
         "progress": {"frames": frames},
     }
-    return store.save(
-        states, {"model": "some-dist", "progress": "rlcore"}, Progress(1000, frames), evaluation, {"a": "1"}
-    )
+    facts = Facts(owners={"model": "some-dist", "progress": "rlcore"}, versions={"a": "1"}, inexact=("because",))
+    return store.save(Snapshot.of(states, Progress(1000, frames), evaluation), facts)
+
+
+def commit(store, states, frames):
+    return store.save(Snapshot.of(states, Progress(1000, frames)), Facts())
 
 
 def weight(loaded):
@@ -64,6 +69,7 @@ def test_what_was_saved_is_loaded(store):
     assert states["model"]["weight"].tolist() == [10.0] * 3
     assert entry.manifest["owners"] == {"model": "some-dist", "progress": "rlcore"}
     assert entry.manifest["versions"] == {"a": "1"}
+    assert (entry.manifest["exact"], entry.manifest["inexact"]) == (False, ["because"])
     assert (store.folder / "latest").read_text().strip() == path.name
 
 
@@ -86,7 +92,7 @@ def test_of_two_checkpoints_at_one_frame_the_later_is_the_newest(store):
 
 def test_what_is_loaded_does_not_follow_the_live_tensors(store):
     live = torch.ones(3)
-    store.save({"model": {"weight": live}}, {}, Progress(1000, 5))
+    commit(store, {"model": {"weight": live}}, 5)
     live.zero_()
     _, states = store.load_newest()
     assert states["model"]["weight"].tolist() == [1.0] * 3
@@ -333,7 +339,7 @@ def test_a_failed_save_leaves_the_old_ones_untouched(store, error):
 def test_a_state_that_cannot_be_carried_leaves_nothing_behind(store):
     save(store, 10)
     with pytest.raises(StorageError, match=r"state at 'hook.mine/x' holds a set"):
-        store.save({"hook.mine": {"x": {1}}}, {}, Progress(1000, 20))
+        commit(store, {"hook.mine": {"x": {1}}}, 20)
     assert len(list(store.folder.iterdir())) == 2
     assert frames(store) == [10]
 
@@ -367,54 +373,25 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
+def small_disk_free(folder):
+    return shutil.disk_usage(folder).free
+
+
 def test_a_disk_that_is_really_full_leaves_the_old_ones_untouched(small_disk):
     store = make(small_disk / "checkpoints")
     save(store, 10)
-    with pytest.raises(StorageError, match="at frame 20 could not be written"):
-        store.save({"model": {"weight": torch.zeros(100_000)}}, {}, Progress(1000, 20))
+    with pytest.raises(StorageError, match=r"at frame 20 needs 400,000 bytes, .* has [\d,]+ free; .*untouched"):
+        commit(store, {"model": {"weight": torch.zeros(100_000)}}, 20)
+    (small_disk / "hog").write_bytes(bytes(small_disk_free(small_disk) - 3 * 4096))
+    with pytest.raises(StorageError, match="at frame 25 could not be written"):
+        commit(store, {"model": {"weight": torch.zeros(1_900)}}, 25)
+    (small_disk / "hog").unlink()
     assert weight(store.load_newest()) == [10.0] * 3
     save(store, 30)
     assert weight(store.load_newest()) == [30.0] * 3
 
 
-# restoring
-
-
-class Part:
-    def __init__(self):
-        self.state = None
-
-    def state_dict(self):
-        return {"value": 1}
-
-    def load_state_dict(self, state):
-        self.state = state["value"]
-
-
-def test_restoring_says_what_became_of_each_component():
-    parts = {"a": Part(), "plain": object(), "new": Part()}
-    report = restore(parts, {"a": {"value": 5}}, {"a": ", but x is 2 here and was 1"})
-    assert report == [
-        Restored("a", "restored, but x is 2 here and was 1"),
-        Restored("plain", "not stateful"),
-        Restored("new", "absent from the checkpoint, starts anew"),
-    ]
-    assert parts["a"].state == 5
-    assert str(report[1]) == "plain: not stateful"
-
-
-def test_a_state_that_nothing_owns_is_refused_before_anything_is_restored():
-    part = Part()
-    with pytest.raises(StorageError, match=r"has state of hook.gone, which this config does not build"):
-        restore({"a": part}, {"a": {"value": 5}, "hook.gone": {}}, {})
-    assert part.state is None
-
-
-def test_a_state_that_does_not_fit_names_its_component():
-    with pytest.raises(StorageError, match=r"(?s)state of model in the checkpoint does not fit: .*size mismatch"):
-        restore({"model": torch.nn.Linear(2, 3)}, {"model": torch.nn.Linear(3, 3).state_dict()}, {})
-    with pytest.raises(StorageError, match="state of a in the checkpoint does not fit"):
-        restore({"a": Part()}, {"a": {"other": 5}}, {})
+# when
 
 
 def test_the_schedule_saves_at_intervals_and_at_a_new_best_evaluation():

@@ -219,7 +219,7 @@ def test_frames_of_a_run_leave_masked_steps_out(build):
 def test_a_cartpole_batch_is_what_stepping_by_hand_gives(build):
     run = build(collector={"frames_per_batch": 200}, env={"use": "gymnasium", "id": "CartPole-v1", "num_envs": 2})
     seeds = []
-    env = run.trainer.parts.stateful["env"]
+    env = run.trainer.collector._env
     reset = env.reset
     env.reset = lambda seed=None: (seeds.append(seed), reset(seed))[1]
     batch = run.trainer.collector.collect().clone()

@@ -271,11 +271,89 @@ def test_loading_an_optimizer_state_takes_effect():
         second.update(dict(batches[0]))
     fresh.load_state_dict({name: value.clone() for name, value in trained.state_dict().items()})
     second.optimizers["adam"].load_state_dict(copy.deepcopy(first.optimizers["adam"].state_dict()))
-    second.load_state_dict({})
+    second.load_state_dict(first.state_dict())
     for minibatch in batches[10:]:
         first.update(dict(minibatch))
         second.update(dict(minibatch))
     assert equal(weights(trained), weights(fresh))
+
+
+# skipping
+
+
+class Rising:
+    """Counts how often the schedules moved."""
+
+    target = "lr"
+
+    def __init__(self):
+        self.calls = 0
+
+    def value(self, initial, progress):
+        self.calls += 1
+        return initial
+
+
+def skipping(kind, budget, **config):
+    model, schedule = TwoParts(), Rising()
+    learner = make(
+        model, (kind, kind, {"lr": 0.1}), schedulers=[schedule], on_nonfinite="skip", skip_budget=budget, **config
+    )
+    return model, learner, schedule
+
+
+# adam has a fused kernel that skips on the device, sgd is skipped here
+@pytest.mark.parametrize("kind", ["adam", "sgd"])
+@pytest.mark.parametrize("spoil", [math.nan, math.inf])
+def test_skipped_updates_change_nothing_and_training_goes_on_as_without_them(kind, spoil, caplog):
+    (model, learner, schedule), (plain, without, _) = skipping(kind, 5), skipping(kind, 0)
+    for number, minibatch in enumerate(minibatches(10)):
+        if number % 4 == 1:
+            learner.update(next(minibatches(spoil=spoil)))
+        learner.update(dict(minibatch))
+        learner.end_iteration()
+        without.update(dict(minibatch))
+        without.end_iteration()
+    assert equal(weights(model), weights(plain))
+    assert schedule.calls == 10
+    assert (learner.skipped_updates, without.skipped_updates) == (3, 0)
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == 3
+    assert messages[-1].startswith("1 optimisation steps of iteration 0 had a loss or gradient that is not finite")
+    assert messages[-1].endswith("were skipped, 3 of 5")
+
+
+@pytest.mark.parametrize("kind", ["adam", "sgd"])
+def test_when_the_budget_is_spent_the_run_stops(kind):
+    model, learner, _ = skipping(kind, 3)
+    before = weights(model)
+    for _ in range(3):
+        learner.update(next(minibatches(spoil=math.nan)))
+        learner.end_iteration()
+    learner.update(next(minibatches(spoil=math.nan)))
+    with pytest.raises(NumericalError, match="1 optimisation steps of iteration 0 .* the iteration is discarded"):
+        learner.end_iteration()
+    assert equal(weights(model), before)
+
+
+def test_the_budget_is_that_of_the_whole_run_over_all_resumes():
+    _, first, _ = skipping("adam", 3)
+    for _ in range(2):
+        first.update(next(minibatches(spoil=math.nan)))
+    first.end_iteration()
+    _, second, _ = skipping("adam", 3)
+    second.load_state_dict(first.state_dict())
+    for _ in range(2):
+        second.update(next(minibatches(spoil=math.nan)))
+    with pytest.raises(NumericalError):
+        second.end_iteration()
+
+
+def test_without_skipping_the_budget_counts_for_nothing():
+    learner = make(TwoParts(), ("adam", "adam", {"lr": 0.1}), skip_budget=100)
+    learner.update(next(minibatches(spoil=math.nan)))
+    with pytest.raises(NumericalError):
+        learner.end_iteration()
 
 
 # compiled
@@ -346,6 +424,23 @@ def test_compiled_steps_are_eager_steps(kind, max_norm):
     before = weights(model)
     learner.update(next(minibatches(spoil=math.nan)))
     assert equal(weights(model), before)
+    with pytest.raises(NumericalError):
+        learner.end_iteration()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fresh_compiler")
+def test_a_compiled_learner_skips_as_an_eager_one():
+    model, learner, schedule = skipping("adam", 2, compile=True)
+    learner.update(next(minibatches()))
+    learner.end_iteration()
+    before = weights(model)
+    for _ in range(2):
+        learner.update(next(minibatches(spoil=math.nan)))
+        learner.end_iteration()
+    assert equal(weights(model), before)
+    assert (learner.skipped_updates, schedule.calls) == (2, 3)
+    learner.update(next(minibatches(spoil=math.inf)))
     with pytest.raises(NumericalError):
         learner.end_iteration()
 

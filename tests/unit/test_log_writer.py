@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
+from rlcore import log_writer
 from rlcore.log_writer import LogWriter
 
 
@@ -158,3 +160,99 @@ def test_a_run_with_a_failing_logger_is_the_run_without_it(build, monkeypatch):
     assert run.trainer.metrics.writers[0].failures == 3
     ours, theirs = run.trainer.model.state_dict(), plain.trainer.model.state_dict()
     assert all(bool((ours[name] == theirs[name]).all()) for name in theirs)
+
+
+# loggers that hang
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(log_writer, "_DEADLINE", 0.1)
+    monkeypatch.setattr(log_writer, "_QUEUE", 3)
+
+
+@pytest.fixture
+def hanging(impatient):
+    """A logger that answers nothing until the test is over."""
+    logger, writer = start(blocked=True)
+    yield logger, writer
+    logger.free.set()
+    writer._thread.join(30)
+
+
+def warnings(caplog):
+    return [record.getMessage() for record in caplog.records if "did not answer" in record.getMessage()]
+
+
+def test_draining_a_logger_that_hangs_ends_and_switches_it_off(hanging, caplog):
+    logger, writer = hanging
+    writer.write({"x": 1.0}, 1)
+    began = time.monotonic()
+    writer.drain()
+    assert 0.05 < time.monotonic() - began < 2
+    assert writer.failures == 3
+    assert len(warnings(caplog)) == 1
+    assert "logger 'mine' did not answer" in caplog.text
+    for step in range(50):
+        writer.write({"x": 1.0}, step)
+    writer.drain()
+    assert writer.state_dict() == {"position": None}
+    writer.close()
+    assert time.monotonic() - began < 2, "it is waited for only once"
+    assert len(warnings(caplog)) == 1
+
+
+def test_a_queue_that_stays_full_switches_the_logger_off(hanging, caplog):
+    logger, writer = hanging
+    began = time.monotonic()
+    for step in range(50):
+        writer.write({"x": 1.0}, step)
+    writer.drain()
+    writer.close()
+    assert time.monotonic() - began < 2
+    assert (writer.failures, len(warnings(caplog))) == (3, 1)
+
+
+def test_closing_a_logger_that_hangs_ends_and_leaves_it_behind(hanging, caplog):
+    logger, writer = hanging
+    writer.write({"x": 1.0}, 1)
+    began = time.monotonic()
+    writer.close()
+    assert time.monotonic() - began < 2
+    assert len(warnings(caplog)) == 1
+    assert writer._thread.daemon, "so that it does not hold up the end of the process"
+
+
+def test_a_logger_that_was_given_up_writes_nothing_later(impatient):
+    logger, writer = start(blocked=True)
+    for step in range(3):
+        writer.write({"x": 1.0}, step)
+    writer.drain()
+    logger.free.set()
+    writer._thread.join(30)
+    assert not writer._thread.is_alive(), "the thread ends when the logger answers after all"
+    assert [call for call in logger.calls if call[0] == "metrics"] == [("metrics", {"x": 1.0}, 0)]
+
+
+def test_a_position_that_is_not_known_is_not_set():
+    logger, writer = start()
+    writer.load_state_dict({"position": None})
+    assert not hasattr(logger, "loaded")
+    writer.close()
+
+
+def test_a_run_with_a_hanging_logger_ends_as_the_run_without_it(build, impatient, monkeypatch):
+    from rlcore_plugin_csv.logger import CSVLogger
+
+    free = threading.Event()
+    monkeypatch.setattr(CSVLogger, "log_metrics", lambda *arguments: free.wait(30))
+    run = build(write=True, logger=[{"use": "csv"}])
+    try:
+        run.trainer.train()
+    finally:
+        free.set()
+    plain = build()
+    plain.trainer.train()
+    ours, theirs = run.trainer.model.state_dict(), plain.trainer.model.state_dict()
+    assert all(bool((ours[name] == theirs[name]).all()) for name in theirs)
+    assert run.trainer.last_checkpoint.name.startswith("000000000096-")

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from rlcore import Every, Progress
+from rlcore import metrics as module
 from rlcore.metrics import Metrics
+from rlcore.state_tree import flatten, unflatten
 
 
 class Rows:
@@ -174,3 +176,80 @@ def test_every_writer_gets_every_row():
     metrics.add({"x": 1.0})
     metrics.write(Progress(100, frames=3))
     assert writers[0].rows == writers[1].rows == [(3, {"x": 1.0})]
+
+
+# a stop between two writes
+
+
+def through_a_checkpoint(metrics, rows):
+    """Return new metrics with the state of others, as a resumed process has them."""
+    tensors = {}
+    tree = flatten(metrics.state_dict(), "metrics", tensors)
+    resumed = Metrics(Every(10), [rows])
+    resumed.load_state_dict(unflatten(tree, tensors))
+    return resumed
+
+
+def values(count):
+    """Return values of every kind whose sums depend on their order in the last bits."""
+    generator = np.random.default_rng(3)
+    for number in range(count):
+        value = generator.standard_normal() * 10.0 ** generator.integers(-8, 8)
+        kinds = (value, torch.tensor(value, dtype=torch.float32), generator.standard_normal(3), torch.randn(2))
+        yield kinds[number % 4]
+
+
+@pytest.mark.parametrize("fold", [4096, 5])
+@pytest.mark.parametrize("stop", [0, 1, 4, 5, 6, 17, 40])
+def test_a_stop_between_two_writes_gives_the_same_row_to_the_last_bit(monkeypatch, stop, fold):
+    monkeypatch.setattr(module, "_FOLD", fold)
+    torch.manual_seed(1)
+    taken = list(values(40))
+    rows, resumed_rows = Rows(), Rows()
+    whole, resumed = Metrics(Every(10), [rows]), Metrics(Every(10), [resumed_rows])
+    for number, value in enumerate([*taken, None]):
+        if number == stop:
+            resumed = through_a_checkpoint(resumed, resumed_rows)
+        if value is not None:
+            for metrics in (whole, resumed):
+                metrics.add({"x": value, "second": number})
+                metrics.extend("several", [float(number), 0.1 * number])
+    whole.write(Progress(100, frames=30))
+    resumed.write(Progress(100, frames=30))
+    assert repr(resumed_rows.rows) == repr(rows.rows)
+    assert len(rows.rows[0][1]) == 15
+
+
+def test_the_state_of_metrics_is_not_changed_by_what_comes_in_later():
+    metrics = Metrics(Every(10))
+    metrics.add({"x": 1.0})
+    state = metrics.state_dict()
+    metrics.add({"x": 2.0})
+    values, count = state["pending"]["x"]
+    assert (values.tolist(), count) == ([1.0], 1)
+
+
+def test_after_a_write_nothing_is_pending():
+    metrics = Metrics(Every(10), [Rows()])
+    metrics.add({"x": 1.0})
+    metrics.write(Progress(100, frames=10))
+    assert metrics.state_dict() == {"pending": {}, "reduced": {}, "written_at": 10}
+
+
+@pytest.mark.parametrize("stop", [16, 48, 80])
+def test_the_metrics_of_a_stopped_and_resumed_run_have_the_bytes_of_an_uninterrupted_one(tmp_path, stop):
+    from rlcore.testing import make_run
+
+    def run(name, **options):
+        sections = {"logger": [{"use": "csv"}], "evaluator": {"use": "episodes", "episodes": 2, "every": 64}}
+        settings = ("run.total_frames=96", "metrics.every=40")
+        return make_run(*settings, folder=tmp_path / name, sections=sections, **options).trainer
+
+    run("whole").train()
+    parts = run("parts")
+    parts.stop_at = stop
+    parts.train()
+    run("parts", resume=True).train()
+    whole, parts = ((tmp_path / name / "toy" / "metrics.csv").read_bytes() for name in ("whole", "parts"))
+    assert parts == whole
+    assert len(whole.splitlines()) > 20

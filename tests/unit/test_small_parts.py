@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from rlcore import ConfigError, Context, Minibatch, Progress, run_folder
 from rlcore.curves import mean_and_spread, plot_runs, read_metrics
 from rlcore.errors import StorageError
 from rlcore.random_state import GlobalGenerators, seed_all
-from rlcore.signals import stop_on_signal
+from rlcore.signals import GraceExpired, StopAtOnce, stop_on_signal
 from rlcore.types import EvaluationResult, RunInfo
 
 # run folder
@@ -41,7 +42,7 @@ def test_the_status_is_replaced_as_a_whole(tmp_path):
     status = run_folder.Status(tmp_path)
     assert run_folder.read_status(tmp_path) == {}
     status.write("running", 5)
-    status.write("done", 10, "reason", Path("x/checkpoint-1"))
+    status.write("done", 10, "reason", Path("x/checkpoint-1"), exact=True, losses={"skipped": 2})
     found = run_folder.read_status(tmp_path)
     assert found | {"time": ""} == {
         "state": "done",
@@ -50,6 +51,8 @@ def test_the_status_is_replaced_as_a_whole(tmp_path):
         "checkpoint": "checkpoint-1",
         "pid": os.getpid(),
         "time": "",
+        "exact": True,
+        "losses": {"skipped": 2},
     }
     assert [file.name for file in tmp_path.iterdir()] == ["status.json"]
 
@@ -86,7 +89,7 @@ def test_a_second_interrupt_stops_at_once_and_a_second_termination_does_not():
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(StopAtOnce):
             os.kill(os.getpid(), signal.SIGINT)
     assert reasons == ["SIGTERM", "SIGTERM", "SIGINT"]
 
@@ -104,11 +107,68 @@ def test_outside_the_main_thread_no_handler_is_installed():
     assert seen == [(before, [])]
 
 
+HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+
+
 def test_handlers_are_put_back_after_an_error():
-    before = signal.getsignal(signal.SIGINT)
+    before = [signal.getsignal(number) for number in HANDLED]
     with pytest.raises(ZeroDivisionError), stop_on_signal(lambda reason: None):
         1 / 0  # noqa: B018
-    assert signal.getsignal(signal.SIGINT) is before
+    assert [signal.getsignal(number) for number in HANDLED] == before
+
+
+def test_when_the_grace_time_is_over_what_runs_is_interrupted():
+    before, alarm = [signal.getsignal(number) for number in HANDLED], signal.getitimer(signal.ITIMER_REAL)[0]
+    began = time.monotonic()
+    with pytest.raises(GraceExpired, match=r"no safe point within 0.05 s of SIGTERM"):
+        with stop_on_signal(lambda reason: None, grace=0.05):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(30)
+    assert time.monotonic() - began < 5
+    assert [signal.getsignal(number) for number in HANDLED] == before
+    assert (signal.getitimer(signal.ITIMER_REAL)[0] > 0) == (alarm > 0)
+
+
+def test_the_grace_time_counts_from_the_first_signal():
+    with pytest.raises(GraceExpired, match="of SIGTERM"), stop_on_signal(lambda reason: None, grace=0.3):
+        began = time.monotonic()
+        os.kill(os.getpid(), signal.SIGTERM)
+        while time.monotonic() - began < 5:
+            time.sleep(0.05)
+            os.kill(os.getpid(), signal.SIGTERM)
+    assert time.monotonic() - began < 2
+
+
+def test_a_stop_within_the_grace_time_is_not_interrupted_afterwards():
+    with stop_on_signal(lambda reason: None, grace=0.05):
+        os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.1)
+
+
+def test_a_grace_that_expired_is_no_error_that_could_be_caught_as_one():
+    assert not issubclass(GraceExpired, Exception)
+    assert not issubclass(StopAtOnce, Exception)
+
+
+@pytest.fixture
+def alarm():
+    """The alarm of a program around; put back what was there."""
+    rings = []
+    before, timer = signal.signal(signal.SIGALRM, lambda *arguments: rings.append(1)), signal.getitimer(0)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    yield rings
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+    signal.setitimer(signal.ITIMER_REAL, *timer)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_an_alarm_of_the_caller_still_rings(alarm, stopped):
+    with stop_on_signal(lambda reason: None, grace=10):
+        if stopped:
+            os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.3)
+    assert alarm == [1]
 
 
 # random state

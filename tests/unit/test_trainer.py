@@ -11,6 +11,7 @@ import torch
 import rlcore
 from rlcore import ConfigError, hookimpl
 from rlcore.errors import StorageError
+from rlcore.resume import ResumeOptions
 
 
 def weights(run):
@@ -179,7 +180,8 @@ def test_a_resumed_run_says_what_became_of_each_component(build):
     first.trainer.train()
     report = {line.name: line.outcome for line in build(write=True, resume=True).report}
     assert report["model"] == report["optimizer.adam"] == report["progress"] == report["generators"] == "restored"
-    assert report["env"] == "not stateful"
+    assert report["estimator"] == "not stateful"
+    assert "env" not in report, "its state is the collector's"
 
 
 def test_a_resumed_run_has_the_state_it_was_saved_with(build):
@@ -206,6 +208,8 @@ def test_resuming_with_another_model_is_refused(build):
     first = build(write=True)
     first.trainer.train()
     with pytest.raises(StorageError, match="state of model in the checkpoint does not fit"):
+        build(write=True, resume=ResumeOptions(accept_changes=True), model={"hidden": [16]})
+    with pytest.raises(ConfigError, match=r"model.hidden = \[16\] here, \[8\] in the run"):
         build(write=True, resume=True, model={"hidden": [16]})
 
 
@@ -227,8 +231,12 @@ def test_resuming_without_a_hook_that_had_state_is_refused(build, workdir):
         "    return [Component('hook', 'keeps', Keeps)]\n"
     )
     build(write=True, plugins={"files": ["stateful.py"]}, hook=[{"use": "keeps"}]).trainer.train()
-    with pytest.raises(StorageError, match=r"has state of hook.keeps, which this config does not build"):
-        build(write=True, resume=True)
+    written = r"has state of hook.keeps \(written by stateful.py\), which this .*--drop hook.keeps"
+    with pytest.raises(StorageError, match=written):
+        build(write=True, resume=ResumeOptions(accept_changes=True))
+    run = build(write=True, resume=ResumeOptions(drop=("hook.keeps",), accept_changes=True))
+    assert "hook.keeps: dropped" in map(str, run.report)
+    assert "hook.keeps was dropped at frame 96" in run.trainer.parts.facts.inexact
 
 
 def test_another_version_is_noted_when_resuming(build, monkeypatch):

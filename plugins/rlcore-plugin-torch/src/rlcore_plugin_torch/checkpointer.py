@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +21,8 @@ from rlcore.errors import StorageError
 
 TENSORS: Final = "tensors.pt"
 INDEX: Final = "tensors.json"
+# read whole into memory; a tensor takes about a hundred bytes
+_MOST_INDEX_BYTES: Final = 256 << 20
 
 
 class TorchCheckpointer:
@@ -34,13 +38,17 @@ class TorchCheckpointer:
         del config, context
 
     def save(self, folder: Path, tensors: Mapping[str, Tensor]) -> None:
-        """Write both files and fsync them."""
-        # torch.save numbers the records in the order in which it meets new storages
-        compact = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
+        """Write both files and fsync them.
+
+        Raises:
+            StorageError: a tensor is not dense, or has no data.
+        """
+        compact = {name: _compact(name, tensor) for name, tensor in tensors.items()}
         with (folder / TENSORS).open("wb") as stream:
             torch.save(compact, stream)
             stream.flush()
             os.fsync(stream.fileno())
+        # torch.save numbers the records in the order in which it meets new storages
         index = {
             name: {
                 "record": str(number),
@@ -49,28 +57,49 @@ class TorchCheckpointer:
             }
             for number, (name, tensor) in enumerate(compact.items())
         }
-        with (folder / INDEX).open("w") as text:
-            json.dump(index, text)
-            text.flush()
-            os.fsync(text.fileno())
+        text = json.dumps(index)
+        if len(text) > _MOST_INDEX_BYTES:
+            raise StorageError(f"{len(index):,} tensors are too many: {INDEX} would have {len(text):,} bytes")
+        with (folder / INDEX).open("w") as index_stream:
+            index_stream.write(text)
+            index_stream.flush()
+            os.fsync(index_stream.fileno())
 
     def load(self, folder: Path) -> dict[str, Tensor]:
         """Return the tensors, mapped from the file; writing into them does not change it.
 
         Raises:
-            StorageError: the files do not fit together.
+            StorageError: the files are missing or do not fit together.
         """
         try:
-            index = json.loads((folder / INDEX).read_text())
+            index = json.loads(_read_index(folder / INDEX))
             places = _records(folder / TENSORS)
             content = np.memmap(folder / TENSORS, mode="c", dtype=np.uint8)
             return {name: _tensor(content, places, entry) for name, entry in index.items()}
-        except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
-            raise StorageError(f"{folder / TENSORS} and {INDEX} do not fit together: {error}") from error
+        except Exception as error:  # what was made to harm raises anything, RecursionError and struct.error too
+            raise StorageError(
+                f"{folder / TENSORS} and {INDEX} do not fit together: {type(error).__name__}: {error}"
+            ) from error
+
+
+def _compact(name: str, tensor: Tensor) -> Tensor:
+    """Return a copy on the CPU whose storage holds this tensor and nothing else."""
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_nested or tensor.is_meta:
+        kind = f"{tensor.layout}, {tensor.dtype} on {tensor.device}"
+        raise StorageError(f"the tensor {name!r} is {kind}: this back end takes dense tensors with data only")
+    return tensor.detach().to("cpu", copy=True).contiguous()
+
+
+def _read_index(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        content = stream.read(_MOST_INDEX_BYTES + 1)
+    if len(content) > _MOST_INDEX_BYTES:
+        raise StorageError(f"{INDEX} has more than {_MOST_INDEX_BYTES:,} bytes")
+    return content
 
 
 def _records(file: Path) -> dict[str, tuple[int, int]]:
-    """Return name to (offset, size) of the tensor records of a `.pt` file."""
+    """Return name to (offset, size) of the tensor records of a `.pt` file; those that are compressed do not count."""
     places = {}
     with zipfile.ZipFile(file) as archive, file.open("rb") as stream:
         for info in archive.infolist():
@@ -78,16 +107,20 @@ def _records(file: Path) -> dict[str, tuple[int, int]]:
             if not folder.endswith("/data") or info.compress_type != zipfile.ZIP_STORED:
                 continue
             stream.seek(info.header_offset + 26)
-            name_length, extra_length = np.frombuffer(stream.read(4), dtype="<u2").tolist()
+            name_length, extra_length = struct.unpack("<HH", stream.read(4))
             places[name] = (info.header_offset + 30 + name_length + extra_length, info.file_size)
     return places
 
 
 def _tensor(content: Any, places: Mapping[str, tuple[int, int]], entry: Mapping[str, Any]) -> Tensor:
-    dtype = getattr(torch, entry["dtype"])
-    shape = [int(size) for size in entry["shape"]]
-    if 0 in shape:
-        return torch.empty(shape, dtype=dtype)
+    dtype, shape = getattr(torch, entry["dtype"], None), entry["shape"]
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"{entry['dtype']!r} is no type of tensors")
+    if not all(type(size) is int and 0 <= size < 2**63 for size in shape):
+        raise ValueError(f"{shape!r} is no shape")
     offset, size = places[entry["record"]]
-    flat = torch.from_numpy(content[offset : offset + size])
-    return flat.view(dtype).reshape(shape)
+    if size != math.prod(shape) * dtype.itemsize or offset + size > len(content):
+        raise ValueError(f"the record {entry['record']!r} has {size} bytes at {offset}, not those of {shape} {dtype}")
+    if size == 0:
+        return torch.empty(shape, dtype=dtype)
+    return torch.from_numpy(content[offset : offset + size]).view(dtype).reshape(shape)

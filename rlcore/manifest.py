@@ -1,0 +1,298 @@
+"""The manifest of a checkpoint: what it says, which folders hold one, and whether their files are whole.
+
+Nothing here needs torch, so checkpoints are listed and verified at once. Writing and loading is in `checkpoint.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import xxhash
+
+from rlcore.errors import StorageError
+
+log = logging.getLogger(__name__)
+
+FORMAT: Final = 1
+MANIFEST: Final = "manifest.json"
+STATE: Final = "state.json"
+# what is read whole into memory; saving refuses more, so that nothing is saved that could not be loaded
+MOST_BYTES: Final[Mapping[str, int]] = {MANIFEST: 16 << 20, STATE: 256 << 20}
+_CHECKSUM: Final = "checksum"
+
+
+class NewerFormatError(StorageError):
+    """A checkpoint is whole, but of a format that this rlcore does not know."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A committed checkpoint."""
+
+    path: Path
+    frames: int
+    manifest: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def evaluation(self) -> float | None:
+        """Mean return of the evaluation made at the same frame, if there was one."""
+        value = self.manifest["evaluation"]
+        return float(value) if value is not None and math.isfinite(value) else None
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk, without the manifest."""
+        return sum(int(file["size"]) for file in self.manifest["files"].values())
+
+
+@dataclass
+class Found:
+    """What a folder of checkpoints holds.
+
+    Attributes:
+        entries: those whose manifest can be read, oldest first.
+        problems: what is wrong with the others.
+        newer: those among the problems that a newer rlcore can read.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    newer: list[str] = field(default_factory=list)
+
+
+def scan(folder: Path) -> Found:
+    """Look at every checkpoint in a folder; one that is absent holds none.
+
+    Raises:
+        StorageError: the folder cannot be listed.
+    """
+    found = Found()
+    for path in committed(folder):
+        try:
+            manifest = read_manifest(path)
+        except StorageError as error:
+            if os.path.lexists(path):  # otherwise it was pruned by its run just now
+                found.problems.append(str(error))
+                found.newer += [str(error)] if isinstance(error, NewerFormatError) else []
+            continue
+        found.entries.append(Entry(path, manifest["progress"]["frames"], manifest))
+    found.entries.sort(key=order)
+    return found
+
+
+def order(entry: Entry) -> tuple[Any, ...]:
+    """Return what checkpoints are sorted by: frame, and among those of one frame the time of saving."""
+    return (entry.frames, entry.manifest["time"], entry.path.name)
+
+
+def committed(folder: Path) -> list[Path]:
+    """Return everything that has the name of a committed checkpoint, whole or not.
+
+    Raises:
+        StorageError: the folder cannot be listed; it is not taken for an empty one.
+    """
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StorageError(f"checkpoints in {folder} cannot be listed: {error}") from error
+    return [folder / name for name in names if name[0] in "0123456789" and "-" in name]
+
+
+def best(entries: Iterable[Entry]) -> Entry | None:
+    """Return the checkpoint with the best evaluation, the newest of several, or None when none was evaluated."""
+    evaluated = [(entry.evaluation, *order(entry), entry) for entry in entries if entry.evaluation is not None]
+    return max(evaluated, key=lambda row: row[:-1])[-1] if evaluated else None
+
+
+def render(manifest: Mapping[str, Any]) -> str:
+    """Return the text of a manifest, with its checksum last.
+
+    Raises:
+        StorageError: it is larger than what would be read again.
+    """
+    plain = {key: value for key, value in manifest.items() if key != _CHECKSUM}
+    text = json.dumps(plain | {_CHECKSUM: _checksum(plain)})
+    if len(text) > MOST_BYTES[MANIFEST]:
+        raise StorageError(f"{MANIFEST} would have {len(text):,} bytes, more than {MOST_BYTES[MANIFEST]:,}")
+    return text
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest of a checkpoint folder.
+
+    Raises:
+        StorageError: it is missing, damaged, of a newer format, or of another folder.
+    """
+    try:
+        if path.is_symlink():
+            raise StorageError("the folder is a link")
+        raw = read_whole(path / MANIFEST)
+        manifest = json.loads(raw)
+        checksum = manifest.pop(_CHECKSUM)
+        whole = checksum == _checksum(manifest)
+        # JSON has several spellings of one value; only the bytes that were written are taken
+        same_bytes = whole and render(manifest).encode() == raw
+        version = manifest["format"]
+    except Exception as error:  # hostile JSON raises anything: RecursionError, OverflowError, AttributeError
+        raise StorageError(f"{path} is no checkpoint of rlcore: its {MANIFEST} cannot be read ({error})") from None
+    if not whole or not same_bytes:
+        raise StorageError(f"checkpoint {path} is damaged: the checksum of {MANIFEST} does not match")
+    if type(version) is int and version > FORMAT:
+        raise NewerFormatError(
+            f"checkpoint {path} has format {version}, this rlcore reads up to {FORMAT}; update rlcore"
+        )
+    _check_entries(path, manifest)
+    return manifest  # type: ignore[no-any-return]
+
+
+def verify(entry: Entry) -> list[str]:
+    """Compare every file of a checkpoint with its manifest; return the names of files that are not its own.
+
+    Raises:
+        StorageError: a file is missing, is not a plain file, or has another size or checksum.
+    """
+    files = entry.manifest["files"]
+    for name, expected in files.items():
+        try:
+            if Path(name).name != name:
+                raise StorageError("the name leaves the folder")
+            with plain_file(entry.path / name) as stream:
+                size = os.fstat(stream.fileno()).st_size
+                found = {"size": size}
+                if size == expected["size"]:  # else there is no need to read it
+                    found = describe(stream)
+        except (StorageError, OSError, ValueError) as error:
+            raise StorageError(
+                f"checkpoint {entry.path} is damaged: {name!r} is missing or not a plain file ({error})"
+            ) from None
+        if found != expected:
+            raise StorageError(f"checkpoint {entry.path} is damaged: {name!r} is {found}, expected {expected}")
+    return sorted(path.name for path in entry.path.iterdir() if path.name not in (MANIFEST, *files))
+
+
+def describe(stream: BinaryIO) -> dict[str, Any]:
+    """Return size and checksum of what a stream holds."""
+    digest, size = xxhash.xxh3_128(), 0
+    while chunk := stream.read(1 << 20):
+        digest.update(chunk)
+        size += len(chunk)
+    return {"size": size, "xxh3": digest.hexdigest()}
+
+
+@contextmanager
+def plain_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading that nothing outside its folder can change or block on.
+
+    Raises:
+        StorageError: it is a link, has several names, or is no file at all.
+        OSError: it cannot be opened.
+    """
+    # without waiting, so that a named pipe in its place cannot hold up the run
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise StorageError("it is not a file")
+        if status.st_nlink > 1:
+            raise StorageError(f"it is a hard link, the file has {status.st_nlink} names; copy the folder with cp -r")
+        yield stream
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the content of `manifest.json` or `state.json`.
+
+    Raises:
+        StorageError: it is no plain file, or larger than any that was saved.
+    """
+    most = MOST_BYTES[path.name]
+    with plain_file(path) as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise StorageError(f"it has more than {most:,} bytes")
+    return content
+
+
+def _check_entries(path: Path, manifest: Mapping[str, Any]) -> None:
+    """See that every entry has its type, so that nothing later has to doubt it."""
+    for key, fits in _ENTRIES.items():
+        if key not in manifest or not fits(manifest[key]):
+            raise StorageError(
+                f"{path} is no checkpoint of rlcore: the entry {key!r} of its {MANIFEST} is missing or of a wrong type"
+            )
+    if manifest["id"] != path.name:
+        raise StorageError(
+            f"checkpoint {path} is a copy or was renamed: it is {manifest['id']!r} by its {MANIFEST}; give the folder "
+            "that name again, or move it away"
+        )
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    return xxhash.xxh3_128_hexdigest(json.dumps(manifest, sort_keys=True).encode())
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+
+
+def _count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(_count(item) for item in value.values())
+
+
+def _clocks(value: Any) -> bool:
+    return _counts(value) and "frames" in value
+
+
+def _files(value: Any) -> bool:
+    return isinstance(value, dict) and STATE in value and MANIFEST not in value and all(map(_file, value.values()))
+
+
+def _file(value: Any) -> bool:
+    return (
+        isinstance(value, dict) and value.keys() == {"size", "xxh3"} and _count(value["size"]) and _text(value["xxh3"])
+    )
+
+
+def _time(value: Any) -> bool:
+    try:
+        return datetime.fromisoformat(value).tzinfo is not None
+    except (TypeError, ValueError):
+        return False
+
+
+_ENTRIES: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "format": lambda value: type(value) is int and value >= 1,
+    "id": _text,
+    "time": _time,
+    "backend": _text,
+    "progress": _clocks,
+    "evaluation": lambda value: value is None or isinstance(value, float) or _count(value),
+    "owners": _texts,
+    "versions": _texts,
+    "domain": _texts,
+    "exact": lambda value: isinstance(value, bool),
+    "inexact": lambda value: isinstance(value, list) and all(map(_text, value)),
+    "sizes": _counts,
+    "digests": _texts,
+    "digest": _text,
+    "files": _files,
+}

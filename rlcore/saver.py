@@ -1,0 +1,110 @@
+"""What a run saves and when: checkpoints, the newest boundary after a failure, the batch of one that was not finite.
+
+How a checkpoint gets onto the disk is in `checkpoint.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rlcore.boundary import Boundary
+from rlcore.checkpoint import CheckpointSchedule, Facts, Store
+from rlcore.errors import NumericalError, StorageError
+from rlcore.progress import Progress
+from rlcore.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+log = logging.getLogger(__name__)
+
+EVIDENCE: Final = "faults"
+# components whose tensors a run is made for; a checkpoint in which one is not finite is worth nothing
+LEARNT: Final = ("model", "optimizer")
+
+
+class Saver:
+    """Saves the snapshots of one run.
+
+    Args:
+        store: where checkpoints go.
+        schedule: when one is due, and what happens when it cannot be written.
+        evidence: where batches that were not finite go.
+
+    Attributes:
+        saved_at: frame of the newest checkpoint, or None.
+        last: folder of the newest checkpoint of this process.
+        failed: checkpoints that could not be written, where the run went on all the same.
+    """
+
+    def __init__(self, store: Store, schedule: CheckpointSchedule, evidence: Store) -> None:
+        self.saved_at: int | None = None
+        self.last: Path | None = None
+        self.failed = 0
+        self._store = store
+        self._schedule = schedule
+        self._evidence = evidence
+        self._boundary = Boundary()
+
+    def save(self, snapshot: Snapshot, facts: Facts) -> Path:
+        """Save a checkpoint.
+
+        Raises:
+            NumericalError: a tensor of the model or an optimizer is not finite.
+            StorageError: it cannot be written.
+        """
+        not_finite = snapshot.not_finite(name for name in snapshot.tree if name.partition(".")[0] in LEARNT)
+        if not_finite:
+            raise NumericalError(
+                f"{', '.join(not_finite[:5])} are not finite at frame {snapshot.frames}; no checkpoint is made of "
+                "that, the one before stays the newest"
+            )
+        self.last = self._store.save(snapshot, facts)
+        self.saved_at = snapshot.frames
+        return self.last
+
+    def due(self, progress: Progress, evaluation: float | None) -> bool:
+        """Return whether to save now."""
+        return self._schedule.due(progress, evaluation)
+
+    def tolerate(self, error: StorageError) -> None:
+        """Go on without the checkpoint where the config says so.
+
+        Raises:
+            StorageError: it does not.
+        """
+        if self._schedule.on_failure == "stop":
+            raise error
+        self.failed += 1
+        log.warning("%s; the run goes on ([checkpoint] on_failure = 'warn')", error)
+
+    def keep_boundary(self, progress: Progress, take: Callable[[], Snapshot]) -> None:
+        """Keep a copy of the state here, where nothing is half done, if that costs next to nothing."""
+        if self._boundary.due(progress.frames):
+            self._boundary.keep(take)
+
+    def save_boundary(self, facts: Facts) -> Path | None:
+        """Save the newest boundary, unless that is done already; an error of it must not hide the first."""
+        snapshot = self._boundary.snapshot
+        if snapshot is None or (self.saved_at is not None and snapshot.frames <= self.saved_at):
+            return None
+        try:
+            path = self.save(snapshot, facts)
+        except Exception as error:
+            log.error("the state before the failure could not be saved: %s", error)
+            return None
+        log.warning("the state of frame %d, before the failure, is saved", snapshot.frames)
+        return path
+
+    def save_evidence(self, batch: TensorDict, progress: Progress, facts: Facts) -> None:
+        """Save the batch of an iteration that was not finite, so that the failure can be looked into and repeated."""
+        try:
+            snapshot = Snapshot.of({"batch": batch.detach().cpu().to_dict()}, progress)
+            path = self._evidence.save(snapshot, replace(facts, owners={}))
+            log.warning("the batch that led to it is in %s", path)
+        except Exception as error:
+            log.error("the batch that led to it could not be saved: %s", error)

@@ -1,0 +1,128 @@
+"""Rows F: environments that fail, hang or give what cannot be trained on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HANGING = """
+import signal, time
+import gymnasium, numpy as np
+from rlcore import hookimpl
+
+class Hanging(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+    made = 0
+
+    def __init__(self, how="sleep", where=1):
+        self.how, self.steps = how, 0
+        Hanging.made += 1
+        self.hangs = Hanging.made == where
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        if self.how != "never" and self.hangs and self.steps > 38:
+            if self.how == "deaf":
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+            while True:
+                try:
+                    time.sleep(60)
+                except Exception:
+                    pass  # an env may swallow what it wants
+        return np.zeros(1, np.float32), 1.0, self.steps % 7 == 0, False, {}
+
+gymnasium.register("Hanging-v0", Hanging)
+
+class Sleeper:
+    @hookimpl
+    def post_steps(self, trainer):
+        if trainer.progress.frames >= 64:
+            time.sleep(600)
+
+    def __init__(self, config, context):
+        pass
+
+@hookimpl
+def provide_components():
+    from rlcore import Component
+    return [Component("hook", "sleeper", Sleeper)]
+"""
+
+
+def run(write_config, tmp_path, **sections):
+    (tmp_path / "hanging.py").write_text(HANGING)
+    config = write_config(plugins={"files": ["hanging.py"]}, run={"hang_after": 2}, **sections)
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "rlcore", "train", str(config), "--quiet"], capture_output=True, text=True, timeout=90
+    )
+    return done, time.monotonic() - began, json.loads(Path("runs/tiny/status.json").read_text())
+
+
+@pytest.mark.parametrize("how", ["sleep", pytest.param("deaf", marks=pytest.mark.slow)])
+def test_f3_an_env_that_hangs_ends_the_run_in_bounded_time(write_config, workdir, how):
+    env = {"use": "gymnasium", "id": "hanging:Hanging-v0", "kwargs": {"how": how}}
+    done, seconds, status = run(write_config, workdir, env=env)
+    assert done.returncode == 3, done.stderr
+    assert seconds < 40
+    assert status["state"] == "failed-resumable"
+    assert "nothing moved for 2 s in step" in status["reason"]
+    assert "hanging.py" in status["reason"], "it names the place"
+    assert "in step" in Path("runs/tiny/stacks.txt").read_text()
+
+
+def test_f3_an_env_that_hangs_while_it_is_tried_out_ends_in_bounded_time(write_config, workdir):
+    (workdir / "hanging.py").write_text(HANGING)
+    env = {"use": "gymnasium", "id": "hanging:Hanging-v0", "kwargs": {"where": 2}}
+    config = write_config(plugins={"files": ["hanging.py"]}, run={"hang_after": 2}, env=env)
+    done = subprocess.run(
+        [sys.executable, "-m", "rlcore", "train", str(config)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 3
+    assert "nothing moved for 2 s in step" in done.stderr
+    assert not Path("runs/tiny").exists(), "no frame was collected, so the same command may be given again"
+
+
+def test_d9_a_hook_that_hangs_ends_the_run_in_bounded_time(write_config, workdir):
+    done, seconds, status = run(write_config, workdir, hook=[{"use": "sleeper"}])
+    assert done.returncode == 3, done.stderr
+    assert seconds < 40
+    assert status["state"] == "failed-resumable"
+    assert "post_steps" in status["reason"]
+    assert list(Path("runs/tiny/checkpoints").glob("000000000032-*")), "the state before the iteration that hung"
+
+
+@pytest.mark.slow
+def test_a9_a_process_that_is_stopped_for_a_while_is_not_taken_for_hung(write_config, workdir):
+    import os
+    import signal
+
+    env = {"use": "gymnasium", "id": "hanging:Hanging-v0", "kwargs": {"how": "never"}}
+    (workdir / "hanging.py").write_text(HANGING)
+    config = write_config(
+        plugins={"files": ["hanging.py"]},
+        run={"hang_after": 2, "total_frames": 60_000},
+        env=env,
+        checkpoint={"every": 10_000},
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rlcore", "train", str(config), "--quiet"], stderr=subprocess.PIPE
+    )
+    status = Path("runs/tiny/status.json")
+    while not status.exists() and process.poll() is None:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(5)
+    os.kill(process.pid, signal.SIGCONT)
+    _, err = process.communicate(timeout=80)
+    assert process.returncode == 0, err

@@ -1,0 +1,126 @@
+"""One process per run folder: real processes, one of them killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from rlcore import ConfigError, run_folder
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from rlcore.run_folder import Lock
+lock = Lock(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def hold(tmp_path):
+    """Start a process that holds the lock of the folder."""
+    processes = []
+
+    def start():
+        process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        processes.append(process)
+        assert process.stdout.readline() == "held\n"
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_second_process_is_refused_with_host_and_process_of_the_first(hold, tmp_path):
+    process = hold()
+    with pytest.raises(ConfigError) as raised:
+        run_folder.Lock(tmp_path)
+    message = str(raised.value)
+    assert f"is in use by process {process.pid} on {socket.gethostname()}" in message
+    assert "--set run.name=NAME" in message
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_lock_of_a_dead_process_is_taken_over(hold, tmp_path, number):
+    process = hold()
+    process.send_signal(number)
+    process.wait()
+    lock = run_folder.Lock(tmp_path)
+    assert (tmp_path / run_folder.LOCK_FILE).read_text() == f"{socket.gethostname()} {os.getpid()}\n"
+    lock.release()
+
+
+def test_a_released_lock_is_free(hold, tmp_path):
+    run_folder.Lock(tmp_path).release()
+    hold()
+    with pytest.raises(ConfigError, match="is in use by process"):
+        run_folder.Lock(tmp_path)
+
+
+def test_a_process_may_look_at_its_own_run(tmp_path):
+    first = run_folder.Lock(tmp_path)
+    second = run_folder.Lock(tmp_path)
+    second.release()
+    first.release()
+
+
+def test_a_file_system_without_locks_does_not_stop_a_run(tmp_path, monkeypatch):
+    import errno
+    import fcntl
+
+    def refuse(*arguments):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    run_folder.Lock(tmp_path).release()
+
+
+def test_a_run_in_use_can_be_neither_resumed_nor_changed(hold, cli, write_config, tmp_path):
+    path = write_config()
+    assert cli("train", path, "--quiet", "--until", "32").code == 0
+    folder = tmp_path / "runs" / "tiny"
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.name != ".lock"}
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "held\n"
+        outcome = cli("train", path, "--quiet", "--resume")
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert outcome.code == 2
+    assert f"is in use by process {process.pid}" in outcome.err
+    after = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.name != ".lock"}
+    assert after == before
+    assert cli("train", path, "--quiet", "--resume").code == 0
+
+
+def test_a_finished_run_gives_its_folder_free(build, tmp_path, hold):
+    run = build(write=True)
+    run.trainer.train()
+    folder = tmp_path / run.folder
+    process = subprocess.run([sys.executable, "-c", HOLD.replace("600", "0"), str(folder)], capture_output=True)
+    assert process.returncode == 0, process.stderr
+
+
+def test_the_config_of_a_run_is_replaced_as_a_whole(tmp_path, monkeypatch):
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    run_folder.write_config(folder, {"run": {"seed": 1}})
+
+    def fail(*arguments):
+        raise OSError("power cut")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="power cut"):
+        patch.setattr(os, "fsync", fail)
+        run_folder.write_config(folder, {"run": {"seed": 2}})
+    assert run_folder.read_config(folder) == {"run": {"seed": 1}}
