@@ -41,6 +41,7 @@ _BOUNDS: Final = {
     "min_length": "at least {} of them",
 }
 _SECTION_OF_A_DOCSTRING: Final = re.compile(r"(Args|Attributes|Returns|Raises|Example|Yields):$", re.MULTILINE)
+_FAULT_TEST: Final = re.compile(r"test_([a-j])(\d+)_(.*)")
 _WHERE: Final = {"outer": "trainer", "inner": "learner", "life": "trainer"}
 
 
@@ -297,6 +298,23 @@ def exit_codes() -> str:
     return table(["code", "meaning"], [[str(code), meaning] for code, meaning in EXIT_CODES.items()])
 
 
+# faults
+
+
+def fault_table() -> str:
+    """Return every test of the suites whose name begins with a row of the fault matrix, by row."""
+    rows: dict[tuple[str, int], list[list[str]]] = {}
+    for file in sorted(ROOT.glob("tests/faults/test_*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            found = _FAULT_TEST.fullmatch(node.name) if isinstance(node, ast.FunctionDef) else None
+            if found:
+                slow = any("slow" in ast.unparse(decorator) for decorator in node.decorator_list)
+                what = found[3].replace("_", " ") + (" (slow)" if slow else "")
+                rows.setdefault((found[1].upper(), int(found[2])), []).append([what, f"`{file.name}`"])
+    listed = [[f"{row}{number}", *test] for (row, number), tests in sorted(rows.items()) for test in tests]
+    return table(["row", "what is shown", "test in `tests/faults/`"], listed)
+
+
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "distributions": distribution_table,
     "loop-points": lambda: points_table(["outer", "inner"]),
@@ -309,6 +327,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "modules": modules,
     "command-line": command_line,
     "exit-codes": exit_codes,
+    "faults": fault_table,
 }
 
 
