@@ -18,7 +18,7 @@ EXIT_CODES: Final = {
     2: "the config, the command line, a plugin or the run folder cannot be used; no frame was collected",
     3: "an environment raised, or gave an observation or reward that is not finite",
     4: "a loss or gradient was not finite",
-    5: "a checkpoint could not be written or read",
+    5: "a checkpoint could not be written or read, or `rlcore prove` found what does not hold",
     7: "a hook raised, or broke the contract of its point",
     130: "stopped by Ctrl-C, state saved",
     143: "stopped by SIGTERM, state saved",
@@ -47,7 +47,10 @@ def parser() -> argparse.ArgumentParser:
     _config(commands)
     _plugins(commands)
     _evaluate(commands)
+    _ckpt(commands)
     _plot(commands)
+    _runs(commands)
+    _prove(commands)
     return top
 
 
@@ -101,6 +104,7 @@ def _config(commands: argparse._SubParsersAction[Parser]) -> None:
         action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
         action.add_argument("config", metavar="CONFIG", help="a TOML file")
         _override_arguments(action)
+    actions.add_parser("schema", help="print a JSON schema of everything installed, for editors")
 
 
 def _plugins(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -110,6 +114,7 @@ def _plugins(commands: argparse._SubParsersAction[Parser]) -> None:
     listing.add_argument("--json", action="store_true", help="print JSON")
     show = actions.add_parser("show", help="show the components of one plugin and their config keys")
     show.add_argument("name", metavar="NAME", help="a plugin, as listed")
+    actions.add_parser("doctor", help="find conflicts, broken and slow plugins, each with the mend")
     order = actions.add_parser("order", help="show which hooks each loop point calls, in order")
     order.add_argument("config", metavar="CONFIG", help="a TOML file")
     _override_arguments(order)
@@ -124,10 +129,50 @@ def _evaluate(commands: argparse._SubParsersAction[Parser]) -> None:
     evaluate.add_argument("--json", action="store_true", help="print JSON")
 
 
+def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
+    ckpt = commands.add_parser("ckpt", help="list, verify, show or prune the checkpoints of a run")
+    actions = ckpt.add_subparsers(dest="action", required=True, metavar="ACTION")
+    made = {}
+    for name, text in (
+        ("list", "list the checkpoints, the newest first"),
+        ("verify", "compare every file with its checksum; exit code 5 when one is damaged"),
+        ("show", "show what a checkpoint says about itself: components, hashes, versions, why it is not exact"),
+        ("prune", "remove old checkpoints; the newest that is whole and the best one stay"),
+    ):
+        made[name] = actions.add_parser(name, help=text, description=text.capitalize() + ".")
+        made[name].add_argument("run", metavar="RUN", help="a run folder")
+    for name, default in (("verify", "all"), ("show", "the newest")):
+        made[name].add_argument(
+            "checkpoint", metavar="ID", nargs="?", help=f"name, its beginning, or frame; default: {default}"
+        )
+    for name in ("list", "show"):
+        made[name].add_argument("--json", action="store_true", help="print JSON")
+    made["prune"].add_argument(
+        "--keep-last", type=_positive, default=2, metavar="N", help="how many of the newest to keep; default: 2"
+    )
+    made["prune"].add_argument("--dry-run", action="store_true", help="say what would be removed, remove nothing")
+
+
+def _runs(commands: argparse._SubParsersAction[Parser]) -> None:
+    runs = commands.add_parser("runs", help="list what has been trained", description="List what has been trained.")
+    runs.add_argument("folder", metavar="FOLDER", nargs="?", default="runs", help="where runs are; default: runs")
+    runs.add_argument("--json", action="store_true", help="print JSON")
+
+
 def _plot(commands: argparse._SubParsersAction[Parser]) -> None:
     plot = commands.add_parser("plot", help="plot the curves of one or several runs on one figure")
     plot.add_argument("runs", nargs="+", metavar="RUN", help="run folders; several become mean and spread")
     plot.add_argument("--output", metavar="FILE", help="default: curves.png in the first run's folder")
+
+
+def _prove(commands: argparse._SubParsersAction[Parser]) -> None:
+    text = "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes"
+    prove = commands.add_parser("prove", help=text, description=text.capitalize() + ".")
+    prove.add_argument("config", metavar="CONFIG", help="a TOML file")
+    _override_arguments(prove)
+    prove.add_argument("--quick", action="store_true", help="a shorter run, fewer kills, smaller samples")
+    prove.add_argument("--kills", type=_positive, metavar="N", help="how often the run is killed; default: 20")
+    prove.add_argument("--keep", action="store_true", help="keep the folder with the runs, and print where it is")
 
 
 def _override_arguments(command: argparse.ArgumentParser) -> None:

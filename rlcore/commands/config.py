@@ -1,8 +1,9 @@
-"""`rlcore config`: check, show and explain a config."""
+"""`rlcore config`: check, show and explain a config, and the JSON schema of all configs."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,15 @@ import tomli_w
 from pydantic import BaseModel
 
 from rlcore.config import CORE_SECTIONS, RawConfig, read
+from rlcore.config_schema import config_schema
 from rlcore.sections import Config, validate
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the action."""
+    if options.action == "schema":
+        print(json.dumps(config_schema(), indent=1))
+        return 0
     raw = read(Path(options.config), options.set)
     config = validate(raw, options.enable, options.disable)
     if options.action == "check":

@@ -1,4 +1,4 @@
-"""`rlcore plugins`: what is installed, what a plugin provides, and which hooks each point calls."""
+"""`rlcore plugins`: what is installed, what a plugin provides, which hooks each point calls, what is wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rlcore.plugins import PluginHost, installed, version_conflict
 
 def run(options: argparse.Namespace) -> int:
     """Run the action."""
-    return {"list": _list, "show": _show, "order": _order}[options.action](options)
+    actions = {"list": _list, "show": _show, "order": _order, "doctor": _doctor}
+    return actions[options.action](options)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -52,6 +53,12 @@ def _show(options: argparse.Namespace) -> int:
             default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
             print(f"    {key}: {default}. {field.description or ''}".rstrip())
     return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from rlcore.commands import doctor
+
+    return doctor.run(options)
 
 
 def _order(options: argparse.Namespace) -> int:

@@ -130,6 +130,20 @@ class ForgetfulCollector(LocalCollector):
         self._started = False
 
 
+class RestartingCollector(LocalCollector):
+    """Says that it goes on with its episodes, and begins new ones."""
+
+    def load_state_dict(self, state):
+        super().load_state_dict(state)
+        self._started = False
+
+
+class HalfSavingCollector(LocalCollector):
+    """Can take a state back, and gives none."""
+
+    state_dict = property()
+
+
 class UnscheduledLearner(GradientLearner):
     def end_iteration(self):
         self.check_finite()

@@ -56,7 +56,7 @@ def every_boundary(monkeypatch):
     monkeypatch.setattr(boundary, "_COST_FACTOR", 0)
 
 
-class Oops(Exception):
+class OopsError(Exception):
     pass
 
 
@@ -64,7 +64,7 @@ class FailsAt:
     """Raises at one point, once at or after a frame."""
 
     def __init__(self, point, frame, error=None):
-        self.error = error or Oops("on purpose")
+        self.error = error or OopsError("on purpose")
 
         def act(trainer=None, learner=None):
             if (trainer or learner).progress.frames >= frame:
@@ -124,7 +124,7 @@ def test_a_failed_iteration_is_discarded_and_the_run_goes_on_as_if_it_had_not_fa
     calls, failing = [], FailsAt(point, frame)
     hooks = [Ending(calls, "first", fails=True), failing, Ending(calls, "last", fails=True)]
     trainer = make(tmp_path, hooks=hooks).trainer
-    with pytest.raises(Oops) as raised:
+    with pytest.raises(OopsError) as raised:
         trainer.train()
     if saved and frame == 16:  # checkpoints are due every 32 frames
         frame = 32
@@ -148,7 +148,7 @@ def test_a_failed_iteration_is_discarded_and_the_run_goes_on_as_if_it_had_not_fa
 def test_without_a_recent_boundary_the_newest_checkpoint_stands(tmp_path, undisturbed, monkeypatch):
     monkeypatch.setattr(boundary, "_COST_FACTOR", 10**9)  # so that only the first boundary is kept
     trainer = make(tmp_path, hooks=[FailsAt("post_steps", 64)]).trainer
-    with pytest.raises(Oops):
+    with pytest.raises(OopsError):
         trainer.train()
     assert list(digests(tmp_path)) == [0, 32]
     make(tmp_path, resume=True).trainer.train()
@@ -165,11 +165,11 @@ def test_an_env_that_fails_in_the_midst_of_a_batch(tmp_path, undisturbed):
     def fail(action):
         count[0] += 1
         if count[0] == 3 * BATCH // env.spec.num_envs + 3:
-            raise Oops("simulator gone")
+            raise OopsError("simulator gone")
         return step(action)
 
     env.step = fail
-    with pytest.raises(Oops) as raised:
+    with pytest.raises(OopsError) as raised:
         trainer.train()
     assert raised.value.__notes__ == ["while collecting, iteration 3, frame 48"]
     assert max(digests(tmp_path)) == 48
@@ -180,7 +180,7 @@ def test_an_env_that_fails_in_the_midst_of_a_batch(tmp_path, undisturbed):
 
 @pytest.mark.usefixtures("every_boundary")
 def test_a_failure_in_the_first_iteration_leaves_the_beginning(tmp_path, undisturbed):
-    with pytest.raises(Oops):
+    with pytest.raises(OopsError):
         make(tmp_path, hooks=[FailsAt("batch_process", 0)]).trainer.train()
     assert list(digests(tmp_path)) == [0]
     make(tmp_path, resume=True).trainer.train()
@@ -190,7 +190,7 @@ def test_a_failure_in_the_first_iteration_leaves_the_beginning(tmp_path, undistu
 
 @pytest.mark.parametrize("point", ["setup", "checkpoint_saved", "evaluation"])
 def test_a_failure_before_the_first_iteration(tmp_path, undisturbed, point):
-    with pytest.raises(Oops):
+    with pytest.raises(OopsError):
         make(tmp_path, hooks=[FailsAt(point, 0)]).trainer.train()
     assert list(digests(tmp_path)) == ([] if point == "setup" else [0])
     make(tmp_path, resume=True).trainer.train()
@@ -202,7 +202,7 @@ def test_a_failure_before_the_first_iteration(tmp_path, undisturbed, point):
 def test_a_run_that_fails_again_and_again_still_arrives_at_the_same_state(tmp_path, undisturbed):
     resume, places = False, [("post_loss", 16), ("batch_process", 48), ("post_steps", 48), ("evaluation", 80)]
     for point, frame in places:
-        with pytest.raises(Oops):
+        with pytest.raises(OopsError):
             make(tmp_path, hooks=[FailsAt(point, frame)], resume=resume).trainer.train()
         resume = True
     make(tmp_path, resume=True).trainer.train()
@@ -245,7 +245,7 @@ def test_a_boundary_that_cannot_be_saved_does_not_hide_the_first_error(tmp_path,
         save(folder, tensors)
 
     backend.save = fail
-    with pytest.raises(Oops):
+    with pytest.raises(OopsError):
         trainer.train()
     assert "No space left on device" in caplog.text
     assert list(digests(tmp_path)) == [0, 32]
@@ -325,7 +325,7 @@ def test_a_run_that_was_killed_between_its_last_save_and_its_end_writes_what_it_
         return make(folder, "metrics.every=40", evaluator={"use": "episodes", "episodes": 2}, **options).trainer
 
     begin(tmp_path / "whole").train()
-    with pytest.raises(Oops):
+    with pytest.raises(OopsError):
         begin(tmp_path / "killed", hooks=[FailsAt("checkpoint_saved", END)]).train()
     assert max(digests(tmp_path / "killed")) == END
     begin(tmp_path / "killed", resume=True).train()

@@ -28,9 +28,7 @@ def launch():
     def begin(path, *arguments):
         command = [sys.executable, "-m", "rlcore.cli", "train", str(path), "--quiet", *arguments]
         environment = os.environ | {"TEST_FAULTS": "1", "OMP_NUM_THREADS": "1"}
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
         processes.append(process)
         return process
 

@@ -34,7 +34,7 @@ LAYERS = [
     {"trainer"},
     {"builder"},
     {"run"},
-    {"summary"},
+    {"summary", "config_schema"},
     {"commands"},
     {"cli"},
     {"testing"},

@@ -331,7 +331,7 @@ def test_when_the_budget_is_spent_the_run_stops(kind):
         learner.update(next(minibatches(spoil=math.nan)))
         learner.end_iteration()
     learner.update(next(minibatches(spoil=math.nan)))
-    with pytest.raises(NumericalError, match="1 optimisation steps of iteration 0 .* the iteration is discarded"):
+    with pytest.raises(NumericalError, match=r"1 optimisation steps of iteration 0 .* the iteration is discarded"):
         learner.end_iteration()
     assert equal(weights(model), before)
 

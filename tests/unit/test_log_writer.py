@@ -185,7 +185,7 @@ def warnings(caplog):
 
 
 def test_draining_a_logger_that_hangs_ends_and_switches_it_off(hanging, caplog):
-    logger, writer = hanging
+    _, writer = hanging
     writer.write({"x": 1.0}, 1)
     began = time.monotonic()
     writer.drain()
@@ -203,7 +203,7 @@ def test_draining_a_logger_that_hangs_ends_and_switches_it_off(hanging, caplog):
 
 
 def test_a_queue_that_stays_full_switches_the_logger_off(hanging, caplog):
-    logger, writer = hanging
+    _, writer = hanging
     began = time.monotonic()
     for step in range(50):
         writer.write({"x": 1.0}, step)
@@ -214,7 +214,7 @@ def test_a_queue_that_stays_full_switches_the_logger_off(hanging, caplog):
 
 
 def test_closing_a_logger_that_hangs_ends_and_leaves_it_behind(hanging, caplog):
-    logger, writer = hanging
+    _, writer = hanging
     writer.write({"x": 1.0}, 1)
     began = time.monotonic()
     writer.close()

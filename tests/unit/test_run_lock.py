@@ -120,7 +120,7 @@ def test_the_config_of_a_run_is_replaced_as_a_whole(tmp_path, monkeypatch):
     def fail(*arguments):
         raise OSError("power cut")
 
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="power cut"):
-        patch.setattr(os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="power cut"):
         run_folder.write_config(folder, {"run": {"seed": 2}})
     assert run_folder.read_config(folder) == {"run": {"seed": 1}}

@@ -42,6 +42,7 @@ class TestTorch(CheckpointerContract):
             with pytest.raises(StorageError):
                 self.backend().load(tmp_path)
 
+    @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
     @pytest.mark.parametrize("kind", ["sparse", "quantized", "meta"])
     def test_what_it_cannot_carry_is_refused_when_saving(self, kind, tmp_path):
         """torch.save takes these, in other records than the index would say."""

@@ -24,7 +24,8 @@ from rlcore.plugins import PluginHost
 from rlcore.run import Run, build
 from rlcore.sections import Config, Section
 from rlcore.testing.compare import difference, through_checkpoint
-from rlcore.testing.small_run import make_config
+from rlcore.testing.small_run import TOY_CONFIG, make_config
+from rlcore.trainer import Trainer
 from rlcore.types import RunInfo
 
 
@@ -143,14 +144,34 @@ class ComponentContract:
         assert not bare, f"{self.provided()}: give these keys a Field(..., description=...): {', '.join(bare)}"
 
     def test_runs_and_resumes_in_a_small_run(self, tmp_path: Path) -> None:
-        """The component can be built in its turn, trains, is saved, and takes its state back."""
-        run = self.run(folder=tmp_path)
-        run.trainer.train()
-        assert run.trainer.progress.frames >= run.trainer.run.total_frames
-        resumed = self.run(folder=tmp_path, resume=True)
-        anew = [str(entry) for entry in resumed.report if "absent" in entry.outcome]
-        resumed.trainer.train()
-        assert not anew, f"after a resume: {'; '.join(anew)}; a component with load_state_dict needs state_dict too"
+        """The component trains and is saved; a run that stops in its midst and is resumed is the run without a stop."""
+        whole = self.run(folder=tmp_path / "whole").trainer
+        whole.train()
+        assert whole.progress.frames >= whole.run.total_frames
+        for name, part in whole.parts.stateful.items():
+            missing = [method for method in ("state_dict", "load_state_dict") if not hasattr(part, method)]
+            assert len(missing) != 1, f"{name} keeps no state over a resume, since it has no {missing[0]}"
+        around = {}
+        if whole.progress.iterations == 1:  # of large batches it takes more frames to have a midst
+            around = {"run": {**TOY_CONFIG["run"], "total_frames": 2 * whole.progress.frames}}
+            whole = self.run(folder=tmp_path / "long", around=around).trainer
+            whole.train()
+        stopped = self.run(folder=tmp_path / "parts", around=around).trainer
+        stopped.stop_at = whole.run.total_frames // 2
+        stopped.train()
+        resumed = self.run(folder=tmp_path / "parts", resume=True, around=around).trainer
+        resumed.train()
+        expected, found = _newest(whole), _newest(resumed)
+        if not expected["exact"]:
+            return
+        observers = whole.parts.facts.observers
+        differing = [
+            n for n, digest in expected["digests"].items() if digest != found["digests"][n] and n not in observers
+        ]
+        assert not differing, (
+            f"after a stop and a resume in the midst of a run, the state of {', '.join(differing)} is not that of a "
+            "run without a stop: state_dict() leaves something out, or load_state_dict() does not set it"
+        )
 
 
 class StateContract(ComponentContract):
@@ -205,6 +226,12 @@ class StateContract(ComponentContract):
             else ("state_dict() leaves something out, or load_state_dict() does not set it")
         )
         assert where is None, f"{self.provided()} does not go on as before after a resume: {where}. It {hint}."
+
+
+def _newest(trainer: Trainer) -> Mapping[str, Any]:
+    """Return the manifest of the newest checkpoint of a run."""
+    assert trainer.parts.store is not None
+    return trainer.parts.store.entries()[-1].manifest
 
 
 def saved(component: Any) -> Any:

@@ -39,9 +39,10 @@ class CollectorContract(StateContract):
             component.collect()
 
     def behaviour(self, component: Any, context: Context) -> Any:
-        """Return the batch that follows a resume here; without saved env states, episodes begin anew there."""
+        """Return the next batch; a collector that says that episodes begin anew after a resume begins them here too."""
         state = saved(component)
-        if state is not None:
+        inexact = getattr(component, "inexact", None)
+        if state is not None and (inexact is None or inexact() is not None):
             component.load_state_dict(state)
         return component.collect().clone().flatten_keys(".").to_dict()
 

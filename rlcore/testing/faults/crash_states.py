@@ -19,6 +19,7 @@ from rlcore.testing.faults.watched import watched
 
 Tree: TypeAlias = "bytes | tuple[tuple[str, Tree], ...]"
 _NUMBERS: Final = itertools.count()
+_unwatched_open: Final = open  # looking must not be an event
 
 
 @dataclass(eq=False)
@@ -210,7 +211,8 @@ class CrashRecorder:
         """Take in what was written into files since the last event."""
         for path, node in _walk(self._root_path, self._root):
             if isinstance(node, _File):
-                node.live = path.read_bytes()
+                with _unwatched_open(path, "rb") as stream:
+                    node.live = stream.read()
 
     def _capture(self, event: str) -> None:
         contents: dict[int, tuple[bytes, ...]] = {}

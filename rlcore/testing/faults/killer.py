@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -37,6 +37,7 @@ class Strike:
         after: seconds from the end of the first iteration of the process.
         point: a loop point, at its call number `count` in the process.
         event: number of the file event inside the run folder, from 1, that the process does not get to.
+        only: count only file events of this name.
         count: see `point`.
         number: of the signal; 0 raises an error instead.
     """
@@ -45,6 +46,7 @@ class Strike:
     after: float | None = None
     point: str | None = None
     event: int | None = None
+    only: str = ""
     count: int = 1
     number: int = signal.SIGKILL
 
@@ -82,7 +84,7 @@ class Killer:
             config.plan.unlink()
         folder = context.run.folder
         if folder is not None and (self._plan.get("event") or config.events):
-            _FileEvents(folder, self._plan.get("event"), self._strike, config.events)
+            _FileEvents(folder, self._plan, self._strike, config.events)
 
     def _strike(self) -> None:
         if not self._plan["number"]:
@@ -133,9 +135,9 @@ class Killer:
 class _FileEvents:
     """Counts what this process does to the files of a folder, before it is done."""
 
-    def __init__(self, folder: Path, last: int | None, strike: Any, log: Path | None) -> None:
+    def __init__(self, folder: Path, plan: Mapping[str, Any], strike: Callable[[], None], log: Path | None) -> None:
         self._folder = os.path.abspath(folder)
-        self._last, self._strike = last, strike
+        self._last, self._only, self._strike = plan.get("event"), plan.get("only"), strike
         self._count = 0
         self._log = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if log else None
         sync = os.fsync
@@ -160,11 +162,12 @@ class _FileEvents:
     def _take(self, event: str, path: str) -> None:
         if path and not path.startswith(self._folder):
             return
-        self._count += 1
         if self._log is not None:
             os.write(self._log, f"{event} {path.removeprefix(self._folder)}\n".encode())
-        if self._count == self._last:
-            self._strike()
+        if not self._only or event == self._only:
+            self._count += 1
+            if self._count == self._last:
+                self._strike()
 
 
 class Process:

@@ -1,0 +1,108 @@
+"""The run that is proved: a user's config, cut short, with a checkpoint at every iteration and with the fault tools."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import tomli_w
+
+from rlcore.config import read
+from rlcore.plugins import installed
+from rlcore.run import Run, build
+from rlcore.sections import Config, validate
+from rlcore.testing.faults.chain import Job
+from rlcore.types import Stateful
+
+ITERATIONS: Final = 16
+QUICK_ITERATIONS: Final = 8
+_WATCHING: Final = ("progress-bar", "core:progress-bar")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is proved.
+
+    Attributes:
+        config: as validated.
+        run: built once, without a folder.
+        per_iteration: frames.
+        until: frames of the shortened run.
+        scratch: folder for everything.
+        options: of every command line.
+    """
+
+    config: Config
+    run: Run
+    per_iteration: int
+    until: int
+    scratch: Path
+    options: tuple[str, ...]
+
+    def job(self, name: str) -> Job:
+        """Write the config of a shortened run, and return it."""
+        values = copy.deepcopy(self.config.resolved())
+        recording, plan = self.scratch / f"{name}.jsonl", self.scratch / f"{name}.plan"
+        values["run"] |= {"name": name, "folder": str(self.scratch / "runs")}
+        values["metrics"]["every"] = 2 * self.per_iteration
+        values["checkpoint"] |= {"every": self.per_iteration, "keep_last": 3}
+        if "evaluator" in values:
+            values["evaluator"]["every"] = 4 * self.per_iteration
+        values["logger"] = [{"use": "csv"}] if any(plugin.name == "csv" for plugin in installed()) else []
+        values["hook"] = [
+            *values.get("hook", []),
+            {
+                "use": "testing:recorder",
+                "name": "prove-recorder",
+                "path": str(recording),
+                "times": str(times_of(recording)),
+            },
+            {"use": "testing:killer", "name": "prove-killer", "plan": str(plan)},
+        ]
+        path = self.scratch / f"{name}.toml"
+        path.write_text(tomli_w.dumps({section: value for section, value in values.items() if value != []}))
+        options = ("--until", str(self.until), *self.options)
+        return Job(path, self.scratch / "runs" / name, recording, plan, options)
+
+    def without_state(self) -> list[str]:
+        """Return the hooks and transforms that save nothing, apart from those that only watch."""
+        return [
+            name
+            for name, part in self.run.trainer.parts.stateful.items()
+            if name.partition(".")[0] in ("hook", "transform")
+            and not isinstance(part, Stateful)
+            and not getattr(part, "observer", False)
+        ]
+
+
+def make_subject(
+    path: Path, overrides: Sequence[str], enable: Sequence[str], disable: Sequence[str], scratch: Path, iterations: int
+) -> Subject:
+    """Read, validate and build a config.
+
+    Raises:
+        RlcoreError: the config cannot be used.
+    """
+    raw = read(path, overrides)
+    raw.values["hook"] = [hook for hook in raw.values.get("hook", []) if hook.get("use") not in _WATCHING]
+    config = validate(raw, enable, disable)
+    built = build(config, write=False)
+    parts = built.trainer.parts
+    per_iteration = _frames_per_iteration(parts.collector, parts.frame_skip)
+    warmup = -(-parts.buffer.warmup_frames // per_iteration)
+    options = [option for name in enable for option in ("--enable", name)]
+    options += [option for name in disable for option in ("--disable", name)]
+    until = min((warmup + iterations) * per_iteration, config.run.total_frames)
+    return Subject(config, built, per_iteration, until, scratch, tuple(options))
+
+
+def times_of(recording: Path) -> Path:
+    """Return the file with the seconds that each save took."""
+    return recording.with_suffix(".times")
+
+
+def _frames_per_iteration(collector: Any, frame_skip: int) -> int:
+    return int(collector.batch_steps) * frame_skip
