@@ -24,6 +24,9 @@ EXIT_CODES: Final = {
     143: "stopped by SIGTERM, state saved",
 }
 
+# the kinds that `rlcore plugins new` has a template for
+NEW_KINDS: Final = ("hook", "logger", "loss", "env", "model", "collector", "buffer", "learner", "checkpointer")
+
 
 class Parser(argparse.ArgumentParser):
     """Takes flags by their full name only, so that a flag added later changes no command that worked."""
@@ -115,6 +118,11 @@ def _plugins(commands: argparse._SubParsersAction[Parser]) -> None:
     show = actions.add_parser("show", help="show the components of one plugin and their config keys")
     show.add_argument("name", metavar="NAME", help="a plugin, as listed")
     actions.add_parser("doctor", help="find conflicts, broken and slow plugins, each with the mend")
+    text = "make a package for a plugin of your own: a component that works, with tests, an example and workflows"
+    new = actions.add_parser("new", help=text, description=text.capitalize() + ".")
+    new.add_argument("name", metavar="NAME", help="lower case letters, digits and hyphens; what a config will say")
+    new.add_argument("--kind", choices=NEW_KINDS, required=True, help="what it provides")
+    new.add_argument("--folder", metavar="DIR", help="the folder to make; default: rlcore-plugin-NAME")
     order = actions.add_parser("order", help="show which hooks each loop point calls, in order")
     order.add_argument("config", metavar="CONFIG", help="a TOML file")
     _override_arguments(order)

@@ -49,7 +49,7 @@ class Job:
     seed: int = 1
     env: str = "CartPole-v1"
     batch: int = 256
-    epochs: int = 4
+    epochs: int = 1
     until: int = 0
     resume: bool = False
     progress: str = ""
@@ -207,8 +207,13 @@ def wait(pid: int, output: Path, deadline: float = DEADLINE) -> Ended:
         time.sleep(0.002)
     seconds = time.monotonic() - began
     text = output.read_text(errors="replace") if output.exists() else ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return Ended(code, round(seconds, 2), lines[-1][:200] if lines else "")
+    return Ended(code, round(seconds, 2), last_line(text))
+
+
+def last_line(text: str) -> str:
+    """Return the last line that is not just information."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and "[INFO]" not in line]
+    return lines[-1][:300] if lines else ""
 
 
 def start(system: System, job: Job, environment: Mapping[str, str] | None = None) -> tuple[int, Path]:
@@ -217,9 +222,7 @@ def start(system: System, job: Job, environment: Mapping[str, str] | None = None
     return fork(lambda: system.train(job), output, environment), output
 
 
-def train(
-    system: System, job: Job, environment: Mapping[str, str] | None = None, deadline: float = DEADLINE
-) -> Ended:
+def train(system: System, job: Job, environment: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> Ended:
     """Run a job to its end in a forked process."""
     pid, output = start(system, job, environment)
     return wait(pid, output, deadline)
@@ -233,8 +236,7 @@ def train_afresh(system: System, job: Job) -> Ended:
         done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
     except subprocess.TimeoutExpired:
         return Ended(None, DEADLINE, "")
-    lines = (done.stdout + done.stderr).strip().splitlines()
-    return Ended(done.returncode, round(time.monotonic() - began, 2), lines[-1][:200] if lines else "")
+    return Ended(done.returncode, round(time.monotonic() - began, 2), last_line(done.stdout + done.stderr))
 
 
 def load(system: System, folder: Path) -> dict[str, Any]:

@@ -77,7 +77,9 @@ class Rlcore:
     def load(self, folder: Path) -> dict[str, Any]:
         """Resume the run of the folder, without training."""
         os.environ.setdefault("PROGRESS", os.devnull)
-        config = rlcore.load_config(folder / "config.toml", [f"run.folder='{folder.parent}'", f"run.name='{folder.name}'"])
+        config = rlcore.load_config(
+            folder / "config.toml", [f"run.folder='{folder.parent}'", f"run.name='{folder.name}'"]
+        )
         trainer = rlcore.build(config, resume=True).trainer
         state = trainer.state_dict()
         return describe(trainer.progress.frames, state["model"], state)

@@ -28,6 +28,7 @@ from common import (
     System,
     files_of,
     flip_bit,
+    fork,
     load,
     remove,
     start,
@@ -67,7 +68,7 @@ def kill(system: System, work: Path) -> Result:
     errors: list[str] = []
     behind: list[int] = []
     for trial in range(KILLS):
-        job = _job(work, f"kill{trial}", 10**6, save_every=64, batch=64, epochs=1, seed=trial)
+        job = _job(work, f"kill{trial}", 10**6, save_every=64, batch=64, seed=trial)
         folder = Path(job.folder)
         pid, output = start(system, job)
         if not until(lambda f=folder, j=job: len(system.checkpoints(f)) > 0 and j.reached() > 128, pid):
@@ -178,8 +179,6 @@ def diskfull(system: System, work: Path) -> Result:
 def _fill(system: System, work: Path, disk: Path, mounted: bool) -> Result:
     job = replace(_job(disk, "run", 10**6, save_every=256), progress=str(work / "disk.progress"))
     folder, output = Path(job.folder), work / "disk.txt"
-    from common import fork
-
     pid = fork(lambda: system.train(job), output)
     if not until(lambda: len(system.checkpoints(folder)) > 1 or job.reached() > 1024, pid):
         raise RuntimeError(f"the run did not get going: {wait(pid, output, 0)}")

@@ -103,9 +103,7 @@ class StableBaselines3:
     def load(self, folder: Path) -> dict[str, Any]:
         """Load the newest zip file."""
         model = PPO.load(self.checkpoints(folder)[-1], device="cpu")
-        return describe(
-            model.num_timesteps, model.policy.state_dict(), [model.get_parameters(), model.num_timesteps]
-        )
+        return describe(model.num_timesteps, model.policy.state_dict(), [model.get_parameters(), model.num_timesteps])
 
     def unfinished(self, folder: Path) -> bool:
         """Return whether the newest file is no whole zip file, which ends with its directory."""

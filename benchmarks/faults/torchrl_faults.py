@@ -169,25 +169,15 @@ class TorchRL:
         trainer = self._trainer(Job(str(folder), 10**6, seed=99))
         trainer.load_from_file(paths[-1])
         state = trainer.state_dict()
-        everything = {name: state[name] for name in ("loss_module", "optimizer", "state")}
-        everything["collector"] = collector_counts(state["collector"])
+        everything = {name: state[name] for name in ("loss_module", "optimizer", "collector", "state")}
         if self._form is not None:
             everything["rng"] = GlobalRNGState().state_dict()
         return describe(trainer.collected_frames, trainer.loss_module.state_dict(), everything)
 
     def unfinished(self, folder: Path) -> bool:
         """Return whether the temporary file or folder of a save is there."""
-        return any(name.suffix == ".tmp" or ".stage-" in name.name or ".archive-" in name.name for name in listed(folder))
-
-
-def listed(folder: Path) -> list[Path]:
-    """Return what lies in a folder, hidden things too."""
-    return list(folder.iterdir())
-
-
-def collector_counts(state: Any) -> Any:
-    """Return the state of a collector."""
-    return state
+        names = [path.name for path in folder.iterdir()]
+        return any(name.endswith(".tmp") or ".stage-" in name or ".archive-" in name for name in names)
 
 
 if __name__ == "__main__":

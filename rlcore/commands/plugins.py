@@ -1,4 +1,4 @@
-"""`rlcore plugins`: what is installed, what a plugin provides, which hooks each point calls, what is wrong."""
+"""`rlcore plugins`: what is installed and provided, which hooks each point calls, what is wrong, a new one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlcore.plugins import PluginHost, installed, version_conflict
 
 def run(options: argparse.Namespace) -> int:
     """Run the action."""
-    actions = {"list": _list, "show": _show, "order": _order, "doctor": _doctor}
+    actions = {"list": _list, "show": _show, "order": _order, "doctor": _doctor, "new": _new}
     return actions[options.action](options)
 
 
@@ -59,6 +59,12 @@ def _doctor(options: argparse.Namespace) -> int:
     from rlcore.commands import doctor
 
     return doctor.run(options)
+
+
+def _new(options: argparse.Namespace) -> int:
+    from rlcore.commands import plugins_new
+
+    return plugins_new.run(options)
 
 
 def _order(options: argparse.Namespace) -> int:

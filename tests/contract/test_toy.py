@@ -4,6 +4,7 @@ import json
 
 import gymnasium
 import numpy as np
+import pytest
 
 from rlcore.testing.contracts import (
     CheckpointerContract,
@@ -94,3 +95,19 @@ class TestLogger(LoggerContract):
 
 class TestCheckpointer(CheckpointerContract):
     use = "testing:toy"
+
+
+class TestRecorder(HookContract):
+    use = "testing:recorder"
+    transient = ("_batch", "_ended")  # of the running iteration
+
+    @pytest.fixture(autouse=True)
+    def _elsewhere(self, tmp_path_factory, monkeypatch):
+        path = tmp_path_factory.mktemp("recorder") / "lines"
+        monkeypatch.setattr(type(self), "config", {"path": str(path)})
+
+
+class TestKiller(HookContract):
+    use = "testing:killer"
+    transient = ("_counts",)  # of this process
+    config = {"plan": "/nonexistent/plan.json"}

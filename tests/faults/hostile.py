@@ -260,11 +260,11 @@ def hostile_manifests():
     return found
 
 
-def open_all(run):
+def open_all(run, actions=("list", "show", "verify")):
     """Open a checkpoint in every way there is; return what happened in each."""
     store = Store(run / "checkpoints", TorchCheckpointer(TorchCheckpointer.Config(), None), "torch")
     ways = {"load": store.load_newest, "scan": lambda: scan(run / "checkpoints")}
-    for action in ("list", "show", "verify"):
+    for action in actions:
         ways[action] = lambda action=action: command(action, run)
     with bounds(SECONDS, MEMORY):
         return {name: outcome(way, StorageError) for name, way in ways.items()}
@@ -322,7 +322,7 @@ def fuzzed(folder, count):
         (good / name).write_bytes(mutated(files[name], name, generator))
         if name != "manifest.json":
             forge(good)
-        for way, what in open_all(folder / "good").items():
+        for way, what in open_all(folder / "good", ["verify"]).items():
             what = what.partition(":")[0]
             tally[f"{way} {what}"] = tally.get(f"{way} {what}", 0) + 1
             if what not in ("done", "refused"):

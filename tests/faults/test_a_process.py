@@ -8,6 +8,7 @@ import random
 import re
 import signal
 import threading
+import tomllib
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,6 +28,7 @@ ENVS = {
     "mujoco": {"env": {"id": "InvertedDoublePendulum-v5"}},
 }
 AFTERWARDS = 10_000
+LARGER = {"collector": {"frames_per_batch": 256}, "checkpoint": {"every": 256}, "evaluator": {"every": 768}}
 
 
 def strikes(count, seed):
@@ -45,7 +47,7 @@ def strikes(count, seed):
 
 def work_repeated(attempts, job):
     """Return the most iterations that a resume did again."""
-    batch = 64 if "gymnasium" in job.config.read_text() else 16
+    batch = tomllib.loads(job.config.read_text())["collector"]["frames_per_batch"]
     trained = [frames for attempt in attempts for frames in attempt.trained]
     return max((before - after) // batch + 1 for before, after in pairwise(trained))
 
@@ -68,7 +70,7 @@ def test_a1_six_kills(jobs, references, equal, base):
 @pytest.mark.slow
 @pytest.mark.parametrize("env", ENVS)
 def test_a1_a_hundred_kills_and_ten_thousand_frames(jobs, references, equal, env):
-    sections = {"base": "ppo", **ENVS[env], "run": {"total_frames": 32_000}}
+    sections = {"base": "ppo", **ENVS[env], "run": {"total_frames": 256 * 140}, **LARGER}
     attempts = killed_chain(jobs, references, equal, 100, sections, seed=ENVS[env]["env"]["id"], fresh_every=25)
     last = attempts[-1].trained
     assert last[-1] - last[0] >= AFTERWARDS, "left alone for so many frames after the last kill"

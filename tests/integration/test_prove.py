@@ -66,7 +66,9 @@ def test_a_config_of_toy_parts_is_proved(cli, toy):
 
 @pytest.mark.slow
 def test_a_config_of_ppo_is_proved(cli, write_config):
-    outcome = cli("prove", write_config(run={"total_frames": 3200}, evaluator={"every": 320}), "--quick")
+    outcome = cli(
+        "prove", write_config(run={"total_frames": 3200}, evaluator={"use": "episodes", "every": 320}), "--quick"
+    )
     assert outcome.code == 0, outcome.out + outcome.err
     assert len(rows_of(outcome.out)) == 8
 
@@ -120,6 +122,7 @@ def test_a_store_that_forgets_to_sync_is_found_out(saved, workdir, monkeypatch):
     assert "is lost" in row.figures
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_is_unpickled_is_found_out(saved, workdir, monkeypatch, tmp_path):
     """A back end that unpickles what it reads, in the process that is listened to."""
     run, checkpoints = saved

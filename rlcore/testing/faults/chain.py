@@ -149,10 +149,16 @@ def _strike_from_outside(process: Process, job: Job, strike: Strike, deadline: f
     """Wait for the moment, and send the signal."""
     delay = strike.at
     if delay is None:
-        size = job.recording.stat().st_size if job.recording.exists() else 0
+        size, before = _size(job.recording), len(iterations(job.recording))
         while process.wait(_POLL) is None and time.monotonic() < deadline:
-            if job.recording.exists() and job.recording.stat().st_size > size:
-                break
+            if (now := _size(job.recording)) != size:
+                size = now
+                if len(iterations(job.recording)) > before:
+                    break
         delay = strike.after
     if process.wait(delay or 0.0) is None:
         process.send(strike.number)
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
