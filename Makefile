@@ -10,7 +10,7 @@ PEERS := .venv-peers
 # one thread per test process: more only wait for each other
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: train test test-slow lint bench docs clean
+.PHONY: train test test-slow lint bench docs dist clean
 
 train: $(STAMP)
 	$(BIN)/rlcore train examples/ppo-idp.toml --set run.name=ppo-idp-$$(date +%Y%m%d-%H%M%S)
@@ -32,6 +32,13 @@ bench: $(STAMP) $(PEERS)/.installed
 docs: $(STAMP)
 	$(BIN)/python docs/reference/generate.py
 
+# what setuptools left in build/ would end up in the wheels, also files that are gone
+dist: $(STAMP)
+	rm -rf dist build plugins/*/build
+	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist . $(addprefix ./,$(PLUGINS))
+	rm -rf build plugins/*/build
+	ls dist
+
 $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -c constraints.txt pip setuptools wheel
@@ -48,4 +55,4 @@ $(PEERS)/.installed: benchmarks/requirements-peers.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) build dist plugins/*/build .mypy_cache .pytest_cache .ruff_cache

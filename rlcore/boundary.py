@@ -38,5 +38,5 @@ class Boundary:
         self._frames = self.snapshot.frames
         now = time.monotonic()
         self._next = now + _COST_FACTOR * (now - began)
-        if sum(tensor.nbytes for tensor in self.snapshot.tensors.values()) > _LARGEST_BYTES:
+        if self.snapshot.nbytes > _LARGEST_BYTES:
             self.snapshot, self._next = None, float("inf")

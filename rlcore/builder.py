@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from rlcore import run_folder
-from rlcore.checkpoint import CheckpointSchedule, Facts, Store
+from rlcore.checkpoint import Facts, Store
 from rlcore.components import Provided
 from rlcore.context import Context
 from rlcore.errors import ConfigError
@@ -20,7 +20,7 @@ from rlcore.log_writer import LogWriter
 from rlcore.metrics import Metrics
 from rlcore.progress import Every
 from rlcore.random_state import GlobalGenerators
-from rlcore.saver import EVIDENCE
+from rlcore.saver import EVIDENCE, CheckpointSchedule
 from rlcore.sections import Config, Section
 from rlcore.trainer import Parts, Trainer
 from rlcore.transformed import TransformedEnv

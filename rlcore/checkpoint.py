@@ -11,11 +11,12 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rlcore.errors import StorageError
 from rlcore.manifest import FORMAT as FORMAT
@@ -25,7 +26,6 @@ from rlcore.manifest import STATE as STATE
 from rlcore.manifest import Entry as Entry
 from rlcore.manifest import read_manifest as read_manifest
 from rlcore.manifest import verify as verify
-from rlcore.progress import Every, Progress
 from rlcore.run_folder import sync_folder
 from rlcore.types import Checkpointer
 
@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 LATEST: Final = "latest"
 _PARTIAL: Final = ".partial-"
 _TRASH: Final = ".trash-"
+_MANY_BYTES: Final = 16 << 20
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ class Store:
 
     def _check_space(self, snapshot: Snapshot) -> None:
         """Refuse before writing what cannot fit."""
-        needed = sum(tensor.nbytes for tensor in snapshot.tensors.values())
+        needed = snapshot.nbytes
         free = shutil.disk_usage(self.folder).free
         if needed > free:
             raise StorageError(
@@ -168,6 +171,7 @@ class Store:
     def _write_files(self, partial: Path, name: str, snapshot: Snapshot, facts: Facts) -> None:
         """Write everything into a folder that does not count yet, the manifest last."""
         partial.mkdir()
+        stated = _beside(lambda: facts.in_manifest(snapshot), snapshot.nbytes)
         self._backend.save(partial, snapshot.tensors)
         state = json.dumps(snapshot.tree)
         if len(state) > MOST_BYTES[STATE]:
@@ -183,7 +187,7 @@ class Store:
             "backend": self._backend_name,
             "progress": snapshot.progress,
             "evaluation": snapshot.evaluation,
-            **facts.in_manifest(snapshot),
+            **stated(),
             "files": {file.name: _describe_durable(file) for file in sorted(partial.iterdir())},
         }
         _write(partial / MANIFEST, render(manifest))
@@ -320,32 +324,6 @@ def remove(entry: Entry) -> None:
     _remove(trash)
 
 
-class CheckpointSchedule:
-    """Decides when to save; remembers the best evaluation."""
-
-    def __init__(self, every: Every, keep_best: bool, on_failure: Literal["stop", "warn"] = "stop") -> None:
-        self.every = every
-        self.on_failure = on_failure
-        self._keep_best = keep_best
-        self._best: float | None = None
-
-    def due(self, progress: Progress, evaluation: float | None) -> bool:
-        """Return whether to save now: the interval has passed, or the evaluation made here is the best so far."""
-        due = self.every.due(progress)
-        if evaluation is not None and (self._best is None or evaluation > self._best):
-            self._best = evaluation
-            due = due or self._keep_best
-        return due
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the best evaluation so far."""
-        return {"best": self._best}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the best evaluation so far."""
-        self._best = state["best"]
-
-
 def _discard(place: Path) -> None:
     """Remove what could not be committed; what cannot be removed either is a leftover, or a whole checkpoint."""
     trash = place.with_name(f"{_TRASH}{place.name.removeprefix(_PARTIAL)}")
@@ -371,10 +349,24 @@ def _describe_durable(file: Path) -> dict[str, Any]:
     """Return size and checksum of a file of the back end, and see to it that it outlives a power cut."""
     try:
         with plain_file(file) as stream:
-            os.fsync(stream.fileno())
-            return describe(stream)
+            size = os.fstat(stream.fileno()).st_size
+            synced = _beside(lambda: os.fsync(stream.fileno()), size)
+            described = describe(stream)
+            synced()
+            return described
     except StorageError as error:
         raise StorageError(f"the back end made {file} for a checkpoint: {error}") from None
+
+
+def _beside(call: Callable[[], T], size: int) -> Callable[[], T]:
+    """Begin a call in a thread of its own when it concerns many bytes, and return what waits for its result."""
+    if size < _MANY_BYTES:
+        result = call()
+        return lambda: result
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(call)
+    pool.shutdown(wait=False)
+    return future.result
 
 
 def _write(file: Path, text: str) -> None:

@@ -187,7 +187,7 @@ def _parse(path: Path) -> dict[str, Any]:
         raise ConfigError(f"config file {str(path)!r} cannot be read: {error}") from error
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # of TOML, or an integer of thousands of digits
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
     except RecursionError:
         raise ConfigError(f"{path}: not valid TOML: nested too deeply") from None
@@ -212,7 +212,7 @@ def _override(raw: RawConfig, text: str) -> None:
         raise ConfigError(f"override {text!r} must read section.key=value")
     try:
         value = tomllib.loads(f"value = {value_text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         value = value_text
     target, keys = raw.values, path
     if COMPONENT_SECTIONS.get(path[0], ("", False))[1]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
 from rlcore.records import EvaluationResult
+
+
+def better(new: float, old: float | None) -> bool:
+    """Return whether a mean return is better than an earlier one, which may be absent, or not a number."""
+    return old is None or math.isnan(old) or new > old
 
 
 class Evaluations:
@@ -27,7 +33,7 @@ class Evaluations:
     def take(self, result: EvaluationResult) -> None:
         """Take a new evaluation in."""
         self.last = result
-        if self.best is None or result.mean_return > self.best.mean_return:
+        if self.best is None or better(result.mean_return, self.best.mean_return):
             self.best = result
 
     def state_dict(self) -> dict[str, Any]:

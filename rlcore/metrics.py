@@ -100,6 +100,9 @@ class Metrics:
 
     def extend(self, key: str, values: Iterable[float]) -> None:
         """Take several values of one key in."""
+        values = list(values)
+        if not values:
+            return  # no entry, so that the order of the keys outlives a checkpoint
         held = self._values.setdefault(key, [])
         held.extend(values)
         if len(held) >= _FOLD:

@@ -44,7 +44,14 @@ class Progress:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the clocks from `state_dict()`."""
+        """Set the clocks from `state_dict()`.
+
+        Raises:
+            ValueError: something in it is no clock.
+        """
+        unknown = set(state) - set(self.state_dict())
+        if unknown:
+            raise ValueError(f"unknown clocks: {', '.join(sorted(unknown))}")
         for name, value in state.items():
             setattr(self, name, value)
 

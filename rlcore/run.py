@@ -106,38 +106,45 @@ def build(
     _prepare_folder(folder, bool(resume))
     lock = run_folder.Lock(folder) if folder is not None else None
     options = resume if isinstance(resume, ResumeOptions) else ResumeOptions()
-    if resume and folder is not None and not options.accept_changes:
-        check_unchanged(run_folder.read_config(folder), resolved)
-    torch.set_num_threads(config.run.threads)
-    _set_determinism(config.run.deterministic)
-    seed_all(config.run.seed)
-    context = Context(
-        run=RunInfo(config.run.name, config.run.seed, config.run.total_frames, folder, resolved),
-        device=device,
-        progress=Progress(config.run.total_frames),
-        heart=heart or Heart(),
-    )
-    log.info("device %s, CPU threads: %d", context.device, config.run.threads)
     try:
+        if resume and folder is not None and not options.accept_changes:
+            check_unchanged(run_folder.read_config(folder), resolved)
+        torch.set_num_threads(config.run.threads)
+        _set_determinism(config.run.deterministic)
+        seed_all(config.run.seed)
+        context = Context(
+            run=RunInfo(config.run.name, config.run.seed, config.run.total_frames, folder, resolved),
+            device=device,
+            progress=Progress(config.run.total_frames),
+            heart=heart or Heart(),
+        )
+        log.info("device %s, CPU threads: %d", context.device, config.run.threads)
         builder = Builder(config, context)
-        trainer = builder.trainer(hooks)
-        run = Run(trainer, config, folder, [], builder.backend, builder.backend_name)
+        run = Run(builder.trainer(hooks), config, folder, [], builder.backend, builder.backend_name)
         if folder is not None:
-            _say_whether_exact(trainer, device)
+            _begin(run, folder, resolved, options if resume else None)
     except BaseException:
         if lock is not None:
             lock.release()
         _remove_unused(folder, bool(resume))
         raise
     if lock is not None:
-        trainer.parts.release = lock.release
-    if resume and folder is not None:
-        run.report = _restore(run, options, changes(run_folder.read_config(folder), resolved))
-    if folder is not None:
-        run_folder.write_config(folder, resolved)
-    for writer in run.trainer.metrics.writers:
-        writer.log_hparams(resolved)
+        run.trainer.parts.release = lock.release
     return run
+
+
+def _begin(run: Run, folder: Path, resolved: dict[str, Any], resume: ResumeOptions | None) -> None:
+    """Say whether the run is exact, restore what is to be resumed, and write the config."""
+    try:
+        _say_whether_exact(run)
+        if resume is not None:
+            run.report = _restore(run, resume, run_folder.read_config(folder), resolved)
+        run_folder.write_config(folder, resolved)
+        for writer in run.trainer.metrics.writers:
+            writer.log_hparams(resolved)
+    except BaseException:
+        run.trainer.metrics.close()
+        raise
 
 
 def _set_determinism(deterministic: bool) -> None:
@@ -164,15 +171,15 @@ def _remove_unused(folder: Path | None, resume: bool) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _say_whether_exact(trainer: Trainer, device: torch.device) -> None:
+def _say_whether_exact(run: Run) -> None:
     """Find out, and say before the first frame, whether a resume of this run will be exact."""
-    parts = trainer.parts
+    parts, device = run.trainer.parts, choose_device(run.config.run.device)
     parts.facts = parts.facts.with_reasons([*inexact_parts(parts.stateful), *inexact_device(device)])
     for reason in parts.facts.inexact:
         log.warning("exact = false: %s", reason)
 
 
-def _restore(run: Run, options: ResumeOptions, changed: list[str]) -> list[Restored]:
+def _restore(run: Run, options: ResumeOptions, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Restored]:
     """Restore the newest checkpoint; a run that was killed before its first begins anew."""
     parts = run.trainer.parts
     store = parts.store
@@ -187,7 +194,8 @@ def _restore(run: Run, options: ResumeOptions, changed: list[str]) -> list[Resto
         states, _version_notes(run, manifest), owners=manifest["owners"], drop=options.drop, fresh=options.fresh
     )
     here = [
-        *(f"[config] {change}" for change in changed),
+        *(f"[config] {change}" for change in changes(before, now)),
+        *_another_horizon(before, now),
         *(f"{name} was dropped at frame {entry.frames}" for name in options.drop),
         *(f"{name} began anew at frame {entry.frames}" for name in options.fresh),
         *differences(manifest["domain"], parts.facts.domain),
@@ -197,6 +205,14 @@ def _restore(run: Run, options: ResumeOptions, changed: list[str]) -> list[Resto
         log.warning("exact = false: %s", reason)
     parts.facts = parts.facts.with_reasons([*manifest["inexact"], *here])
     return report
+
+
+def _another_horizon(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return a reason when schedules follow another horizon than before."""
+    horizons = [config.get("run", {}).get("total_frames") for config in (before, now)]
+    if not now.get("scheduler") or horizons[0] == horizons[1]:
+        return []
+    return [f"run.total_frames is {horizons[1]} here, {horizons[0]} in the run, and schedules follow it"]
 
 
 def _version_notes(run: Run, manifest: Mapping[str, Any]) -> dict[str, str]:

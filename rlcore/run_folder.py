@@ -30,12 +30,12 @@ def make(folder: Path) -> None:
     Raises:
         ConfigError: it exists already, or cannot be made or written to.
     """
-    if folder.exists():
-        raise ConfigError(
-            f"run folder {str(folder)!r} exists already; continue it with --resume, choose another name with "
-            "--set run.name=NAME, or remove it"
-        )
     try:
+        if folder.exists():
+            raise ConfigError(
+                f"run folder {str(folder)!r} exists already; continue it with --resume, choose another name with "
+                "--set run.name=NAME, or remove it"
+            )
         folder.mkdir(parents=True)
         probe = folder / f".probe-{secrets.token_hex(3)}"
         probe.write_text("")

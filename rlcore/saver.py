@@ -6,15 +6,16 @@ How a checkpoint gets onto the disk is in `checkpoint.py`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rlcore.boundary import Boundary
-from rlcore.checkpoint import CheckpointSchedule, Facts, Store
+from rlcore.checkpoint import Facts, Store
 from rlcore.errors import NumericalError, StorageError
-from rlcore.progress import Progress
+from rlcore.evaluations import better
+from rlcore.progress import Every, Progress
 from rlcore.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -25,6 +26,32 @@ log = logging.getLogger(__name__)
 EVIDENCE: Final = "faults"
 # components whose tensors a run is made for; a checkpoint in which one is not finite is worth nothing
 LEARNT: Final = ("model", "optimizer")
+
+
+class CheckpointSchedule:
+    """Decides when to save; remembers the best evaluation."""
+
+    def __init__(self, every: Every, keep_best: bool, on_failure: Literal["stop", "warn"] = "stop") -> None:
+        self.every = every
+        self.on_failure = on_failure
+        self._keep_best = keep_best
+        self._best: float | None = None
+
+    def due(self, progress: Progress, evaluation: float | None) -> bool:
+        """Return whether to save now: the interval has passed, or the evaluation made here is the best so far."""
+        due = self.every.due(progress)
+        if evaluation is not None and better(evaluation, self._best):
+            self._best = evaluation
+            due = due or self._keep_best
+        return due
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the best evaluation so far."""
+        return {"best": self._best}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set the best evaluation so far."""
+        self._best = state["best"]
 
 
 class Saver:

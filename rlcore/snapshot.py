@@ -67,6 +67,11 @@ class Snapshot:
         """Environment frames at this moment."""
         return int(self.progress["frames"])
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(tensor.nbytes for tensor in self.tensors.values())
+
     def states(self) -> dict[str, Any]:
         """Return component name to state, as the components gave it."""
         return {component: unflatten(state, self.tensors) for component, state in self.tree.items()}
@@ -107,4 +112,4 @@ def training_digest(digests: Mapping[str, str], observers: Iterable[str]) -> str
 
 def _bytes(tensor: Tensor) -> Any:
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-    return plain.view(torch.uint8).numpy() if plain.numel() else b""
+    return plain.as_strided((plain.numel(),), (1,)).view(torch.uint8).numpy() if plain.numel() else b""

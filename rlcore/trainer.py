@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlcore.checkpoint import CheckpointSchedule, Facts, Store
+from rlcore.checkpoint import Facts, Store
 from rlcore.errors import NumericalError, RlcoreError, StorageError
 from rlcore.evaluations import Evaluations
 from rlcore.exactness import inexact_parts
@@ -17,7 +17,7 @@ from rlcore.hooks import LoopHooks
 from rlcore.metrics import Metrics
 from rlcore.progress import Every, Progress
 from rlcore.resume import Restored, restore
-from rlcore.saver import Saver
+from rlcore.saver import CheckpointSchedule, Saver
 from rlcore.signals import GraceExpired, StopAtOnce
 from rlcore.snapshot import Snapshot
 from rlcore.types import Buffer, Collector, Estimator, EvaluationResult, Evaluator, Learner, Model, RunInfo, Transform
@@ -323,11 +323,11 @@ class Trainer:
     def _write_metrics(self, force: bool) -> None:
         if not (self.metrics.every.due(self.progress) or force):
             return
-        frames = self.progress.frames - self._clock_frames
+        frames, seconds = self.progress.frames - self._clock_frames, self.seconds_trained - self._clock
         if frames:
-            seconds = self.seconds_trained - self._clock
             self.metrics.add({"frames_per_second": frames / seconds if seconds else 0.0}, "time/")
             self._clock, self._clock_frames = self.seconds_trained, self.progress.frames
+        if self.progress.frames != self.metrics.written_at:
             self.metrics.add(self.learner.scheduled(), "train/")
             clocks = {"updates": self.progress.updates, "episodes": self.progress.episodes}
             self.metrics.add(clocks, "progress/")

@@ -314,7 +314,7 @@ class Checkpointer(Protocol):
     """Writes and reads named tensors; the commit protocol and the structure around them are the core's."""
 
     def save(self, folder: Path, tensors: Mapping[str, Tensor]) -> None:
-        """Write `tensors` into files inside `folder`, which exists and is empty, and fsync them.
+        """Write `tensors` into files inside `folder`, which exists and is empty; the core syncs and hashes them.
 
         Raises:
             OSError: the device is full, read-only or failing.

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import struct
@@ -211,9 +212,10 @@ def wait(pid: int, output: Path, deadline: float = DEADLINE) -> Ended:
 
 
 def last_line(text: str) -> str:
-    """Return the last line that is not just information."""
+    """Return the last error and what follows it, or else the last line that is not just information."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and "[INFO]" not in line]
-    return lines[-1][:300] if lines else ""
+    errors = [index for index, line in enumerate(lines) if re.match(r"(error:|[\w.]*(Error|Exception)\b)", line)]
+    return " ".join(lines[errors[-1] :] if errors else lines[-1:])[:400]
 
 
 def start(system: System, job: Job, environment: Mapping[str, str] | None = None) -> tuple[int, Path]:

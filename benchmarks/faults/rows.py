@@ -117,13 +117,16 @@ def resume(system: System, work: Path) -> Result:
 
 
 def _reference(system: System, work: Path) -> tuple[Path, Result]:
-    """Return a folder with one checkpoint, and what it loads to; loading twice gives the same."""
+    """Return a folder with one checkpoint, and what it loads to; a copy of it loads to the same."""
     job = _job(work, "reference", 1024)
     ended = train(system, job)
     folder = Path(job.folder)
     for old in system.checkpoints(folder)[:-1]:
         remove(old)
-    once, twice = load(system, folder), load(system, folder)
+    copy = work / "copy"
+    shutil.copytree(folder, copy)
+    once, twice = load(system, folder), load(system, copy)
+    shutil.rmtree(copy)
     if "error" in once or once != twice:
         raise RuntimeError(f"control failed: {ended} {once} {twice}")
     return folder, once
@@ -237,8 +240,10 @@ def nan(system: System, work: Path) -> Result:
     loaded = load(system, Path(job.folder))
     state = loaded.get("error") or ("finite" if loaded["finite"] else "NaN")
     how = "runs to the end" if ended.code == 0 else f"ends ({ended.words}) at frame {job.reached()}"
-    where = f"at frame {loaded.get('frames')}"
-    cell = f"{how}; newest checkpoint, {where}: {state}"
+    named = (
+        "" if ended.code == 0 else f", message {'names' if 'reward' in ended.last_line else 'does not name'} the reward"
+    )
+    cell = f"{how}{named}; newest checkpoint, frame {loaded.get('frames')}: {state}"
     return {"cell": cell, "trials": 1, **_fact(ended), "reached": job.reached(), "loaded": loaded}
 
 

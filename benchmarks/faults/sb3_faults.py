@@ -6,6 +6,7 @@ zip file and calls `PPO.load(path, env=env)`, then `learn(..., reset_num_timeste
 
 from __future__ import annotations
 
+import zipfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -106,10 +107,9 @@ class StableBaselines3:
         return describe(model.num_timesteps, model.policy.state_dict(), [model.get_parameters(), model.num_timesteps])
 
     def unfinished(self, folder: Path) -> bool:
-        """Return whether the newest file is no whole zip file, which ends with its directory."""
-        import zipfile
-
-        return not zipfile.is_zipfile(self.checkpoints(folder)[-1])
+        """Return whether the newest file is not whole; the last member is written last."""
+        newest = self.checkpoints(folder)[-1]
+        return not zipfile.is_zipfile(newest) or "system_info.txt" not in zipfile.ZipFile(newest).namelist()
 
 
 if __name__ == "__main__":

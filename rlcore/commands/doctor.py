@@ -1,4 +1,4 @@
-"""`rlcore plugins doctor`: what is wrong with the installed plugins, each with the mend. Plugins are imported one by one."""
+"""`rlcore plugins doctor`: what is wrong with the installed plugins, each with the mend."""
 
 from __future__ import annotations
 

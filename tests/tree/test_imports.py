@@ -24,6 +24,7 @@ LAYERS = [
         "minibatch",
         "state_tree",
         "run_folder",
+        "manifest",
         "signals",
         "random_state",
     },
@@ -35,9 +36,11 @@ LAYERS = [
     {"builder"},
     {"run"},
     {"summary", "config_schema"},
+    {"testing"},
+    {"prove"},
     {"commands"},
     {"cli"},
-    {"testing"},
+    {"__main__"},
 ]
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
 # found through the registry, as the parts of any other plugin are

@@ -62,7 +62,8 @@ def test_all_versions_agree():
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
 def test_every_plugin_is_laid_out_alike(folder):
     names = {path.name for path in folder.iterdir() if not path.name.startswith((".", "__")) and path.name != "build"}
-    assert names == {"pyproject.toml", "README.md", "src", "tests"}
+    assert names == {"pyproject.toml", "README.md", "LICENSE", "src", "tests"}
+    assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     module = folder.name.replace("-", "_")
     packages = {path.name for path in (folder / "src").iterdir() if not path.name.endswith(".egg-info")}
     assert packages == {module}
@@ -80,7 +81,10 @@ def test_every_plugin_says_who_it_is(folder):
     major, minor, _ = rlcore.__version__.split(".")
     assert f"rlcore>={major}.{minor},<{int(major) + 1}" in project["dependencies"]
     assert project["requires-python"] == pyproject(ROOT)["project"]["requires-python"]
-    assert project["license"] == pyproject(ROOT)["project"]["license"]
+    for key in ("license", "license-files", "urls"):
+        assert project[key] == pyproject(ROOT)["project"][key]
+    assert set(project["classifiers"]) >= set(pyproject(ROOT)["project"]["classifiers"])
+    assert project["description"]
 
 
 def test_the_extra_standard_names_plugins_that_exist():

@@ -15,9 +15,10 @@ import xxhash
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
 from rlcore import Progress
-from rlcore.checkpoint import CheckpointSchedule, Facts, Store
+from rlcore.checkpoint import Facts, Store
 from rlcore.errors import StorageError
 from rlcore.progress import Every
+from rlcore.saver import CheckpointSchedule
 from rlcore.snapshot import Snapshot
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,16 +38,15 @@ class TorchCheckpointer:
         del config, context
 
     def save(self, folder: Path, tensors: Mapping[str, Tensor]) -> None:
-        """Write both files and fsync them.
+        """Write both files.
 
         Raises:
             StorageError: a tensor is not dense, or has no data.
         """
-        compact = {name: _compact(name, tensor) for name, tensor in tensors.items()}
-        with (folder / TENSORS).open("wb") as stream:
+        taken: set[int] = set()
+        compact = {name: _compact(name, tensor, taken) for name, tensor in tensors.items()}
+        with (folder / TENSORS).open("wb") as stream, _without_crc32():
             torch.save(compact, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
         # torch.save numbers the records in the order in which it meets new storages
         index = {
             name: {
@@ -62,8 +61,6 @@ class TorchCheckpointer:
             raise StorageError(f"{len(index):,} tensors are too many: {INDEX} would have {len(text):,} bytes")
         with (folder / INDEX).open("w") as index_stream:
             index_stream.write(text)
-            index_stream.flush()
-            os.fsync(index_stream.fileno())
 
     def load(self, folder: Path) -> dict[str, Tensor]:
         """Return the tensors, mapped from the file; writing into them does not change it.
@@ -82,12 +79,35 @@ class TorchCheckpointer:
             ) from error
 
 
-def _compact(name: str, tensor: Tensor) -> Tensor:
-    """Return a copy on the CPU whose storage holds this tensor and nothing else."""
+@contextmanager
+def _without_crc32() -> Iterator[None]:
+    """Leave out the zip archive's own checksums: they cost as much as writing, and the manifest has better ones."""
+    before = torch.serialization.get_crc32_options()
+    torch.serialization.set_crc32_options(False)
+    try:
+        yield
+    finally:
+        torch.serialization.set_crc32_options(before)
+
+
+def _compact(name: str, tensor: Tensor, taken: set[int]) -> Tensor:
+    """Return a tensor on the CPU whose storage holds it and nothing else: itself where that is so, else a copy.
+
+    Args:
+        name: for the message.
+        tensor: of any layout and device.
+        taken: the storages that were returned already.
+    """
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_nested or tensor.is_meta:
         kind = f"{tensor.layout}, {tensor.dtype} on {tensor.device}"
         raise StorageError(f"the tensor {name!r} is {kind}: this back end takes dense tensors with data only")
-    return tensor.detach().to("cpu", copy=True).contiguous()
+    plain = tensor.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
+    storage = plain.untyped_storage()
+    if storage.nbytes() != plain.nbytes or storage.data_ptr() in taken:
+        plain = plain.clone()
+        storage = plain.untyped_storage()
+    taken.add(storage.data_ptr())
+    return plain
 
 
 def _read_index(file: Path) -> bytes:
