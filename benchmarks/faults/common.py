@@ -27,6 +27,7 @@ from typing import Any, Protocol
 
 FAULTY_ENV = "faulty_env:Faulty-v0"
 DEADLINE = 90.0
+LOGGER_FAILS = 768
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Job:
         until: stop here and save, as if it were the end; 0: at `frames`.
         resume: continue from the newest checkpoint in the folder.
         progress: file for the frames reached, written after each iteration.
-        raising_logger: use a logger that raises from its third call on.
+        raising_logger: use a logger that raises from frame `LOGGER_FAILS` on.
         hang_after: rlcore's `[run] hang_after`; the peers have none.
     """
 
@@ -94,8 +95,8 @@ class System(Protocol):
     def checkpoints(self, folder: Path) -> list[Path]:
         """Return the checkpoints that a user would see, oldest first."""
 
-    def load(self, folder: Path) -> dict[str, Any]:
-        """Load what a user would load; return `describe` of it."""
+    def load(self, job: Job) -> dict[str, Any]:
+        """Load what a user who continues the job would load; return `describe` of it."""
 
     def unfinished(self, folder: Path) -> bool:
         """Return whether a save was cut off, as far as files tell."""
@@ -241,13 +242,13 @@ def train_afresh(system: System, job: Job) -> Ended:
     return Ended(done.returncode, round(time.monotonic() - began, 2), last_line(done.stdout + done.stderr))
 
 
-def load(system: System, folder: Path) -> dict[str, Any]:
+def load(system: System, job: Job) -> dict[str, Any]:
     """Load the newest checkpoint in a forked process; `error` in the result says why that failed."""
     with tempfile.TemporaryDirectory() as temporary:
         answer, output = Path(temporary) / "answer.json", Path(temporary) / "output.txt"
 
         def call() -> int:
-            answer.write_text(json.dumps(system.load(folder)))
+            answer.write_text(json.dumps(system.load(job)))
             return 0
 
         ended = wait(fork(call, output), output, 60)

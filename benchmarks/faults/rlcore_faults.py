@@ -74,8 +74,9 @@ class Rlcore:
         """Return the committed checkpoints."""
         return sorted(path for path in (folder / "checkpoints").glob("[0-9]*") if path.is_dir())
 
-    def load(self, folder: Path) -> dict[str, Any]:
+    def load(self, job: Job) -> dict[str, Any]:
         """Resume the run of the folder, without training."""
+        folder = Path(job.folder)
         os.environ.setdefault("PROGRESS", os.devnull)
         config = rlcore.load_config(
             folder / "config.toml", [f"run.folder='{folder.parent}'", f"run.name='{folder.name}'"]

@@ -56,7 +56,7 @@ def control(system: System, work: Path) -> Result:
     """No fault, with the env and the job of the rows with faults: the run ends well and its checkpoint loads."""
     job = _job(work, "control", 2560, env=FAULTY_ENV)
     ended = train(system, job)
-    loaded = load(system, Path(job.folder))
+    loaded = load(system, job)
     good = ended.code == 0 and loaded.get("frames") == 2560 and loaded["finite"]
     return {"cell": "runs to the end" if good else f"FAILED: {ended} {loaded}", **_fact(ended), "loaded": loaded}
 
@@ -77,7 +77,7 @@ def kill(system: System, work: Path) -> Result:
         os.kill(pid, signal.SIGKILL)
         wait(pid, output)
         unfinished += system.unfinished(folder)
-        loaded = load(system, folder)
+        loaded = load(system, job)
         if "error" not in loaded:
             newest += 1
             behind.append(job.reached() - loaded["frames"])
@@ -85,7 +85,7 @@ def kill(system: System, work: Path) -> Result:
         errors.append(loaded["error"])
         if system.checkpoints(folder)[:-1]:
             remove(system.checkpoints(folder)[-1])
-            before += "error" not in load(system, folder)
+            before += "error" not in load(system, job)
     cell = f"newest loads {newest}/{KILLS}"
     if errors:
         cell += f"; else the one before {before}/{len(errors)}"
@@ -102,11 +102,11 @@ def resume(system: System, work: Path) -> Result:
         for name in ("whole", "again"):
             job = _job(work, f"{name}{seed}", 2048, seed=seed)
             train(system, job)
-            weights.append(load(system, Path(job.folder)).get("weights"))
+            weights.append(load(system, job).get("weights"))
         job = _job(work, f"parts{seed}", 2048, seed=seed)
         first = train(system, replace(job, until=1024))
         second = train_afresh(system, replace(job, resume=True))
-        loaded = load(system, Path(job.folder))
+        loaded = load(system, job)
         if first.code or second.code or "error" in loaded:
             raise RuntimeError(f"{first} {second} {loaded}")
         frames.append(loaded["frames"])
@@ -116,7 +116,7 @@ def resume(system: System, work: Path) -> Result:
     return {"cell": cell, "trials": SEEDS, "identical": same, "control": controls, "frames_at_the_end": frames}
 
 
-def _reference(system: System, work: Path) -> tuple[Path, Result]:
+def _reference(system: System, work: Path) -> tuple[Job, Result]:
     """Return a folder with one checkpoint, and what it loads to; a copy of it loads to the same."""
     job = _job(work, "reference", 1024)
     ended = train(system, job)
@@ -125,11 +125,11 @@ def _reference(system: System, work: Path) -> tuple[Path, Result]:
         remove(old)
     copy = work / "copy"
     shutil.copytree(folder, copy)
-    once, twice = load(system, folder), load(system, copy)
+    once, twice = load(system, job), load(system, replace(job, folder=str(copy)))
     shutil.rmtree(copy)
     if "error" in once or once != twice:
         raise RuntimeError(f"control failed: {ended} {once} {twice}")
-    return folder, once
+    return job, once
 
 
 def _judge(loaded: Result, good: Result) -> str:
@@ -140,15 +140,15 @@ def _judge(loaded: Result, good: Result) -> str:
 
 def bitflip(system: System, work: Path) -> Result:
     """One random bit of the only checkpoint flipped, then loaded."""
-    folder, good = _reference(system, work)
+    job, good = _reference(system, work)
     draw = random.Random(2)
     counts = {"detected": 0, "silently wrong": 0, "harmless": 0}
     silent: list[str] = []
     copy = work / "flipped"
     for _ in range(FLIPS):
-        shutil.copytree(folder, copy)
+        shutil.copytree(job.folder, copy)
         name = flip_bit(system.checkpoints(copy)[-1], draw)
-        verdict = _judge(load(system, copy), good)
+        verdict = _judge(load(system, replace(job, folder=str(copy))), good)
         counts[verdict] += 1
         silent += [name] if verdict == "silently wrong" else []
         shutil.rmtree(copy)
@@ -158,10 +158,10 @@ def bitflip(system: System, work: Path) -> Result:
 
 def cut(system: System, work: Path) -> Result:
     """The biggest file of the only checkpoint, 1 KiB shorter."""
-    folder, good = _reference(system, work)
-    biggest = max(files_of(system.checkpoints(folder)[-1]), key=lambda file: file.stat().st_size)
+    job, good = _reference(system, work)
+    biggest = max(files_of(system.checkpoints(Path(job.folder))[-1]), key=lambda file: file.stat().st_size)
     os.truncate(biggest, biggest.stat().st_size - 1024)
-    loaded = load(system, folder)
+    loaded = load(system, job)
     return {"cell": _judge(loaded, good), "trials": 1, "file": biggest.name, "loaded": loaded}
 
 
@@ -197,12 +197,12 @@ def _fill(system: System, work: Path, disk: Path, mounted: bool) -> Result:
     os.kill(pid, signal.SIGCONT)
     ended = wait(pid, output, 60)
     (disk / "filler").unlink(missing_ok=True)
-    loaded = load(system, folder)
+    loaded = load(system, job)
     paths = system.checkpoints(folder)
     older: Result | None = None
     if "error" in loaded and len(paths) > 1:
         remove(paths[-1])
-        older = load(system, folder)
+        older = load(system, job)
     if "error" not in loaded:
         what = f"newest checkpoint loads ({job.reached() - loaded['frames']} frames behind)"
     else:
@@ -222,7 +222,7 @@ def sigterm(system: System, work: Path) -> Result:
         raise RuntimeError(f"the run did not get going: {wait(pid, output, 0)}")
     os.kill(pid, signal.SIGTERM)
     ended = wait(pid, output, 40)
-    loaded = load(system, Path(job.folder))
+    loaded = load(system, job)
     lost = None if "error" in loaded else job.reached() - loaded["frames"]
     kept = "nothing loads" if lost is None else f"{lost} of {job.reached()} frames lost"
     cell = f"{ended.words} after {ended.seconds:.1f} s; {kept}"
@@ -237,7 +237,7 @@ def _with_env_fault(system: System, work: Path, fault: str, deadline: float, **o
 def nan(system: System, work: Path) -> Result:
     """One reward is NaN; checkpoints every 512 frames."""
     job, ended = _with_env_fault(system, work, "nan", 90)
-    loaded = load(system, Path(job.folder))
+    loaded = load(system, job)
     state = loaded.get("error") or ("finite" if loaded["finite"] else "NaN")
     how = "runs to the end" if ended.code == 0 else f"ends ({ended.words}) at frame {job.reached()}"
     named = (
@@ -250,7 +250,7 @@ def nan(system: System, work: Path) -> Result:
 def hang(system: System, work: Path) -> Result:
     """Step of the env never returns; checkpoints every 512 frames. rlcore has `[run] hang_after = 5`."""
     job, ended = _with_env_fault(system, work, "hang", HANG_DEADLINE, hang_after=5)
-    loaded = load(system, Path(job.folder))
+    loaded = load(system, job)
     how = f"{ended.words} after {ended.seconds:.0f} s"
     cell = f"{how}; checkpoint at frame {loaded.get('frames')} of {job.reached()}"
     return {"cell": cell, "trials": 1, **_fact(ended), "reached": job.reached(), "loaded": loaded}
@@ -259,20 +259,20 @@ def hang(system: System, work: Path) -> Result:
 def envraise(system: System, work: Path) -> Result:
     """The env raises at step 1500, checkpoints are 1024 frames apart; then the run is resumed without the fault."""
     job, ended = _with_env_fault(system, work, "raise", 90, save_every=1024)
-    loaded = load(system, Path(job.folder))
+    loaded, reached = load(system, job), job.reached()
     again = train_afresh(system, replace(job, resume=True))
-    final = load(system, Path(job.folder))
+    final = load(system, job)
     resumes = again.code == 0 and final.get("frames") == 4096
     outcome = "resumes and ends" if resumes else f"does not resume: {again.last_line}"
-    cell = f"{ended.words}; {outcome} from frame {loaded.get('frames')} of {job.reached()}"
+    cell = f"{ended.words}; {outcome} from frame {loaded.get('frames')} of {reached}"
     return {"cell": cell, "trials": 1, **_fact(ended), "loaded": loaded, "resumed": _fact(again), "final": final}
 
 
 def logger(system: System, work: Path) -> Result:
-    """A logger raises from its third call on; checkpoints every 512 frames."""
+    """A logger raises from frame 768 on; checkpoints every 512 frames."""
     job = _job(work, "logger", 4096, raising_logger=True)
     ended = train(system, job)
-    loaded = load(system, Path(job.folder))
+    loaded = load(system, job)
     at = "none" if "error" in loaded else f"at frame {loaded['frames']}"
     how = "runs to the end" if ended.code == 0 else f"ends ({ended.words}) at frame {job.reached()}"
     facts = {"reached": job.reached(), "loaded": loaded}

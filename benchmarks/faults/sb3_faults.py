@@ -13,7 +13,7 @@ from typing import Any
 
 import gymnasium
 import torch
-from common import Job, describe
+from common import LOGGER_FAILS, Job, describe
 from rows import main
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, CheckpointCallback
@@ -37,15 +37,11 @@ class Note(BaseCallback):
 
 
 class Raising(KVWriter):
-    """Raises from its third call on."""
-
-    def __init__(self) -> None:
-        self._calls = 0
+    """Raises from a frame on."""
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0) -> None:
-        """Count, and raise."""
-        self._calls += 1
-        if self._calls >= 3:
+        """Raise."""
+        if step >= LOGGER_FAILS:
             raise RuntimeError("the logger has failed")
 
     def close(self) -> None:
@@ -101,9 +97,9 @@ class StableBaselines3:
         """Return the zip files in the order of writing."""
         return sorted(folder.glob("*.zip"), key=lambda path: path.stat().st_mtime_ns)
 
-    def load(self, folder: Path) -> dict[str, Any]:
+    def load(self, job: Job) -> dict[str, Any]:
         """Load the newest zip file."""
-        model = PPO.load(self.checkpoints(folder)[-1], device="cpu")
+        model = PPO.load(self.checkpoints(Path(job.folder))[-1], device="cpu")
         return describe(model.num_timesteps, model.policy.state_dict(), [model.get_parameters(), model.num_timesteps])
 
     def unfinished(self, folder: Path) -> bool:

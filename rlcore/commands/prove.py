@@ -6,6 +6,8 @@ import argparse
 import logging
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tqdm import tqdm
@@ -39,6 +41,18 @@ def run(options: argparse.Namespace) -> int:
     return 5 if failed(rows) else 0
 
 
+@contextmanager
+def _only_errors() -> Iterator[None]:
+    """Keep quiet about what is damaged on purpose; the table reports it."""
+    logger = logging.getLogger("rlcore")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
 def prove(subject: Subject, kills: int, sample: int) -> list[Row]:
     """Return a row for each claim.
 
@@ -51,8 +65,8 @@ def prove(subject: Subject, kills: int, sample: int) -> list[Row]:
         RlcoreError: the run cannot be trained at all.
     """
     scratch = subject.scratch
-    logging.getLogger("rlcore").setLevel(logging.ERROR)  # what is damaged on purpose is reported in the table
     with (
+        _only_errors(),
         tqdm(total=kills + 8, desc="prove", unit="step") as bar,
         Launcher(Path.cwd(), scratch / "output") as launcher,
     ):
