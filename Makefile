@@ -29,8 +29,13 @@ lint: $(STAMP)
 bench: $(STAMP) $(PEERS)/.installed
 	$(BIN)/python benchmarks/bench.py --peers-python $(PEERS)/bin/python
 
-docs: $(STAMP)
+docs: $(STAMP) $(VENV)/.docs
 	$(BIN)/python docs/reference/generate.py
+	$(BIN)/sphinx-build -q -n -W --keep-going -b html docs docs/_build/html
+
+$(VENV)/.docs: $(STAMP) constraints.txt
+	$(BIN)/python -m pip install -q -c constraints.txt sphinx myst-parser furo
+	touch $@
 
 # what setuptools left in build/ would end up in the wheels, also files that are gone
 dist: $(STAMP)
@@ -55,4 +60,4 @@ $(PEERS)/.installed: benchmarks/requirements-peers.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist plugins/*/build .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) docs/_build build dist plugins/*/build .mypy_cache .pytest_cache .ruff_cache

@@ -76,6 +76,8 @@ def snippets(page: Path) -> list[Snippet]:
     found = []
     for match in FENCE.finditer(text):
         language, _, rest = match["info"].partition(" ")
+        if language.startswith("{"):  # a directive of the site
+            continue
         flags = dict(part.partition("=")[::2] for part in rest.split())
         body = re.sub(f"^{match['indent']}", "", match["text"], flags=re.MULTILINE)
         before = RUN_WITH.search(text[: match.start()])
