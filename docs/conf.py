@@ -21,5 +21,6 @@ nitpicky = True
 
 html_theme = "furo"
 html_title = f"rlcore {version}"
+html_show_copyright = False
 html_show_sourcelink = False
 html_copy_source = False
