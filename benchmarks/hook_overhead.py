@@ -6,7 +6,6 @@ Times the calls that `GradientLearner.update` makes, and whole updates of a smal
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from bench import RESULTS, machine
 
 from rlcore import build, hookimpl, load_config
 from rlcore.hooks import Hook, LoopHooks
@@ -73,7 +73,7 @@ def whole_update(hooks: list[Any]) -> Callable[[], Any]:
 
 
 def main() -> None:
-    """Measure and print one JSON line."""
+    """Measure, print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     args = parser.parse_args()
@@ -94,7 +94,11 @@ def main() -> None:
         )
     result = {name: round(statistics.median(row[name] for row in rows), 3) for name in rows[0]}
     result["one unused point"] = round((result["four unused points"] - result["empty call"]) / 4, 3)
-    print(json.dumps(result))
+    lines = [f"| {name} | {value:,.2f} |" for name, value in result.items()]
+    head = "| what is called | microseconds |\n|---|---|\n"
+    text = f"# Hooks, per optimizer step\n\n{machine()}. Median of {args.rounds}.\n\n{head}" + "\n".join(lines) + "\n"
+    (RESULTS / "hook-overhead.md").write_text(text)
+    print(text)
 
 
 if __name__ == "__main__":
