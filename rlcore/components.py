@@ -131,7 +131,7 @@ class Provided:
             value: Any = importlib.import_module(module_name)
             for part in attribute.split("."):
                 value = getattr(value, part)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginError(f"{self}: importing {place!r} failed: {type(error).__name__}: {error}") from error
         return value
 

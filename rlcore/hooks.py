@@ -10,6 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -31,13 +32,18 @@ log = logging.getLogger(__name__)
 _MARK = f"{PROJECT}_impl"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Hook:
-    """A hook instance with its name and whose it is."""
+    """A hook instance with its name and whose it is.
+
+    Attributes:
+        seconds: spent in it so far.
+    """
 
     name: str
     instance: Any
     owner: str = "this script"
+    seconds: float = 0.0
 
     def __str__(self) -> str:
         return f"hook {self.name!r} ({self.owner})"
@@ -342,6 +348,7 @@ class LoopHooks:
 
 
 def _call(implementation: Implementation, *arguments: Any) -> Any:
+    began = perf_counter()
     try:
         return implementation.call(*arguments)
     except (SystemExit, StopIteration) as error:
@@ -349,6 +356,8 @@ def _call(implementation: Implementation, *arguments: Any) -> Any:
     except Exception as error:
         implementation.blame(error)
         raise
+    finally:
+        implementation.hook.seconds += perf_counter() - began
 
 
 def _notify(implementations: Iterable[Implementation], *arguments: Any) -> None:

@@ -170,7 +170,7 @@ class PluginHost:
             module = importlib.util.module_from_spec(spec)
             sys.modules[path.stem] = module
             spec.loader.exec_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             sys.modules.pop(path.stem, None)
             raise _broken(f"plugin file {str(path)!r}", error) from error
         self._register(module, owner)
@@ -194,7 +194,7 @@ class PluginHost:
         assert plugin.entry_point is not None
         try:
             module = plugin.entry_point.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _broken(f"plugin {plugin.name!r} ({plugin.owner})", error) from error
         self._register(module, plugin.owner)
 
@@ -210,7 +210,7 @@ class PluginHost:
             raise PluginError(f"plugin {owner.plugin!r} ({owner}) has no function provide_components with @hookimpl")
         try:
             components = list(module.provide_components())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _broken(f"plugin {owner.plugin!r} ({owner}): provide_components", error) from error
         for component in components:
             if not isinstance(component, Component):
@@ -219,6 +219,6 @@ class PluginHost:
         self.loaded[owner.plugin] = owner
 
 
-def _broken(what: str, error: Exception) -> PluginError:
+def _broken(what: str, error: BaseException) -> PluginError:
     missing = f" (pip install {error.name})" if isinstance(error, ModuleNotFoundError) and error.name else ""
     return PluginError(f"{what} failed: {type(error).__name__}: {error}{missing}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from rlcore.errors import RlcoreError
 from rlcore.run import Run
@@ -10,6 +11,9 @@ from rlcore.stock.status import losses
 from rlcore.types import EvaluationResult
 
 log = logging.getLogger(__name__)
+
+# of the time of training, from which on a hook is named in the summary
+SLOW_SHARE: Final = 0.05
 
 
 def summary(run: Run) -> str:
@@ -27,6 +31,11 @@ def summary(run: Run) -> str:
     lines += [f"  checkpoint       {trainer.last_checkpoint}"] if trainer.last_checkpoint else []
     curves = _curves(run)
     lines += [f"  curves           {curves}"] if curves else []
+    lines += [
+        f"  slow hook        {hook.name!r} took {hook.seconds:.1f} s, {hook.seconds / seconds:.0%} of the time"
+        for hook in trainer.hooks.hooks
+        if seconds and hook.seconds > SLOW_SHARE * seconds
+    ]
     lines += [f"  lost             {count} {cause}" for cause, count in losses(trainer).items()]
     return "\n".join(lines)
 

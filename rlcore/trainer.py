@@ -327,6 +327,7 @@ class Trainer:
         if frames:
             self.metrics.add({"frames_per_second": frames / seconds if seconds else 0.0}, "time/")
             self._clock, self._clock_frames = self.seconds_trained, self.progress.frames
+            self.metrics.add({hook.name: hook.seconds for hook in self.hooks.hooks}, "time/hooks/")
         if self.progress.frames != self.metrics.written_at:
             self.metrics.add(self.learner.scheduled(), "train/")
             clocks = {"updates": self.progress.updates, "episodes": self.progress.episodes}

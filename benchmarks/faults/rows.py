@@ -40,7 +40,8 @@ from common import (
 
 KILLS, SEEDS, FLIPS = 20, 3, 60
 HANG_DEADLINE = 40.0
-FAULT_AT = 1500
+FAULT_AT = 7000
+FAULT_FRAMES = 12_288
 Result = dict[str, Any]
 
 
@@ -54,10 +55,10 @@ def _fact(ended: Ended) -> Result:
 
 def control(system: System, work: Path) -> Result:
     """No fault, with the env and the job of the rows with faults: the run ends well and its checkpoint loads."""
-    job = _job(work, "control", 2560, env=FAULTY_ENV)
+    job = _job(work, "control", FAULT_FRAMES, save_every=4096, env=FAULTY_ENV)
     ended = train(system, job)
     loaded = load(system, job)
-    good = ended.code == 0 and loaded.get("frames") == 2560 and loaded["finite"]
+    good = ended.code == 0 and loaded.get("frames") == FAULT_FRAMES and loaded["finite"]
     return {"cell": "runs to the end" if good else f"FAILED: {ended} {loaded}", **_fact(ended), "loaded": loaded}
 
 
@@ -157,12 +158,19 @@ def bitflip(system: System, work: Path) -> Result:
 
 
 def cut(system: System, work: Path) -> Result:
-    """The biggest file of the only checkpoint, 1 KiB shorter."""
+    """The biggest file of the only checkpoint, 1 KiB shorter; where several are equally big, each in turn."""
     job, good = _reference(system, work)
-    biggest = max(files_of(system.checkpoints(Path(job.folder))[-1]), key=lambda file: file.stat().st_size)
-    os.truncate(biggest, biggest.stat().st_size - 1024)
-    loaded = load(system, job)
-    return {"cell": _judge(loaded, good), "trials": 1, "file": biggest.name, "loaded": loaded}
+    sizes = [file.stat().st_size for file in files_of(system.checkpoints(Path(job.folder))[-1])]
+    verdicts: list[str] = []
+    copy = work / "cut"
+    for index in [index for index, size in enumerate(sizes) if size == max(sizes)]:
+        shutil.copytree(job.folder, copy)
+        os.truncate(files_of(system.checkpoints(copy)[-1])[index], max(sizes) - 1024)
+        verdicts.append(_judge(load(system, replace(job, folder=str(copy))), good))
+        shutil.rmtree(copy)
+    counts = {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
+    cell = ", ".join(f"{verdict} {count} of {len(verdicts)}" for verdict, count in counts.items())
+    return {"cell": cell, "trials": len(verdicts), **counts}
 
 
 def diskfull(system: System, work: Path) -> Result:
@@ -230,13 +238,13 @@ def sigterm(system: System, work: Path) -> Result:
 
 
 def _with_env_fault(system: System, work: Path, fault: str, deadline: float, **options: Any) -> tuple[Job, Ended]:
-    job = _job(work, fault, 4096, env=FAULTY_ENV, **options)
+    job = _job(work, fault, FAULT_FRAMES, env=FAULTY_ENV, **options)
     return job, train(system, job, {"FAULT": fault, "FAULT_AT": str(FAULT_AT)}, deadline)
 
 
 def nan(system: System, work: Path) -> Result:
-    """One reward is NaN; checkpoints every 512 frames."""
-    job, ended = _with_env_fault(system, work, "nan", 90)
+    """One reward is NaN; checkpoints every 256 frames."""
+    job, ended = _with_env_fault(system, work, "nan", 90, save_every=256)
     loaded = load(system, job)
     state = loaded.get("error") or ("finite" if loaded["finite"] else "NaN")
     how = "runs to the end" if ended.code == 0 else f"ends ({ended.words}) at frame {job.reached()}"
@@ -248,8 +256,8 @@ def nan(system: System, work: Path) -> Result:
 
 
 def hang(system: System, work: Path) -> Result:
-    """Step of the env never returns; checkpoints every 512 frames. rlcore has `[run] hang_after = 5`."""
-    job, ended = _with_env_fault(system, work, "hang", HANG_DEADLINE, hang_after=5)
+    """A step of the env never returns; checkpoints are 4096 frames apart. rlcore has `[run] hang_after = 5`."""
+    job, ended = _with_env_fault(system, work, "hang", HANG_DEADLINE, save_every=4096, hang_after=5)
     loaded = load(system, job)
     how = f"{ended.words} after {ended.seconds:.0f} s"
     cell = f"{how}; checkpoint at frame {loaded.get('frames')} of {job.reached()}"
@@ -257,12 +265,12 @@ def hang(system: System, work: Path) -> Result:
 
 
 def envraise(system: System, work: Path) -> Result:
-    """The env raises at step 1500, checkpoints are 1024 frames apart; then the run is resumed without the fault."""
-    job, ended = _with_env_fault(system, work, "raise", 90, save_every=1024)
+    """The env raises; checkpoints are 4096 frames apart; then the run is resumed without the fault."""
+    job, ended = _with_env_fault(system, work, "raise", 90, save_every=4096)
     loaded, reached = load(system, job), job.reached()
     again = train_afresh(system, replace(job, resume=True))
     final = load(system, job)
-    resumes = again.code == 0 and final.get("frames") == 4096
+    resumes = again.code == 0 and final.get("frames") == FAULT_FRAMES
     outcome = "resumes and ends" if resumes else f"does not resume: {again.last_line}"
     cell = f"{ended.words}; {outcome} from frame {loaded.get('frames')} of {reached}"
     return {"cell": cell, "trials": 1, **_fact(ended), "loaded": loaded, "resumed": _fact(again), "final": final}

@@ -40,13 +40,13 @@ TITLES = {
     "kill": "SIGKILL at a random moment, saving every 64 frames; {kill} kills",
     "resume": "train 1,024, new process, train 1,024 more, against 2,048: weights to the bit; {resume} seeds",
     "bitflip": "one random bit of the checkpoint flipped, then loaded; {bitflip} flips",
-    "cut": "biggest file of the checkpoint 1 KiB shorter; 1 trial",
+    "cut": "biggest file of the checkpoint 1 KiB shorter, then loaded; each of the biggest where several are equal",
     "diskfull": "disk full during a save; 1 trial",
     "sigterm": "SIGTERM, checkpoints 4,096 frames apart; 1 trial",
-    "nan": "one NaN reward at frame 1,500, checkpoints 512 apart; 1 trial",
-    "hang": "env hangs at frame 1,500, checkpoints 512 apart; 40 s deadline; 1 trial",
-    "logger": "logger raises from frame 768 on; 4,096 frames; 1 trial",
-    "envraise": "env raises at frame 1,500, checkpoints 1,024 apart, resumed without the fault; 1 trial",
+    "nan": "one NaN reward at frame 7,000, checkpoints 256 apart; 1 trial",
+    "hang": "env hangs at frame 7,000, checkpoints 4,096 apart; 40 s deadline for the run; 1 trial",
+    "logger": "logger raises from frame 768 on, checkpoints 512 apart; 4,096 frames; 1 trial",
+    "envraise": "env raises at frame 7,000, checkpoints 4,096 apart, resumed without the fault; 1 trial",
 }
 
 NOTES = """\
@@ -58,7 +58,8 @@ iteration. "Behind" counts in the same way.
 - rlcore: `rlcore train CONFIG` with defaults but for intervals, `--resume RUN` to go on; loading is
   `build(config, resume=True)`, as `--resume` does it. A damaged checkpoint is skipped and the one before is taken; in
   the rows of the flipped bit and the cut file there is only one. `[run] hang_after = 5` in the row of the hanging env
-  (default: 60 s). At a stop or an error rlcore saves by itself, whatever the interval.
+  (default: 60 s). After an error rlcore saves the newest copy of its state that it holds in memory; how old that is
+  depends on the speed of the run, so those frames differ from run to run.
 - Stable-Baselines3: `CheckpointCallback(save_freq=interval)` during `learn`, `model.save` after it, each into a file of
   its own; loading is `PPO.load` of the newest file, then `learn(reset_num_timesteps=False)`. In the row of the logger,
   `Logger(output_formats=[...])` with a `KVWriter`. A script may catch signals and errors and call `model.save`; this
@@ -66,12 +67,14 @@ iteration. "Behind" counts in the same way.
 - TorchRL, one file: `PPOTrainer(save_trainer_file=..., save_trainer_interval=interval - 1)` with `CKPT_BACKEND=torch`,
   loaded with `trainer.load_from_file`, seed given to the trainer. The library announces that this format goes.
 - TorchRL, `Checkpoint`: `Checkpoint(format=..., rng=GlobalRNGState())` and `CheckpointRotation(keep_last=2)`, same
-  loading. `directory` is the default format. Only rows on storage; the others do not depend on the format.
+  loading. `directory` is the default format. Only rows on storage; the others do not depend on the format. It holds the
+  policy three times (of the collector, the loss module and the policy), and the one loaded last counts, so that damage
+  to another does no harm.
 - SIGKILL leaves what the system has cached, so no row says anything about a power cut.
 - "Detected": loading raised, or ended the process. "Harmless": all that was loaded is the same to the bit. "Silently
   wrong": it is not, and nothing was said. What counts as loaded: for rlcore the state of every component; for
-  Stable-Baselines3 policy, optimizer and timesteps; for TorchRL loss module, optimizer, collector and counters (and
-  generators with `Checkpoint`).
+  Stable-Baselines3 policy, optimizer and timesteps; for TorchRL loss module, optimizer, collector and counters, or
+  every component of the `Checkpoint`, generators and replay buffer among them.
 """
 
 

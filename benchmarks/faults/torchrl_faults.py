@@ -163,10 +163,10 @@ class TorchRL:
             raise FileNotFoundError("there is no checkpoint")
         trainer = self._trainer(replace(job, seed=job.seed + 1000))
         trainer.load_from_file(paths[-1])
-        state = trainer.state_dict()
-        everything = {name: state[name] for name in ("loss_module", "optimizer", "collector", "state")}
-        if self._form is not None:
-            everything["rng"] = GlobalRNGState().state_dict()
+        everything: dict[str, Any] = trainer.state_dict()
+        if trainer.checkpoint is not None:
+            for name, component in trainer.checkpoint.components.items():
+                everything[f"component {name}"] = component.state_dict()
         return describe(trainer.collected_frames, trainer.loss_module.state_dict(), everything)
 
     def unfinished(self, folder: Path) -> bool:

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     write(folder, files)
     code = next(path for path in files if path.endswith(f"/{options.kind}.py"))
     place = shlex.quote(str(folder))
-    print(f"made {folder}: {_a(options.kind)} that works, to be changed in {folder / code}")
+    print(f"made {folder}: {_a(options.kind)} that works, in {code}")
     print("next:")
     print(f'  pip install -e {place} "rlcore[standard,test]"')
     print(f"  pytest {place}")
@@ -74,7 +74,7 @@ def check_name(name: str) -> None:
         )
     if not _NAME.fullmatch(name):
         fixed = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-0123456789")
-        hint = f"; {fixed!r} would do" if _NAME.fullmatch(fixed) else ""
+        hint = f"; {fixed!r} would do" if len(fixed) > 1 and _NAME.fullmatch(fixed) else ""
         raise ConfigError(f"a plugin name is lower case letters, digits and single hyphens, not {name!r}{hint}")
     if len(name) > LONGEST:
         raise ConfigError(f"the name {name!r} has {len(name)} characters; {LONGEST} are the most")

@@ -1,4 +1,4 @@
-"""The toy components, for tests: `use = "testing:toy"`; and the hooks of the fault tools."""
+"""The toy components, for tests: `use = "testing:toy"`; and the parts of the fault tools."""
 
 from rlcore import Component, hookimpl
 
@@ -9,7 +9,7 @@ _FAULTS = "rlcore.testing.faults"
 
 @hookimpl
 def provide_components() -> list[Component]:
-    """Return the toy components and the hooks of the fault tools."""
+    """Return the toy components and the parts of the fault tools."""
     return [
         Component("env", "toy", f"{_TOY}:ToyEnv", summary="episodes of known lengths, ends and returns"),
         Component("model", "toy", f"{_TOY}:ToyModel", summary="a linear actor and critic"),
@@ -22,5 +22,7 @@ def provide_components() -> list[Component]:
         Component(
             "hook", "recorder", f"{_FAULTS}.recorder:Recorder", summary="hashes of all that is trained, to a file"
         ),
+        Component("env", "faulty", f"{_FAULTS}.parts:FaultyEnv", summary="the toy env, which fails as it is told"),
+        Component("hook", "faulty", f"{_FAULTS}.parts:FaultyHook", summary="fails at a point as it is told"),
         Component("hook", "killer", f"{_FAULTS}.killer:Killer", summary="sends this process a signal, as planned"),
     ]
