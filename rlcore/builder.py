@@ -131,7 +131,8 @@ class Builder:
             transform = self._section(transform_section)
             fitting = self._make_env(section, 1, f"fit {transform_section.name}")
             try:
-                transform.fit(TransformedEnv(fitting, transforms, parts["env_spec"]))
+                seen = replace(fitting.spec, observation_space=parts["env_spec"].observation_space)
+                transform.fit(TransformedEnv(fitting, transforms, seen))
             finally:
                 fitting.close()
             space = transform.observation_space(parts["env_spec"].observation_space)

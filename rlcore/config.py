@@ -245,13 +245,18 @@ def core_section(raw: RawConfig, section: str, problems: list[str]) -> Any:
 
 
 def checked(
-    schema: type[BaseModel], keys: Mapping[str, Any], section: str, owner: str, problems: list[str]
+    schema: type[BaseModel],
+    keys: Mapping[str, Any],
+    section: str,
+    owner: str,
+    problems: list[str],
+    more: Iterable[str] = (),
 ) -> BaseModel | None:
     """Return the validated keys of a section, or None after adding to `problems`."""
     try:
         model = schema.model_validate(keys)
     except ValidationError as error:
-        problems += explain(error, schema, section, owner)
+        problems += explain(error, schema, section, owner, more)
         return None
     found = [
         f"[{section}] {key}: {wrong}; found {value!r} ({owner})"
@@ -288,13 +293,23 @@ def check_section_names(raw: RawConfig, problems: list[str]) -> None:
             problems.append(f"[{section}]: unknown section{did_you_mean(section, known)}")
 
 
-def explain(error: ValidationError, schema: type[BaseModel], section: str, owner: str) -> list[str]:
-    """Return one line per problem: section, key, what was expected, whose it is, the nearest known key."""
+def explain(
+    error: ValidationError, schema: type[BaseModel], section: str, owner: str, more: Iterable[str] = ()
+) -> list[str]:
+    """Return one line per problem: section, key, what was expected, whose it is, the nearest known key.
+
+    Args:
+        error: of the validation.
+        schema: of the section.
+        section: where it stands.
+        owner: whose it is.
+        more: keys of the section that are not in the schema.
+    """
     lines = []
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            known = _keys_at(schema, problem["loc"][:-1])
+            known = [*_keys_at(schema, problem["loc"][:-1]), *more]
             guess = did_you_mean(str(problem["loc"][-1]), known) or f"; known keys: {', '.join(known) or 'none'}"
             lines.append(f"[{section}] {key}: unknown key for {owner}{guess}")
         elif problem["type"] == "missing":

@@ -244,14 +244,16 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 def _validated(label: str, name: str, provided: Provided, keys: dict[str, Any], problems: list[str]) -> Section | None:
+    more: Iterable[str] = ()
     if provided.component.kind == "checkpointer":
-        keys = {key: value for key, value in keys.items() if key not in CheckpointConfig.model_fields}
+        more = CheckpointConfig.model_fields
+        keys = {key: value for key, value in keys.items() if key not in more}
     try:
         schema = provided.schema()
     except PluginError as error:
         problems.append(f"[{label}] {error}")
         return None
-    config = checked(schema, keys, label, str(provided), problems)
+    config = checked(schema, keys, label, str(provided), problems, more)
     return None if config is None else Section(label, name, provided, config)
 
 

@@ -117,3 +117,11 @@ def test_public_names_resolve():
     for name in rlcore.__all__:
         assert getattr(rlcore, name) is not None
     assert callable(hookimpl)
+
+
+def test_a_transform_is_fitted_in_one_env_however_many_train():
+    sections = {**PENDULUM, "env": {**PENDULUM["env"], "num_envs": 3}, "transform": [{"use": "observation-norm"}]}
+    several = make_trainer(sections=sections).transforms[0].state_dict()
+    sections["env"]["num_envs"] = 1
+    one = make_trainer(sections=sections).transforms[0].state_dict()
+    np.testing.assert_array_equal(several["mean"], one["mean"])
