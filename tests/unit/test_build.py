@@ -120,7 +120,7 @@ def test_public_names_resolve():
 
 
 def test_a_transform_is_fitted_in_one_env_however_many_train():
-    sections = {**PENDULUM, "env": {**PENDULUM["env"], "num_envs": 3}, "transform": [{"use": "observation-norm"}]}
+    sections = {**PENDULUM, "env": {**PENDULUM["env"], "num_envs": 4}, "transform": [{"use": "observation-norm"}]}
     several = make_trainer(sections=sections).transforms[0].state_dict()
     sections["env"]["num_envs"] = 1
     one = make_trainer(sections=sections).transforms[0].state_dict()
