@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore.context import Context
-from rlcore.errors import ConfigError, EnvError
+from rlcore.errors import ConfigError, EnvError, RlcoreError
 from rlcore.types import Episode, Policy, Step
 
 if TYPE_CHECKING:
@@ -141,7 +141,10 @@ class LocalCollector:
 
     def _start(self) -> None:
         seed = self._context.seed(f"reset at frame {self._context.progress.frames}") % 2**31
-        observation = self._env.reset(seed=seed)
+        try:
+            observation = self._env.reset(seed=seed)
+        except Exception as error:
+            raise self._env_error(error, "in its reset") from error
         self._ended[:] = False
         for transform in self._transforms:
             observation = transform.step(observation, ~self._ended)
@@ -165,13 +168,25 @@ class LocalCollector:
                 action, parameter = act(observation, noise[time])
                 actions.append(action)
                 parameters.append(parameter)
-                step = env_step(action.numpy())
+                try:
+                    step = env_step(action.numpy())
+                    write(time, step)
+                except Exception as error:
+                    raise self._env_error(error, f"at step {time}") from error
                 heart.beats += 1
-                write(time, step)
                 if step.infos:
                     infos.update({(time, index): info for index, info in step.infos.items()})
             storage.set_actions(actions, parameters, self._policy)
         return infos
+
+    def _env_error(self, error: Exception, where: str) -> RlcoreError:
+        """Return the error for what an env raised, or for a step that does not fit its spec."""
+        if isinstance(error, RlcoreError):
+            return error
+        return EnvError(
+            f"env {self._spec.id!r} {where} of the batch that began at frame {self._context.progress.frames}: "
+            f"{type(error).__name__}: {error}; the batch is discarded"
+        )
 
     def _act_elsewhere(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         action, parameter = self._policy.act(observation.to(self._context.device, non_blocking=True), noise)

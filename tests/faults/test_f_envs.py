@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rlcore import EnvError
+from rlcore.testing import make_run
+
 HANGING = """
 import signal, time
 import gymnasium, numpy as np
@@ -126,3 +129,54 @@ def test_a9_a_process_that_is_stopped_for_a_while_is_not_taken_for_hung(write_co
     os.kill(process.pid, signal.SIGCONT)
     _, err = process.communicate(timeout=80)
     assert process.returncode == 0, err
+
+
+def broken(fault, at=20, **keys):
+    return {"env": {"use": "testing:faulty", "fault": fault, "at": at, **keys}}
+
+
+def frames_saved(run):
+    return [entry.frames for entry in run.trainer.parts.store.entries()]
+
+
+@pytest.mark.parametrize(
+    ("row", "fault", "message"),
+    [
+        ("F1", "raise", "env 'toy' at step 4 of the batch that began at frame 32: RuntimeError: on purpose"),
+        ("F7", "nan reward", "reward of env 0 at step 4 of the batch that began at frame 32 is nan"),
+        ("F7", "inf reward", "reward of env 0 at step 4 of the batch that began at frame 32 is inf"),
+        ("F7", "nan observation", "observation of env 0 at step 5 of the batch that began at frame 32 is nan"),
+        ("F8", "wrong shape", "env 'toy' at step 4 of the batch that began at frame 32: ValueError"),
+        ("F8", "wrong type", "env 'toy' at step 4 of the batch that began at frame 32: TypeError"),
+    ],
+)
+def test_f1_f7_f8_what_cannot_be_trained_on_stops_the_run_before_it_reaches_the_learner(tmp_path, row, fault, message):
+    run = make_run("checkpoint.every=16", folder=tmp_path, sections=broken(fault))
+    with pytest.raises(EnvError, match=message):
+        run.trainer.train()
+    assert run.trainer.progress.frames == 32, row
+    assert frames_saved(run)[-1] == 32
+    whole = make_run("checkpoint.every=16", folder=tmp_path / "whole", sections=broken("none"))
+    whole.trainer.train()
+    resumed = make_run("checkpoint.every=16", folder=tmp_path, sections=broken(fault), resume=True)
+    resumed.trainer.collector._env._fault = "none"  # the simulator was mended
+    resumed.trainer.train()
+    models = [run.trainer.parts.store.entries()[-1].manifest["digests"]["model"] for run in (whole, resumed)]
+    assert models[0] == models[1], "nothing of the discarded batch was trained on"
+
+
+def test_f2_an_env_whose_reset_raises_at_the_start_is_refused_before_the_first_frame(tmp_path):
+    run = make_run(folder=tmp_path, sections={**broken("reset raises", at=0), "evaluator": None})
+    with pytest.raises(EnvError, match="env 'toy' in its reset of the batch that began at frame 0"):
+        run.trainer.train()
+    assert run.trainer.progress.frames == 0
+
+
+@pytest.mark.parametrize("mode", ["same_step", "next_step"])
+@pytest.mark.parametrize("end", ["terminated", "truncated"])
+def test_f10_episodes_of_one_step_are_trained_on_and_counted(mode, end):
+    keys = {"episode_lengths": [1], "ends": [end], "reset_mode": mode}
+    run = make_run("run.total_frames=64", sections={"env": {"use": "testing:toy", **keys}})
+    run.trainer.train()
+    assert run.trainer.progress.episodes == run.trainer.progress.frames, "every step is an episode"
+    assert all(value.isfinite().all() for value in run.trainer.model.state_dict().values())
