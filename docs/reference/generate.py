@@ -41,7 +41,7 @@ _BOUNDS: Final = {
     "min_length": "at least {} of them",
 }
 _SECTION_OF_A_DOCSTRING: Final = re.compile(r"(Args|Attributes|Returns|Raises|Example|Yields):$", re.MULTILINE)
-_FAULT_TEST: Final = re.compile(r"test_([a-j])(\d+)_(.*)")
+_FAULT_TEST: Final = re.compile(r"test_((?:[a-j]\d+_)+)(.*)")
 _WHERE: Final = {"outer": "trainer", "inner": "learner", "life": "trainer"}
 
 
@@ -302,17 +302,19 @@ def exit_codes() -> str:
 
 
 def fault_table() -> str:
-    """Return every test of the suites whose name begins with a row of the fault matrix, by row."""
-    rows: dict[tuple[str, int], list[list[str]]] = {}
-    for file in sorted(ROOT.glob("tests/faults/test_*.py")):
+    """Return every test of the suites whose name begins with rows of the fault matrix, by row."""
+    found: dict[tuple[str, int], list[list[str]]] = {}
+    for file in sorted(ROOT.glob("tests/**/test_*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
-            found = _FAULT_TEST.fullmatch(node.name) if isinstance(node, ast.FunctionDef) else None
-            if found:
-                slow = any("slow" in ast.unparse(decorator) for decorator in node.decorator_list)
-                what = found[3].replace("_", " ") + (" (slow)" if slow else "")
-                rows.setdefault((found[1].upper(), int(found[2])), []).append([what, f"`{file.name}`"])
-    listed = [[f"{row}{number}", *test] for (row, number), tests in sorted(rows.items()) for test in tests]
-    return table(["row", "what is shown", "test in `tests/faults/`"], listed)
+            match = _FAULT_TEST.fullmatch(node.name) if isinstance(node, ast.FunctionDef) else None
+            if match and isinstance(node, ast.FunctionDef):
+                slow = any("mark.slow" in ast.unparse(decorator) for decorator in node.decorator_list)
+                rows = match[1].upper().strip("_").split("_")
+                what = match[2].replace("_", " ") + (" (slow)" if slow else "")
+                row = [", ".join(rows), what, f"`{file.relative_to(ROOT / 'tests')}`"]
+                found.setdefault((rows[0][0], int(rows[0][1:])), []).append(row)
+    listed = [row for _, tests in sorted(found.items()) for row in tests]
+    return table(["row", "what is shown", "test in `tests/`"], listed)
 
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {

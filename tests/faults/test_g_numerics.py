@@ -40,7 +40,7 @@ def entries(run):
 
 
 @pytest.mark.parametrize("how", POISON)
-def test_g1_a_loss_or_gradient_that_is_not_finite_is_not_applied_and_ends_the_run(tmp_path, how):
+def test_g1_g2_a_loss_or_gradient_that_is_not_finite_is_not_applied_and_ends_the_run(tmp_path, how):
     healthy = make_run("run.total_frames=16", folder=tmp_path / "healthy", sections={"evaluator": None})
     healthy.trainer.train()
     run = make_run(folder=tmp_path / "run", hooks=[Poison(how)], sections={"evaluator": None})

@@ -154,7 +154,7 @@ HOSTILE = {
 }
 
 
-def test_twenty_hostile_plugins_that_nothing_names_have_no_effect(site, write_config, tmp_path):
+def test_j5_twenty_hostile_plugins_that_nothing_names_have_no_effect(site, write_config, tmp_path):
     """In a process of its own: had one been imported, it would have left a mark, or ended the process."""
     marks = tmp_path / "marks"
     marks.mkdir()

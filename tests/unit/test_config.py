@@ -154,7 +154,7 @@ def test_an_unknown_ckpt_backend_is_refused_with_the_nearest_name_or_the_command
     "name",
     ["../escape", "..", ".", "/absolute", "a/b", "a\\b", ".hidden", "", " ", "a b", "x" * 101, "a\0b", "a\n", "-rf"],
 )
-def test_a_run_name_that_is_no_folder_name_is_refused(write_config, name):
+def test_j8_a_run_name_that_is_no_folder_name_is_refused(write_config, name):
     with pytest.raises(ConfigError, match=r"\[run\] name: a run name is a folder name"):
         rlcore.load_config(write_config(run={"name": name}))
 
@@ -185,7 +185,7 @@ def test_a_secret_is_revealed_only_from_the_environment(monkeypatch):
         secret.reveal()
 
 
-def test_a_secret_of_a_run_is_in_no_file_that_the_run_writes(write_config, workdir, monkeypatch):
+def test_j9_a_secret_of_a_run_is_in_no_file_that_the_run_writes(write_config, workdir, monkeypatch):
     (workdir / "with_secret.py").write_text("""
 from pydantic import BaseModel
 from rlcore import Component, hookimpl
