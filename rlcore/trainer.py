@@ -307,8 +307,12 @@ class Trainer:
         if isinstance(error, NumericalError) and self._batch is not None:
             self.saver.save_evidence(self._batch, self.progress, self.parts.facts)
         path = self.saver.save_boundary(self.parts.facts)
-        if path is not None:
+        if path is None:
+            return
+        try:
             self.hooks.checkpoint_saved(path, self)
+        except Exception:
+            log.exception("a hook failed at the checkpoint of frame %d; the first error stands", self.saver.saved_at)
 
     def _evaluate_if_due(self) -> bool:
         if self._evaluate_every is None or not self._evaluate_every.due(self.progress):

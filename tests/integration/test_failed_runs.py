@@ -331,3 +331,23 @@ def test_a_run_that_was_killed_between_its_last_save_and_its_end_writes_what_it_
     begin(tmp_path / "killed", resume=True).train()
     assert rows(tmp_path / "killed") == rows(tmp_path / "whole")
     assert digests(tmp_path / "killed")[END] == digests(tmp_path / "whole")[END]
+
+
+def test_a_hook_that_fails_at_the_last_checkpoint_does_not_hide_the_first_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("rlcore.boundary._COST_FACTOR", 0)
+
+    class Twice:
+        @hookimpl
+        def post_steps(self, trainer):
+            if trainer.progress.frames >= 48:
+                raise RuntimeError("the first")
+
+        @hookimpl
+        def checkpoint_saved(self, trainer):
+            if trainer.progress.frames >= 48:
+                raise RuntimeError("the second")
+
+    run = make_run("checkpoint.every=1000", folder=tmp_path, hooks=[Twice()])
+    with pytest.raises(RuntimeError, match="the first"):
+        run.trainer.train()
+    assert run.trainer.parts.store.entries()[-1].frames == 32
