@@ -166,10 +166,11 @@ class Metrics:
     def _to_array(self, key: str, held: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return all values in the order in which they came in; a sum depends on it in its last bits."""
         arrays = []
-        for kind, values in itertools.groupby(held, _kind):
+        alike = len(set(map(type, held))) == 1  # as nearly always, and then nothing need be grouped
+        groups = [(_kind(held[0]), held)] if alike else itertools.groupby(held, _kind)
+        for kind, values in groups:
             if kind == "tensor":
-                flat = torch.cat([tensor.detach().reshape(-1) for tensor in values])
-                arrays.append(flat.to("cpu", torch.float64).numpy())
+                arrays.append(_flat(list(values)).to("cpu", torch.float64).numpy())
             elif kind == "number":
                 arrays.append(np.asarray([float(value) for value in values]))
             elif kind == "array":
@@ -185,6 +186,13 @@ class Metrics:
                 type(value).__name__ for value in held if not isinstance(value, numbers.Real | Tensor | np.ndarray)
             }
             log.warning("metric %r has values that are not numbers (%s); they are left out", key, ", ".join(kinds))
+
+
+def _flat(tensors: list[Tensor]) -> Tensor:
+    """Return all elements in one dimension; tensors of one shape, as nearly always, are stacked at once."""
+    if all(tensor.ndim == 0 for tensor in tensors):
+        return torch.stack(tensors).detach()
+    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 
 def _kind(value: Any) -> str:

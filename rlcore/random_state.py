@@ -25,8 +25,9 @@ class GlobalGenerators:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of Python's, NumPy's and torch's generators, the latter on every device."""
+        version, words, next_gauss = random.getstate()
         return {
-            "python": random.getstate(),
+            "python": [version, np.array(words, dtype=np.int64), next_gauss],
             "numpy": np.random.get_state(legacy=False),
             "torch": torch.get_rng_state(),
             "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
@@ -34,7 +35,8 @@ class GlobalGenerators:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set the state of every generator."""
-        random.setstate(state["python"])
+        version, words, next_gauss = state["python"]
+        random.setstate((version, tuple(words.tolist()), next_gauss))
         np.random.set_state(state["numpy"])
         torch.set_rng_state(state["torch"].clone())
         if state["cuda"] and torch.cuda.is_available():

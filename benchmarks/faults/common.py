@@ -213,10 +213,16 @@ def wait(pid: int, output: Path, deadline: float = DEADLINE) -> Ended:
 
 
 def last_line(text: str) -> str:
-    """Return the last error and what follows it, or else the last line that is not just information."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and "[INFO]" not in line]
+    """Return the last error and what follows it, or else the last line that is not noise; paths without folders."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if "[INFO]" not in line and "resource_tracker" not in line]
     errors = [index for index, line in enumerate(lines) if re.match(r"(error:|[\w.]*(Error|Exception)\b)", line)]
-    return " ".join(lines[errors[-1] :] if errors else lines[-1:])[:400]
+    return without_folders(" ".join(lines[errors[-1] :] if errors else lines[-1:]))[:400]
+
+
+def without_folders(text: str) -> str:
+    """Shorten every absolute path to its last part: the folders are of this machine and of this run."""
+    return re.sub(r"/(?:[\w.-]+/)+", "", text)
 
 
 def start(system: System, job: Job, environment: Mapping[str, str] | None = None) -> tuple[int, Path]:

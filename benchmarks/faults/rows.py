@@ -174,17 +174,19 @@ def cut(system: System, work: Path) -> Result:
 
 
 def diskfull(system: System, work: Path) -> Result:
-    """The disk fills up during the run, so that the next checkpoint does not fit."""
+    """The disk, a small tmpfs, fills up during the run, so that the next checkpoint does not fit."""
     disk = work / "disk"
     disk.mkdir()
-    mounted = not subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(disk)], capture_output=True
-    ).returncode
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(disk)], check=True, capture_output=True)
     try:
-        return _fill(system, work, disk, mounted)
+        return _fill(system, work, disk, mounted=True)
     finally:
-        if mounted:
-            subprocess.run(["umount", str(disk)], check=True)
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def filelimit(system: System, work: Path) -> Result:
+    """From some moment on no file may grow beyond half a checkpoint, so that writing fails halfway."""
+    return _fill(system, work, work, mounted=False)
 
 
 def _fill(system: System, work: Path, disk: Path, mounted: bool) -> Result:
@@ -217,8 +219,7 @@ def _fill(system: System, work: Path, disk: Path, mounted: bool) -> Result:
         what = "newest does not load, " + (
             "the one before does" if older and "error" not in older else "nothing else does"
         )
-    how = "tmpfs" if mounted else "RLIMIT_FSIZE"
-    facts = {"how": how, "bytes": size, "frames_when_full": seen, "frames_at_the_end": job.reached()}
+    facts = {"bytes": size, "frames_when_full": seen, "frames_at_the_end": job.reached()}
     return {"cell": f"{ended.words}; {what}", "trials": 1, **facts, **_fact(ended), "loaded": loaded, "older": older}
 
 
@@ -288,7 +289,8 @@ def logger(system: System, work: Path) -> Result:
 
 
 ROWS: Mapping[str, Callable[[System, Path], Result]] = {
-    row.__name__: row for row in (control, kill, resume, bitflip, cut, diskfull, sigterm, nan, hang, logger, envraise)
+    row.__name__: row
+    for row in (control, kill, resume, bitflip, cut, diskfull, filelimit, sigterm, nan, hang, logger, envraise)
 }
 
 

@@ -23,7 +23,7 @@ from rows import ROWS
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results"
-STORAGE = ("control", "kill", "resume", "bitflip", "cut", "diskfull")
+STORAGE = ("control", "kill", "resume", "bitflip", "cut", "diskfull", "filelimit")
 FORMAT = ("control", "bitflip", "cut")
 # name in the JSON lines, heading, script, rows that differ from those of the column before
 SYSTEMS = (
@@ -41,7 +41,8 @@ TITLES = {
     "resume": "train 1,024, new process, train 1,024 more, against 2,048: weights to the bit; {resume} seeds",
     "bitflip": "one random bit of the checkpoint flipped, then loaded; {bitflip} flips",
     "cut": "biggest file of the checkpoint 1 KiB shorter, then loaded; each of the biggest where several are equal",
-    "diskfull": "disk full during a save; 1 trial",
+    "diskfull": "disk full, half a checkpoint free; 1 trial",
+    "filelimit": "writing fails halfway through a checkpoint (limit on the size of files); 1 trial",
     "sigterm": "SIGTERM, checkpoints 4,096 frames apart; 1 trial",
     "nan": "one NaN reward at frame 7,000, checkpoints 256 apart; 1 trial",
     "hang": "env hangs at frame 7,000, checkpoints 4,096 apart; 40 s deadline for the run; 1 trial",
@@ -53,7 +54,8 @@ NOTES = """\
 PPO on CartPole-v1: one env, 256 frames per batch (64 in the first row of faults), minibatches of 64, one epoch, actor
 and critic of 2 x 256, CPU, one thread. The row `no fault` is the run of the NaN, hang and raise rows without a fault.
 "Frame N of M" is the frame of the newest checkpoint that loads and how far the run was, counted at the last whole
-iteration. "Behind" counts in the same way.
+iteration, for Stable-Baselines3 at the last whole rollout, which is also where its callback saves. "Behind" counts in
+the same way. How many kills hit a save depends on the machine and its load, and so differs from run to run.
 
 - rlcore: `rlcore train CONFIG` with defaults but for intervals, `--resume RUN` to go on; loading is
   `build(config, resume=True)`, as `--resume` does it. A damaged checkpoint is skipped and the one before is taken; in
@@ -70,6 +72,8 @@ iteration. "Behind" counts in the same way.
   loading. `directory` is the default format. Only rows on storage; the others do not depend on the format. It holds the
   policy three times (of the collector, the loss module and the policy), and the one loaded last counts, so that damage
   to another does no harm.
+- The full disk is a `tmpfs`. rlcore sees before it writes that the checkpoint does not fit; in the row after it, nobody
+  can see that.
 - SIGKILL leaves what the system has cached, so no row says anything about a power cut.
 - "Detected": loading raised, or ended the process. "Harmless": all that was loaded is the same to the bit. "Silently
   wrong": it is not, and nothing was said. What counts as loaded: for rlcore the state of every component; for
