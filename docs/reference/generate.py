@@ -22,7 +22,9 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from rlcore import types
 from rlcore.cli import EXIT_CODES, parser
+from rlcore.commands.plugins_new import SUMMARIES, package
 from rlcore.components import KINDS, Provided
 from rlcore.config import COMPONENT_SECTIONS, CORE_SECTIONS, CheckpointConfig, Interval, Secret
 from rlcore.hookspecs import POINTS, LifeSpecs, LoopSpecs, Point
@@ -298,6 +300,27 @@ def exit_codes() -> str:
     return table(["code", "meaning"], [[str(code), meaning] for code, meaning in EXIT_CODES.items()])
 
 
+# kinds
+
+
+def kinds() -> str:
+    """Return for each kind that `rlcore plugins new` knows what must be there, and the component that it writes."""
+    parts = []
+    for kind, summary in SUMMARIES.items():
+        files = package(f"my-{kind}", kind)
+        code = next(text for path, text in files.items() if path.endswith(f"/{kind}.py"))
+        test = files["tests/test_contract.py"]
+        protocol = getattr(types, kind.capitalize(), None)
+        needed = f"Its interface is `rlcore.types.{protocol.__name__}`. " if protocol is not None else ""
+        parts.append(
+            f"## {kind.capitalize()}\n\n{needed}The template: {summary}.\n\n"
+            f"```python file=my_{kind}.py\n{code.strip()}\n```\n\n"
+            f"Its tests begin with the contract suite of its kind:\n\n"
+            f"```python file=test_my_{kind}.py\n{test.strip()}\n```"
+        )
+    return "\n\n".join(parts)
+
+
 # faults
 
 
@@ -330,6 +353,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "command-line": command_line,
     "exit-codes": exit_codes,
     "faults": fault_table,
+    "kinds": kinds,
 }
 
 
