@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from time import perf_counter
 
 from rlcore.errors import PluginError, did_you_mean
+from rlcore.hooks import marked
+from rlcore.hookspecs import POINTS
 from rlcore.plugins import PluginHost, installed, version_conflict
 
 
@@ -42,13 +45,17 @@ def _show(options: argparse.Namespace) -> int:
     if options.name not in names:
         raise PluginError(f"no plugin {options.name!r} is installed{did_you_mean(options.name, names)}")
     host = PluginHost()
+    began = perf_counter()
     host.load(options.name)
-    print(f"{options.name} ({host.loaded[options.name]})")
+    print(f"{options.name} ({host.loaded[options.name]}), imported in {(perf_counter() - began) * 1000:.0f} ms")
     for provided in host.registry.provided:
         if provided.owner.plugin != options.name:
             continue
         component = provided.component
         print(f"  {component.kind} {component.name}: {component.summary}")
+        if component.kind == "hook":
+            points = [name for name in POINTS if name in marked(provided.target())]
+            print(f"    points: {', '.join(points) or 'as its config says'}")
         for key, field in provided.schema().model_fields.items():
             default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
             print(f"    {key}: {default}. {field.description or ''}".rstrip())
@@ -69,7 +76,6 @@ def _new(options: argparse.Namespace) -> int:
 
 def _order(options: argparse.Namespace) -> int:
     from rlcore.config import read
-    from rlcore.hookspecs import POINTS
     from rlcore.run import build
     from rlcore.sections import validate
 

@@ -210,6 +210,8 @@ def test_plugins_show_prints_components_and_keys(cli):
     assert outcome.code == 0
     for part in ("ppo (rlcore-plugin-ppo 0.1.0)", "loss a2c", "estimator gae", "clip_epsilon: default 0.2."):
         assert part in outcome.out
+    assert "(rlcore-plugin-ppo 0.1.0), imported in " in outcome.out
+    assert "    points: batch_process\n    limit: default 1.0." in cli("plugins", "show", "core").out
     outcome = cli("plugins", "show", "pop")
     assert outcome.code == 2
     assert "no plugin 'pop' is installed; did you mean 'ppo'" in outcome.err
