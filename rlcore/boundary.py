@@ -10,12 +10,12 @@ from typing import Final
 from rlcore.snapshot import Snapshot
 
 # a copy is made when this many times its own cost have passed since the last
-_COST_FACTOR: Final = 100
+_COST_FACTOR: Final = 200
 _LARGEST_BYTES: Final = 256 << 20
 
 
 class Boundary:
-    """Holds the newest kept snapshot. Keeping costs at most a hundredth of the time, so some boundaries pass by.
+    """Holds the newest kept snapshot. Keeping costs at most half a percent of the time, so some boundaries pass by.
 
     The cost of a copy is the least of the last five, so that one that was held up does not put off the next for long.
     A state of more than 256 MiB is not copied; then the newest checkpoint is what a failure leaves.

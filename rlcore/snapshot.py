@@ -6,6 +6,7 @@ Writing it to disk is in `checkpoint.py`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,7 +87,7 @@ class Snapshot:
             name
             for component in components
             for name in self.names.get(component, ())
-            if self.tensors[name].is_floating_point() and not bool(torch.isfinite(self.tensors[name]).all())
+            if self.tensors[name].is_floating_point() and not _is_finite(self.tensors[name])
         ]
 
     def _digest(self, component: str) -> str:
@@ -108,6 +109,11 @@ def training_digest(digests: Mapping[str, str], observers: Iterable[str]) -> str
     left_out = set(observers)
     chosen = {name: digest for name, digest in sorted(digests.items()) if name not in left_out}
     return xxhash.xxh3_128_hexdigest(json.dumps(chosen).encode())
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    """Return whether every element is finite; a sum says so at once, unless it overflows or something is not."""
+    return math.isfinite(float(tensor.sum())) or bool(torch.isfinite(tensor).all())
 
 
 def _bytes(tensor: Tensor) -> Any:

@@ -31,7 +31,7 @@ class Clock:
         kept.keep(take)
 
 
-def test_keeping_takes_at_most_a_hundredth_of_the_time(monkeypatch):
+def test_keeping_takes_at_most_half_a_percent_of_the_time(monkeypatch):
     clock, kept = Clock(monkeypatch), Boundary()
     spent, began = 0.0, clock.now
     for frames in range(1, 5000):
@@ -39,7 +39,7 @@ def test_keeping_takes_at_most_a_hundredth_of_the_time(monkeypatch):
             clock.keep(kept, frames, 0.002)
             spent += 0.002
         clock.now += 0.01
-    assert 0.008 < spent / (clock.now - began) <= 0.0101
+    assert 0.004 < spent / (clock.now - began) <= 0.0051
     assert kept.snapshot.frames > 4900, "and the newest is recent"
 
 
@@ -48,7 +48,7 @@ def test_one_copy_that_was_held_up_does_not_put_off_the_next_for_long(monkeypatc
     for frames, seconds in enumerate([5.0, 0.001, 3.0], start=1):
         assert kept.due(frames)
         clock.keep(kept, frames, seconds)
-        clock.now += 0.11
+        clock.now += 0.21
     assert kept.due(9)
 
 
