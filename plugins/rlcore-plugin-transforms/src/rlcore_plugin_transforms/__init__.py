@@ -1,0 +1,37 @@
+"""Transforms of observations and rewards for rlcore."""
+
+from rlcore import Component, hookimpl
+
+
+@hookimpl
+def provide_components() -> list[Component]:
+    """Return the components of this plugin."""
+    return [
+        Component(
+            "transform",
+            "running-observation-norm",
+            f"{__name__}.observation_norm:RunningObservationNorm",
+            summary="normalise observations by statistics that are learnt while training",
+        ),
+        Component(
+            "transform",
+            "frame-stack",
+            f"{__name__}.frame_stack:FrameStack",
+            summary="the newest observations of each env as one",
+        ),
+        Component(
+            "transform", "reward-scale", f"{__name__}.reward_scale:RewardScale", summary="reward * scale + shift"
+        ),
+        Component(
+            "transform",
+            "reward-norm",
+            f"{__name__}.reward_norm:RewardNorm",
+            summary="divide rewards by the running deviation of the discounted return",
+        ),
+        Component(
+            "transform",
+            "time-feature",
+            f"{__name__}.time_feature:TimeFeature",
+            summary="append the share of the step limit that has passed",
+        ),
+    ]

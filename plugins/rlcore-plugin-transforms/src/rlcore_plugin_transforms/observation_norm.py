@@ -1,0 +1,99 @@
+"""Observations with mean 0 and deviation 1, by statistics that are learnt while training."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from pydantic import BaseModel, Field
+
+from rlcore.context import Context
+from rlcore.errors import ConfigError, EnvError
+from rlcore_plugin_transforms.moments import Moments
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+    from rlcore.types import Array, BoolArray, Env
+
+
+class RunningObservationNorm:
+    """Returns `(observation - mean) / sqrt(variance + epsilon)` as float32, clipped.
+
+    Every observation that `step` sees in training is taken into the statistics, and then normalised with them as they
+    are at that moment: an observation in a batch is the one on which the policy acted. The last observation of an
+    episode, where the env hands it over apart (`same_step`), is normalised and not learnt from. Evaluation uses a copy
+    that does not learn.
+    """
+
+    class Config(BaseModel, extra="forbid"):
+        """The form of the result."""
+
+        clip: float = Field(
+            10.0, ge=0, allow_inf_nan=False, description="largest absolute value of the result; 0: no limit"
+        )
+        epsilon: float = Field(1e-8, gt=0, allow_inf_nan=False, description="added to the variance")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self._clip = config.clip
+        self._epsilon = config.epsilon
+        self._env_id = context.env_spec.id
+        self._moments = Moments()
+        self._learning = True
+
+    def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.spaces.Box:
+        """Return a box of the same shape with the clip as its bounds."""
+        if not isinstance(space, gymnasium.spaces.Box):
+            raise ConfigError(f"[transform] running-observation-norm needs observations in a Box, not {space}")
+        bound = self._clip or np.inf
+        return gymnasium.spaces.Box(-bound, bound, space.shape, np.float32)
+
+    def fit(self, env: Env) -> None:
+        """Do nothing: the statistics are learnt while training."""
+
+    def step(self, observation: Array, first: BoolArray) -> Array:
+        """Return normalised observations `[env, *shape]`.
+
+        Raises:
+            EnvError: an observation to learn from is not finite.
+        """
+        if self._learning:
+            if not np.isfinite(observation).all():
+                raise EnvError(
+                    f"env {self._env_id!r}: an observation is not finite, which would spoil the statistics of "
+                    "running-observation-norm; repair the environment"
+                )
+            self._moments.add(observation)
+        return self._normalised(observation)
+
+    def final(self, observation: Array, env_index: int) -> Array:
+        """Return the normalised last observation of an episode."""
+        return self._normalised(observation)
+
+    def batch(self, batch: TensorDict) -> TensorDict:
+        """Return the batch as it is."""
+        return batch
+
+    def frozen(self) -> RunningObservationNorm:
+        """Return a copy with the statistics of this moment, which it keeps."""
+        copied = copy.copy(self)
+        copied._moments = copy.copy(self._moments)
+        copied._learning = False
+        return copied
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the statistics."""
+        return self._moments.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set the statistics."""
+        self._moments.load_state_dict(state)
+
+    def _normalised(self, observation: Array) -> Array:
+        normalised = (observation - self._moments.mean) / self._moments.deviation(self._epsilon)
+        if self._clip:
+            normalised = np.clip(normalised, -self._clip, self._clip)
+        return normalised.astype(np.float32)

@@ -1,0 +1,54 @@
+"""Rewards on another scale; episode returns are recorded before and stay as they were."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+from pydantic import BaseModel, Field
+
+from rlcore.context import Context
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+    from rlcore.types import Array, BoolArray, Env
+
+
+class RewardScale:
+    """Sets every reward of a batch to `reward * scale + shift`."""
+
+    class Config(BaseModel, extra="forbid"):
+        """The linear map."""
+
+        scale: float = Field(1.0, allow_inf_nan=False, description="factor")
+        shift: float = Field(0.0, allow_inf_nan=False, description="added to the scaled reward")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self._scale = config.scale
+        self._shift = config.shift
+
+    def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+        """Return the same space."""
+        return space
+
+    def fit(self, env: Env) -> None:
+        """Do nothing: there is nothing to learn."""
+
+    def step(self, observation: Array, first: BoolArray) -> Array:
+        """Return the observations as they are."""
+        return observation
+
+    def final(self, observation: Array, env_index: int) -> Array:
+        """Return the observation as it is."""
+        return observation
+
+    def batch(self, batch: TensorDict) -> TensorDict:
+        """Return the batch with the scaled rewards as a new tensor."""
+        changed = batch.copy()
+        return changed.set(("next", "reward"), batch["next", "reward"] * self._scale + self._shift)
+
+    def frozen(self) -> RewardScale:
+        """Return a copy."""
+        return copy.copy(self)
