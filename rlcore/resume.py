@@ -129,6 +129,21 @@ def _check_complete(
         )
 
 
+def check_owners(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Refuse to give state to a component of another distribution than the one that wrote it.
+
+    Raises:
+        StorageError: a plugin was replaced by another that has its name; names both.
+    """
+    for name, owner in now.items():
+        wrote = before.get(name, owner)
+        if wrote and owner and wrote != owner:
+            raise StorageError(
+                f"{name} was written by {wrote}, and is provided by {owner} here; install {wrote} again, or go on "
+                "with the other one and without the promise of an exact resume: --accept-changes"
+            )
+
+
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return a line for each key of a resolved config that differs, apart from those that may."""
     if not before:

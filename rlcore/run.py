@@ -22,7 +22,7 @@ from rlcore.errors import ConfigError
 from rlcore.exactness import differences, inexact_device, inexact_parts
 from rlcore.progress import Progress
 from rlcore.random_state import seed_all
-from rlcore.resume import Restored, ResumeOptions, changes, check_unchanged, restore
+from rlcore.resume import Restored, ResumeOptions, changes, check_owners, check_unchanged, restore
 from rlcore.sections import Config
 from rlcore.trainer import Trainer
 from rlcore.types import Checkpointer, RunInfo
@@ -190,6 +190,8 @@ def _restore(run: Run, options: ResumeOptions, before: Mapping[str, Any], now: M
         return []
     entry, states = store.load_newest()
     manifest = entry.manifest
+    if not options.accept_changes:
+        check_owners(manifest["owners"], parts.facts.owners)
     report = run.trainer.load_state_dict(
         states, _version_notes(run, manifest), owners=manifest["owners"], drop=options.drop, fresh=options.fresh
     )

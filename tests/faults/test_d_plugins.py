@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
+
 import pytest
 
 from rlcore import HookError, PluginError, hookimpl
@@ -128,3 +132,24 @@ def test_d13_the_order_of_hooks_is_that_of_the_config_whatever_was_installed_fir
         outcome = cli("plugins", "order", write_config(hook=[{"use": name} for name in order]))
         (line,) = [line for line in outcome.out.splitlines() if "zebra" in line][:1]
         assert (line.index("zebra") < line.index("ant'")) == (order[0] == "zebra")
+
+
+def test_j6_a_plugin_that_was_replaced_by_another_distribution_is_refused_at_the_resume(site, write_config, cli):
+    source = """
+    from rlcore import Component, hookimpl
+    from rlcore.testing.toy_parts import ToyHook
+
+    @hookimpl
+    def provide_components():
+        return [Component("hook", "mine", ToyHook)]
+    """
+    site.add("rlcore-plugin-mine", "module_of_mine", source)
+    config = write_config(hook=[{"use": "mine"}])
+    assert cli("train", config, "--quiet", "--until", "32").code == 0
+    shutil.rmtree(next(site.folder.glob("rlcore_plugin_mine-*.dist-info")))
+    site.add("another-dist", "module_of_another", source, entry_point="mine")
+    outcome = cli("train", config, "--quiet", "--resume")
+    assert outcome.code == 5
+    assert "hook.mine was written by rlcore-plugin-mine, and is provided by another-dist here" in outcome.err
+    assert cli("train", config, "--quiet", "--resume", "--accept-changes").code == 0
+    assert json.loads(Path("runs/tiny/status.json").read_text())["exact"] is False
