@@ -39,6 +39,16 @@ class TestNextStepEnv(EnvContract):
     truncates = {"ends": ["truncated"]}
 
 
+class TestFaultyEnvWithoutAFault(EnvContract):
+    use = "testing:faulty"
+    terminates = {"ends": ["terminated"]}
+    truncates = {"ends": ["truncated"]}
+
+
+class TestFaultyHookWithoutAFault(HookContract):
+    use = "testing:faulty"
+
+
 class TestModel(ModelContract):
     use = "testing:toy"
 

@@ -9,7 +9,7 @@ import torch
 
 from rlcore import boundary, hookimpl
 from rlcore.checkpoint import read_manifest
-from rlcore.errors import NumericalError, RlcoreError, StorageError
+from rlcore.errors import EnvError, NumericalError, RlcoreError, StorageError
 from rlcore.testing import make_run
 
 SECTIONS = {"hook": [{"use": "testing:toy"}], "evaluator": {"use": "episodes", "episodes": 2, "every": 16}}
@@ -169,8 +169,9 @@ def test_an_env_that_fails_in_the_midst_of_a_batch(tmp_path, undisturbed):
         return step(action)
 
     env.step = fail
-    with pytest.raises(OopsError) as raised:
+    with pytest.raises(EnvError, match=r"env 'toy' at step 2 .*OopsError: simulator gone") as raised:
         trainer.train()
+    assert isinstance(raised.value.__cause__, OopsError)
     assert raised.value.__notes__ == ["while collecting, iteration 3, frame 48"]
     assert max(digests(tmp_path)) == 48
     assert digests(tmp_path).items() <= digests(undisturbed).items()

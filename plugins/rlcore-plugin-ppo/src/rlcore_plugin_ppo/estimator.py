@@ -60,7 +60,7 @@ class GAE:
 
         Inside an episode it is the value of the following step; the critic runs only for the last observations.
         """
-        next_value = torch.empty_like(value)
+        next_value = torch.zeros_like(value)  # zero after a terminated last step, which nothing below sets
         next_value[:, :-1] = value[:, 1:]
         last = following.get("done").clone()
         last[:, -1] = True
