@@ -8,6 +8,7 @@ import random
 import re
 import signal
 import threading
+import time
 import tomllib
 from itertools import pairwise
 from pathlib import Path
@@ -215,21 +216,34 @@ def test_a13_a_run_in_a_thread_leaves_the_handlers_alone(jobs):
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)] == before
 
 
+def state_of(pid):
+    """Return the letter of the state of a process: R, S, T (stopped), Z, …"""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def test_a14_a_folder_in_use_is_refused_and_that_of_a_dead_process_is_taken_over(jobs, references, equal, capsys):
-    job = jobs.make("twice")
+    long_enough = {"run": {"total_frames": 1600}}  # not to end before it is stopped
+    job = jobs.make("twice", **long_enough)
     process = jobs.launcher.start(job.arguments())
     while not iterations(job.recording):
         assert process.wait(0.001) is None, process.text()
     process.send(signal.SIGSTOP)
-    before = sorted(path.name for path in job.folder.rglob("*"))
-    assert cli.main(job.arguments()) == 2
-    message = capsys.readouterr().err
-    assert f"in use by process {process.pid} on {os.uname().nodename}" in message
-    assert sorted(path.name for path in job.folder.rglob("*")) == before, "nothing is touched"
-    process.send(signal.SIGKILL)
-    assert process.wait(60) == -signal.SIGKILL
+    try:
+        deadline = time.monotonic() + 30
+        while state_of(process.pid) != "T":  # it may be in the midst of a write
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        before = sorted(path.name for path in job.folder.rglob("*"))
+        assert cli.main(job.arguments()) == 2
+        message = capsys.readouterr().err
+        assert f"in use by process {process.pid} on {os.uname().nodename}" in message
+        assert sorted(path.name for path in job.folder.rglob("*")) == before, "nothing is touched"
+    finally:
+        process.send(signal.SIGKILL)
+        code = process.wait(60)
+    assert code == -signal.SIGKILL
     assert jobs.run(job).code == 0
-    equal(job, references.reference())
+    equal(job, references.reference(**long_enough))
 
 
 def test_what_the_store_says_of_a_run_is_true(jobs):
