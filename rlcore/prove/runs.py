@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from rlcore.errors import RlcoreError
+from rlcore.manifest import scan
 from rlcore.prove.subject import Subject, times_of
 from rlcore.prove.table import Row
 from rlcore.testing.faults.chain import Job, run_chain, run_once
@@ -144,5 +143,4 @@ def _different_metrics(reference: Job, job: Job) -> bool:
 
 
 def _newest_manifest(job: Job) -> dict[str, Any]:
-    paths: list[Path] = sorted((job.folder / "checkpoints").glob("[0-9]*/manifest.json"))
-    return json.loads(paths[-1].read_text())  # type: ignore[no-any-return]
+    return dict(scan(job.folder / "checkpoints").entries[-1].manifest)

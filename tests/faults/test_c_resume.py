@@ -19,9 +19,9 @@ PARTS = {"plugins": {"files": [str(Path(__file__).with_name("parts.py"))]}}
 
 
 def manifests(job):
-    """Return frame to manifest."""
-    paths = sorted((job.folder / "checkpoints").glob("[0-9]*/manifest.json"))
-    found = [json.loads(path.read_text()) for path in paths]
+    """Return frame to manifest, the newest of a frame."""
+    paths = (job.folder / "checkpoints").glob("[0-9]*/manifest.json")
+    found = sorted((json.loads(path.read_text()) for path in paths), key=lambda manifest: manifest["time"])
     return {manifest["progress"]["frames"]: manifest for manifest in found}
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from rlcore import boundary, hookimpl
-from rlcore.checkpoint import read_manifest
 from rlcore.errors import EnvError, NumericalError, RlcoreError, StorageError
+from rlcore.manifest import scan
 from rlcore.testing import make_run
 
 SECTIONS = {"hook": [{"use": "testing:toy"}], "evaluator": {"use": "episodes", "episodes": 2, "every": 16}}
@@ -24,8 +24,7 @@ def make(folder, *overrides, hooks=(), resume=False, every=32, **sections):
 
 def manifests(folder):
     """Return the manifest of each checkpoint by frame, oldest first."""
-    found = [read_manifest(path) for path in sorted((folder / "toy" / "checkpoints").glob("[0-9]*"))]
-    return {manifest["progress"]["frames"]: manifest for manifest in found}
+    return {entry.frames: entry.manifest for entry in scan(folder / "toy" / "checkpoints").entries}
 
 
 def digests(folder):

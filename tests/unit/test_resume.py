@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from rlcore.errors import ConfigError, StorageError
+from rlcore.manifest import scan
 from rlcore.resume import FREE, Restored, changes, check_unchanged, restore
 from rlcore.testing import make_config, make_run
 
@@ -231,9 +232,7 @@ def test_another_domain_makes_a_resume_inexact(tmp_path):
 
 
 def manifest(folder):
-    from rlcore.checkpoint import read_manifest
-
-    return read_manifest(sorted((folder / "toy" / "checkpoints").glob("[0-9]*"))[-1])
+    return scan(folder / "toy" / "checkpoints").entries[-1].manifest
 
 
 def without_time(text):
