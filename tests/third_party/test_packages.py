@@ -338,7 +338,7 @@ def test_a_killed_run_of_installed_packages_is_resumed_to_the_run_without_a_kill
     process = subprocess.Popen(command, cwd=tmp_path / "killed", env=tools.environment())
     checkpoints = tmp_path / "killed" / RUN / "checkpoints"
     limit = time.monotonic() + 120
-    while not any(int(path.parent.name[:12]) for path in checkpoints.glob("*/manifest.json")):
+    while not any(int(path.parent.name[:12]) for path in checkpoints.glob("[0-9]*/manifest.json")):
         assert process.poll() is None, "the run ended before it was killed"
         assert time.monotonic() < limit
         time.sleep(0.02)
