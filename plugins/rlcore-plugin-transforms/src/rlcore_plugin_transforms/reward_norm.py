@@ -6,20 +6,20 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import numpy as np
 from pydantic import BaseModel, Field
 
 from rlcore.context import Context
 from rlcore_plugin_transforms.moments import Moments
+from rlcore_plugin_transforms.reward_only import RewardOnly
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-    from rlcore.types import Array, BoolArray, Env
+    from rlcore.types import Array
 
 
-class RewardNorm:
+class RewardNorm(RewardOnly):
     """Divides the rewards of a batch by `sqrt(variance + epsilon)` of the discounted returns so far, and clips them.
 
     The return of an env is `R = gamma * R + reward`, over the steps of an episode and from batch to batch. The returns
@@ -46,21 +46,6 @@ class RewardNorm:
         self._moments = Moments()
         self._carried: Array | None = None  # [env], the returns of the running episodes
         self._learning = True
-
-    def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
-        """Return the same space."""
-        return space
-
-    def fit(self, env: Env) -> None:
-        """Do nothing: the statistics are learnt while training."""
-
-    def step(self, observation: Array, first: BoolArray) -> Array:
-        """Return the observations as they are."""
-        return observation
-
-    def final(self, observation: Array, env_index: int) -> Array:
-        """Return the observation as it is."""
-        return observation
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return the batch with the normalised rewards as a new tensor; a frozen copy does not learn from it."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import gymnasium
 from pydantic import BaseModel, Field
 
 from rlcore.context import Context
+from rlcore_plugin_transforms.reward_only import RewardOnly
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-    from rlcore.types import Array, BoolArray, Env
 
-
-class RewardScale:
+class RewardScale(RewardOnly):
     """Sets every reward of a batch to `reward * scale + shift`."""
 
     class Config(BaseModel, extra="forbid"):
@@ -28,21 +26,6 @@ class RewardScale:
     def __init__(self, config: Config, context: Context) -> None:
         self._scale = config.scale
         self._shift = config.shift
-
-    def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
-        """Return the same space."""
-        return space
-
-    def fit(self, env: Env) -> None:
-        """Do nothing: there is nothing to learn."""
-
-    def step(self, observation: Array, first: BoolArray) -> Array:
-        """Return the observations as they are."""
-        return observation
-
-    def final(self, observation: Array, env_index: int) -> Array:
-        """Return the observation as it is."""
-        return observation
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return the batch with the scaled rewards as a new tensor."""
