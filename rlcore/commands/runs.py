@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcore.errors import ConfigError
+from rlcore.manifest import best, scan
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE, read_config, read_status
 
 
@@ -53,10 +54,5 @@ def found(folder: Path) -> Iterator[dict[str, Any]]:
 
 def _best(checkpoints: Path) -> float | None:
     """Return the best mean return among the evaluations of the checkpoints that are kept."""
-    evaluations = []
-    for manifest in checkpoints.glob("[0-9]*-*/manifest.json"):
-        try:
-            evaluations.append(json.loads(manifest.read_text())["evaluation"])
-        except (OSError, ValueError, KeyError, TypeError):  # `rlcore ckpt verify` says what is wrong with it
-            continue
-    return max((value for value in evaluations if value is not None), default=None)
+    chosen = best(scan(checkpoints).entries)
+    return None if chosen is None else chosen.evaluation
