@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     from rlcore.errors import PluginError as PluginError
     from rlcore.errors import RlcoreError as RlcoreError
     from rlcore.errors import StorageError as StorageError
+    from rlcore.factory import Factory as Factory
     from rlcore.hookspecs import hookimpl as hookimpl
     from rlcore.minibatch import Minibatch as Minibatch
     from rlcore.progress import Every as Every
     from rlcore.progress import Progress as Progress
     from rlcore.run import build as build
+    from rlcore.scripted import CheckpointRotation as CheckpointRotation
     from rlcore.sections import load_config as load_config
+    from rlcore.stock.base import TrainerHookBase as TrainerHookBase
+    from rlcore.stock.optimizer import OptimizerHook as OptimizerHook
+    from rlcore.stock.target_net_updater import TargetNetUpdaterHook as TargetNetUpdaterHook
+    from rlcore.stock.timing import LogTiming as LogTiming
     from rlcore.trainer import Trainer as Trainer
     from rlcore.types import EnvSpec as EnvSpec
     from rlcore.types import Episode as Episode
@@ -50,6 +56,12 @@ _PLACES: Final = {
     "Step": "rlcore.types",
     "StorageError": "rlcore.errors",
     "Trainer": "rlcore.trainer",
+    "LogTiming": "rlcore.stock.timing",
+    "TargetNetUpdaterHook": "rlcore.stock.target_net_updater",
+    "OptimizerHook": "rlcore.stock.optimizer",
+    "TrainerHookBase": "rlcore.stock.base",
+    "Factory": "rlcore.factory",
+    "CheckpointRotation": "rlcore.scripted",
     "build": "rlcore.run",
     "hookimpl": "rlcore.hookspecs",
     "load_config": "rlcore.sections",

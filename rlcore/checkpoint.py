@@ -52,6 +52,7 @@ class Facts:
         versions: of everything installed that the run uses.
         domain: what the bits of a run depend on, see `exactness.py`.
         inexact: why a resume from here does not give the bits of an uninterrupted run; empty when it does.
+        metadata: returns what else a script wants to have said, as JSON; asked at every save.
     """
 
     owners: Mapping[str, str] = field(default_factory=dict)
@@ -59,10 +60,15 @@ class Facts:
     versions: Mapping[str, str] = field(default_factory=dict)
     domain: Mapping[str, str] = field(default_factory=dict)
     inexact: tuple[str, ...] = ()
+    metadata: Callable[[], Mapping[str, Any]] | None = None
 
     def with_reasons(self, reasons: Iterable[str]) -> Facts:
         """Return the same facts with further reasons, each once."""
         return replace(self, inexact=tuple(dict.fromkeys([*self.inexact, *reasons])))
+
+    def with_observers(self, names: Iterable[str]) -> Facts:
+        """Return the same facts with other observers."""
+        return replace(self, observers=tuple(names))
 
     def in_manifest(self, snapshot: Snapshot) -> dict[str, Any]:
         """Return the entries of the manifest."""
@@ -80,6 +86,7 @@ class Facts:
             },
             "digests": digests,
             "digest": training_digest(digests, self.observers),
+            **({} if self.metadata is None else {"metadata": dict(self.metadata())}),
         }
 
 

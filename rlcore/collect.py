@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore.context import Context
+from rlcore.episodes import EpisodeCounter
 from rlcore.errors import ConfigError, EnvError, RlcoreError
 from rlcore.types import Episode, Policy, Step
 
@@ -59,13 +60,10 @@ class LocalCollector:
         self._generator = context.generator("noise")
         self._finished: list[Episode] = []
         self._storage = _Storage(self._steps, spec.num_envs, spec.observation_space)
-        self._returns = np.zeros(spec.num_envs)
-        self._lengths = np.zeros(spec.num_envs, dtype=np.int64)
+        self._episodes = EpisodeCounter(spec.num_envs)
         self._ended = np.zeros(spec.num_envs, dtype=bool)
         self._started = False
         self.dropped_episodes = 0
-        self._asked = False
-        self._reason: str | None = None
 
     def collect(self) -> TensorDict:
         """Return the next batch.
@@ -97,22 +95,22 @@ class LocalCollector:
 
     def inexact(self) -> str | None:
         """Return why a resume begins new episodes here, or None when every env goes on in the midst of its episode."""
-        if not self._asked:
-            self._asked = True
-            self._reason = self._why_not_saved()
-        return self._reason
+        if not (hasattr(self._env, "state_dict") and hasattr(self._env, "load_state_dict")):
+            return f"env {self._spec.id!r} has no state that could be saved; a resume begins new episodes"
+        probe = getattr(self._env, "inexact", None)
+        return probe() if probe is not None else None
 
     def state_dict(self) -> dict[str, Any]:
         """Return the exploration noise's position, and the running episodes with the state of the envs."""
         state = {"generator": self._generator.get_state(), "dropped_episodes": self.dropped_episodes}
         if self._started:
-            state["running"] = int((self._lengths > 0).sum())
+            state["running"] = int((self._episodes.lengths > 0).sum())
             if self.inexact() is None:
                 state["episodes"] = {
                     "env": self._env.state_dict(),  # type: ignore[attr-defined]
                     "observation": self._storage.observation[-1],
-                    "returns": self._returns,
-                    "lengths": self._lengths,
+                    "returns": self._episodes.returns,
+                    "lengths": self._episodes.lengths,
                     "ended": self._ended,
                 }
         return state
@@ -126,18 +124,12 @@ class LocalCollector:
             episodes = state["episodes"]
             self._env.load_state_dict(episodes["env"])  # type: ignore[attr-defined]
             self._storage.observation[-1] = episodes["observation"]
-            self._returns[:], self._lengths[:] = episodes["returns"], episodes["lengths"]
+            self._episodes.returns[:], self._episodes.lengths[:] = episodes["returns"], episodes["lengths"]
             self._ended = np.array(episodes["ended"])
             self._started = True
         elif state.get("running"):
             self.dropped_episodes += state["running"]
             log.warning("%d running episodes are dropped: %s", state["running"], self.inexact())
-
-    def _why_not_saved(self) -> str | None:
-        if not (hasattr(self._env, "state_dict") and hasattr(self._env, "load_state_dict")):
-            return f"env {self._spec.id!r} has no state that could be saved; a resume begins new episodes"
-        probe = getattr(self._env, "inexact", None)
-        return probe() if probe is not None else None
 
     def _start(self) -> None:
         seed = self._context.seed(f"reset at frame {self._context.progress.frames}") % 2**31
@@ -149,8 +141,7 @@ class LocalCollector:
         for transform in self._transforms:
             observation = transform.step(observation, ~self._ended)
         self._storage.observation[-1] = observation
-        self._returns[:] = 0
-        self._lengths[:] = 0
+        self._episodes.reset()
         self._started = True
 
     def _run(self) -> dict[tuple[int, int], Mapping[str, Any]]:
@@ -234,28 +225,11 @@ class LocalCollector:
     def _record_episodes(self, infos: Mapping[tuple[int, int], Mapping[str, Any]]) -> list[Episode]:
         """Return the episodes that ended, and carry the open ones over to the next batch."""
         storage = self._storage
-        returns = np.cumsum(storage.reward * storage.mask, axis=0, dtype=np.float64) + self._returns
-        lengths = np.cumsum(storage.mask, axis=0) + self._lengths
-        times, indices = np.nonzero(storage.done)
-        episodes = []
-        begun_return, begun_length = np.zeros_like(self._returns), np.zeros_like(self._lengths)
-        places = zip(
-            times.tolist(),
-            indices.tolist(),
-            returns[times, indices].tolist(),
-            lengths[times, indices].tolist(),
-            strict=True,
-        )
-        for time, index, return_, length in places:
-            info = infos.get((time, index), {})
-            episodes.append(
-                Episode(return_ - float(begun_return[index]), length - int(begun_length[index]), index, info)
-            )
-            begun_return[index], begun_length[index] = return_, length
-        self._returns = returns[-1] - begun_return
-        self._lengths = lengths[-1] - begun_length
+        finished = self._episodes.take(storage.reward, storage.done, storage.mask)
         self._ended = storage.done[-1].copy()
-        return episodes
+        return [
+            Episode(return_, length, index, infos.get((time, index), {})) for time, index, return_, length in finished
+        ]
 
     def _batch(self) -> TensorDict:
         batch = self._storage.batch()

@@ -54,6 +54,14 @@ class StorageError(RlcoreError):
     exit_code = 5
 
 
+class EndOfData(Exception):  # noqa: N818 - not an error
+    """Says that a collector has no more batches; the run ends there as if it had been asked to stop."""
+
+
+class EndOfEpoch(Exception):  # noqa: N818 - not an error
+    """Says that an epoch of optimisation is over, raised while its next minibatch is drawn or processed."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the entry of `known` most like `name`, or None when nothing is alike.
 

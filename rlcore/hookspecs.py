@@ -88,6 +88,10 @@ class LoopSpecs:
     def pre_optim_steps(self, batch: TensorDict, trainer: Trainer) -> None:
         """Called before the first epoch."""
 
+    @point("collect", "inner")
+    def pre_epoch_log(self, batch: TensorDict, learner: Learner) -> Mapping[str, Any] | None:
+        """Return metrics of the batch, before each epoch."""
+
     @point("pipeline", "inner")
     def pre_epoch(self, batch: TensorDict, learner: Learner) -> TensorDict | None:
         """Change the batch before an epoch; an estimator with `every = "epoch"` runs after this point."""
@@ -119,9 +123,19 @@ class LoopSpecs:
     ) -> Mapping[str, Any] | None:
         """Return further metrics of an optimisation step. Tensors stay on their device until they are written."""
 
+    @point("collect", "inner")
+    def post_epoch_log(self, batch: TensorDict, learner: Learner) -> Mapping[str, Any] | None:
+        """Return metrics after the minibatches of each epoch."""
+
     @point("notify", "inner")
     def post_epoch(self, batch: TensorDict, learner: Learner) -> None:
         """Called after the minibatches of an epoch."""
+
+    @point("collect", "outer")
+    def post_optim_complete_log(
+        self, updates: int, losses: Mapping[str, Tensor], trainer: Trainer
+    ) -> Mapping[str, Any] | None:
+        """Return metrics after all epochs: `updates` of the run so far, `losses` averaged over this iteration."""
 
     @point("notify", "outer")
     def post_steps(self, batch: TensorDict, trainer: Trainer) -> None:

@@ -14,11 +14,11 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.adam import AdamState
 from rlcore.context import Context
 from rlcore.errors import ConfigError, NumericalError, did_you_mean
-from rlcore.hooks import LoopHooks
+from rlcore.optimizer_step import OptimizerStep
 from rlcore.types import Key, Scheduler
+from rlcore.updating import Updating
 
 if TYPE_CHECKING:
     from rlcore.compiled import CompiledStep
@@ -36,7 +36,7 @@ class Schedule:
     initial: float
 
 
-class GradientLearner:
+class GradientLearner(Updating):
     """Minimises the sum of the losses by gradient steps, in this process.
 
     Attributes:
@@ -59,38 +59,27 @@ class GradientLearner:
     def __init__(self, config: Config, context: Context) -> None:
         self.model = context.model
         self.optimizers = context.optimizers
-        self.progress = context.progress
+        super().__init__(context.hooks, context.progress)
         self._loss: Any = context.loss
-        self._hooks: LoopHooks = context.hooks
         self._max_grad_norm = config.max_grad_norm
         self.skipped_updates = 0
         self._skip_budget = config.skip_budget if config.on_nonfinite == "skip" else 0
         self._steps = [
-            OptimizerStep(optimizer, config.max_grad_norm, context.device) for optimizer in self.optimizers.values()
+            OptimizerStep(optimizer, config.max_grad_norm, context.device, getattr(optimizer, "losses", ()))
+            for optimizer in self.optimizers.values()
         ]
         self._schedules = _bind(context.parts.get("schedulers", []), self.optimizers)
-        self._owned = self._hooks.used("optimizer")
-        self._split = self._owned or self._hooks.used("post_loss")
         self._compiled: CompiledStep | None = self._compile(context) if config.compile else None
 
-    def update(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
-        """Take one optimisation step.
-
-        Returns:
-            The losses, the metrics of the loss and `grad_norm`, 0-d tensors on the device, with what
-            `post_optim_log` adds.
-        """
+    def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
+        """Take the loss and step; return the losses, the metrics of the loss and `grad_norm`, 0-d tensors."""
         hooks = self._hooks
-        minibatch = hooks.process_optim_batch(minibatch, self)
-        if self._compiled is not None and not self._split:
-            metrics: Mapping[str, Tensor] = self._compiled(minibatch)
-        else:
-            losses = self._loss(minibatch)
-            losses = hooks.post_loss(losses, minibatch, self)
-            metrics = hooks.optimizer(losses, minibatch, self) if self._owned else self.step(losses)
-        self.progress.updates += 1
-        hooks.post_optim(minibatch, self)
-        return hooks.post_optim_log(metrics, minibatch, self)
+        owned = hooks.used("optimizer")
+        if self._compiled is not None and not (owned or hooks.used("post_loss")):
+            return self._compiled(minibatch)
+        losses = self._loss(minibatch)
+        losses = hooks.post_loss(losses, minibatch, self)
+        return hooks.optimizer(losses, minibatch, self) if owned else self.step(losses)
 
     def step(self, losses: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Do zero_grad, backward, clipping and step for every optimizer; return losses and gradient norms, detached.
@@ -167,7 +156,7 @@ class GradientLearner:
         from rlcore.compiled import CompiledStep, check_compiler
 
         check_compiler(context.device)
-        if self._split:
+        if self._hooks.used("optimizer") or self._hooks.used("post_loss"):
             log.warning(
                 "[learner] compile: a hook between loss and step splits the update, which then runs eagerly "
                 "(a compiled update takes a third to two thirds of the time)"
@@ -175,85 +164,6 @@ class GradientLearner:
             return None
         steps = [(step.optimizer, step.names) for step in self._steps]
         return CompiledStep(self._loss, steps, self._max_grad_norm, context.heart)
-
-
-class OptimizerStep:
-    """The gradient step of one optimizer. Skips, on the device, a step that is not finite.
-
-    Attributes:
-        skipped: how many steps were skipped, a 0-d tensor on the device.
-        names: the losses that it minimises; empty for all.
-    """
-
-    def __init__(self, optimizer: torch.optim.Optimizer, max_norm: float | None, device: torch.device) -> None:
-        self.optimizer = optimizer
-        self.names: tuple[str, ...] = getattr(optimizer, "losses", ())
-        self.skipped = torch.zeros((), device=device)
-        self._max_norm = max_norm
-        self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self._adam: AdamState | None = None
-        self._total = torch.zeros((), device=device)
-        self._taken: tuple[Tensor | None, ...] | None = None
-
-    def backward(self, losses: Mapping[str, Tensor], alone: bool) -> None:
-        """Take the gradients of the losses that this optimizer minimises.
-
-        Args:
-            losses: of the loss.
-            alone: whether no other optimizer follows; then the graph is freed.
-        """
-        total = total_loss(losses, self.names)
-        self._total = total.detach()
-        if not alone:
-            self._taken = torch.autograd.grad(total, self._parameters, retain_graph=True, allow_unused=True)
-            return
-        for parameter in self._parameters:
-            parameter.grad = None
-        total.backward()  # type: ignore[no-untyped-call]
-
-    def apply(self) -> Tensor:
-        """Take the step, and return the norm of the gradients before clipping."""
-        if self._taken is not None:
-            for parameter, gradient in zip(self._parameters, self._taken, strict=True):
-                parameter.grad = gradient
-            self._taken = None
-        gradients = [p.grad for p in self._parameters if p.grad is not None]
-        norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-        zero = (norm + self._total) * 0.0  # not a number where either is not finite
-        not_finite = (zero != 0).to(norm.dtype)
-        self.skipped += not_finite
-        if len(gradients) == len(self._parameters) and AdamState.fits(self.optimizer):
-            self._fused_step(gradients, norm, not_finite)
-        elif not bool(not_finite):
-            self._plain_step(norm)
-        return norm
-
-    def _fused_step(self, gradients: list[Tensor], norm: Tensor, not_finite: Tensor) -> None:
-        """Let the fused kernel divide the gradients and skip: it reads both numbers on the device."""
-        if self._adam is None or not self._adam.is_current():
-            self._adam = AdamState(self.optimizer)
-        scale = None if self._max_norm is None else (norm / self._max_norm).clamp_(min=1.0)
-        self._adam.fused_step(gradients, scale, not_finite)
-
-    def _plain_step(self, norm: Tensor) -> None:
-        if self._max_norm is not None:
-            torch.nn.utils.clip_grads_with_norm_(self._parameters, self._max_norm, norm, foreach=True)
-        self.optimizer.step()
-
-
-def total_loss(losses: Mapping[str, Tensor], names: tuple[str, ...] = ()) -> Tensor:
-    """Return the sum of the named losses, or of all that are called `loss_*`.
-
-    Raises:
-        ConfigError: a name that the loss does not return, or nothing to minimise.
-    """
-    for name in names:
-        if name not in losses:
-            raise ConfigError(f"[optimizer] losses: the loss returns no {name!r}{did_you_mean(name, losses)}")
-    chosen = [value for name, value in losses.items() if (name in names if names else name.startswith("loss"))]
-    if not chosen:
-        raise ConfigError(f"the loss returned nothing to minimise: its keys are {', '.join(losses)}, none is loss_*")
-    return sum(chosen[1:], chosen[0])
 
 
 def _bind(schedulers: list[Scheduler], optimizers: Mapping[str, torch.optim.Optimizer]) -> list[Schedule]:

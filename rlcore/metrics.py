@@ -26,6 +26,13 @@ STATISTICS: Final = ("std", "min", "max", "count")
 _FOLD: Final = 4096
 
 
+@dataclass(frozen=True)
+class Last:
+    """A value of which only the last counts, such as a count or a learning rate; it is never averaged."""
+
+    value: Any
+
+
 @dataclass
 class _Reduced:
     """Statistics of the values of one key that were folded already."""
@@ -82,6 +89,7 @@ class Metrics:
         self.written_at = 0
         self.on_bar: set[str] = set()
         self._values: dict[str, list[Any]] = {}
+        self._last: dict[str, Any] = {}
         self._reduced: dict[str, _Reduced] = {}
         self._refused: set[str] = set()
 
@@ -90,6 +98,9 @@ class Metrics:
         for key, value in values.items():
             if key == "log_pbar":
                 self.on_bar |= {prefix + shown for shown in value}
+                continue
+            if type(value) is Last:
+                self._last[prefix + key] = value.value
                 continue
             held = self._values.get(prefix + key)
             if held is None:
@@ -108,6 +119,15 @@ class Metrics:
         if len(held) >= _FOLD:
             self._fold(key)
 
+    def newest(self, key: str) -> float | None:
+        """Return the newest value that came in under `key`, or was written under it; None when there is none."""
+        if key in self._last:
+            return float(self._last[key])
+        held = self._values.get(key)
+        if held:
+            return float(self._to_array(key, held[-1:])[-1])
+        return self.latest.get(key)
+
     def write_if_due(self, progress: Progress) -> None:
         """Reduce and write when the interval has passed."""
         if self.every.due(progress):
@@ -121,8 +141,10 @@ class Metrics:
         for key, reduced in self._reduced.items():
             if reduced.count:
                 row.update(reduced.row(key))
+        row.update({key: float(value) for key, value in self._last.items()})
         self._values.clear()
         self._reduced.clear()
+        self._last.clear()
         self.written_at = progress.frames
         if not row:
             return
@@ -139,7 +161,8 @@ class Metrics:
         """Return what came in since the last write, so that a stop between two writes loses nothing."""
         pending = {key: (self._to_array(key, held), len(held)) for key, held in self._values.items() if held}
         reduced = {key: asdict(value) for key, value in self._reduced.items()}
-        return {"pending": pending, "reduced": reduced, "written_at": self.written_at}
+        last = {key: float(value) for key, value in self._last.items()}
+        return {"pending": pending, "reduced": reduced, "last": last, "written_at": self.written_at}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take back what had come in."""
@@ -148,6 +171,7 @@ class Metrics:
             for key, (values, entries) in state["pending"].items()
         }
         self._reduced = {key: _Reduced(**value) for key, value in state["reduced"].items()}
+        self._last = dict(state["last"])
         self.written_at = state["written_at"]
 
     def close(self) -> None:
@@ -186,6 +210,25 @@ class Metrics:
                 type(value).__name__ for value in held if not isinstance(value, numbers.Real | Tensor | np.ndarray)
             }
             log.warning("metric %r has values that are not numbers (%s); they are left out", key, ", ".join(kinds))
+
+
+class Averages:
+    """Running means of the values of an iteration, by key; tensors stay where they are."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Any] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        """Take the numbers of one update in; a tensor of several elements is left out."""
+        for key, value in values.items():
+            if isinstance(value, numbers.Real) or (isinstance(value, Tensor) and value.numel() == 1):
+                self._sums[key] = self._sums[key] + value if key in self._sums else value
+                self._counts[key] = self._counts.get(key, 0) + 1
+
+    def means(self) -> dict[str, Any]:
+        """Return the mean of each key over the updates that had it."""
+        return {key: total / self._counts[key] for key, total in self._sums.items()}
 
 
 def _flat(tensors: list[Tensor]) -> Tensor:

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from rlcore.components import Component, Owner, Registry
+from rlcore.components import Component, Owner, Provided, Registry
 from rlcore.errors import PluginError, did_you_mean
-from rlcore.hooks import marked
+from rlcore.implementations import marked
 
 GROUP: Final = "rlcore"
 CORE: Final = "core"
@@ -124,6 +124,35 @@ class PluginHost:
     def is_installed(self, name: str) -> bool:
         """Return whether a plugin of that entry-point name exists."""
         return any(plugin.name == name for plugin in self._installed)
+
+    def find(self, kind: str, use: str) -> Provided:
+        """Return the component that `use` names, among those of the loaded plugins.
+
+        Raises:
+            PluginError: there is none, or several; says which command installs it, if that is known.
+        """
+        try:
+            return self.registry.find(kind, use)
+        except PluginError as error:
+            plugin, _, name = use.rpartition(":")
+            if "several plugins" in str(error) or self.is_installed(plugin or name):
+                raise
+            missing = self.not_installed(plugin or name)
+            if plugin or "is provided by" in missing:
+                raise PluginError(missing) from error
+            guess = "" if "did you mean" in str(error) else did_you_mean(name, [*self.names(), *WELL_KNOWN])
+            raise PluginError(f"{error}{guess}") from error
+
+    def load_for(self, use: str) -> None:
+        """Import the plugin that `use` may be of: the one it names, or the one of the component's name, if installed.
+
+        Raises:
+            PluginError: it is broken.
+        """
+        plugin, _, name = use.rpartition(":")
+        wanted = plugin or name
+        if wanted not in self.loaded and self.is_installed(wanted):
+            self.load(wanted)
 
     def load(self, name: str) -> None:
         """Import plugin `name` and register its components; again is nothing.

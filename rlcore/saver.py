@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 EVIDENCE: Final = "faults"
 # components whose tensors a run is made for; a checkpoint in which one is not finite is worth nothing
-LEARNT: Final = ("model", "optimizer")
+LEARNT: Final = ("model", "loss_module", "optimizer")
 
 
 class CheckpointSchedule:

@@ -27,8 +27,8 @@ from rlcore.config import (
     core_section,
     read,
 )
-from rlcore.errors import ConfigError, PluginError, did_you_mean
-from rlcore.plugins import WELL_KNOWN, PluginHost
+from rlcore.errors import ConfigError, PluginError
+from rlcore.plugins import PluginHost
 
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
 # the component of a section that says nothing else
@@ -207,11 +207,11 @@ def _sections(raw: RawConfig, section: str, host: PluginHost, broken: set[str], 
             problems.append(f"[{label}] use: missing; name the {kind} to build")
             continue
         try:
-            provided = host.registry.find(kind, use)
+            provided = host.find(kind, use)
         except PluginError as error:
             plugin, _, short = use.rpartition(":")
             if (plugin or short) not in broken:
-                problems.append(f"[{label}] use: {_unknown(error, kind, use, host)}")
+                problems.append(f"[{label}] use: {error}")
             continue
         name = str(keys.pop("name", "")) or _free_name(provided.component.name, taken)
         if name in taken:
@@ -221,18 +221,6 @@ def _sections(raw: RawConfig, section: str, host: PluginHost, broken: set[str], 
         if entry:
             found.append(entry)
     return found
-
-
-def _unknown(error: PluginError, kind: str, use: str, host: PluginHost) -> str:
-    """Prefer the command that installs a plugin over a list of what is here."""
-    plugin, _, name = use.rpartition(":")
-    if "several plugins" in str(error) or host.is_installed(plugin or name):
-        return str(error)
-    missing = host.not_installed(plugin or name)
-    if plugin or "is provided by" in missing:
-        return missing
-    guess = "" if "did you mean" in str(error) else did_you_mean(name, [*host.names(), *WELL_KNOWN])
-    return f"{error}{guess}"
 
 
 def _free_name(name: str, taken: set[str]) -> str:

@@ -1,376 +1,292 @@
-"""The training loop and its life cycle. It holds no algorithm: every step is a call of a part or of a hook."""
+"""The trainer as scripts use it: a keyword constructor, operations registered at destinations, saving to a path.
+
+The loop itself is in `loop.py`; what the constructor makes of its arguments is in `scripted.py`.
+"""
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlcore.checkpoint import Facts, Store
-from rlcore.errors import NumericalError, RlcoreError, StorageError
-from rlcore.evaluations import Evaluations
-from rlcore.exactness import inexact_parts
-from rlcore.hooks import LoopHooks
-from rlcore.metrics import Metrics
-from rlcore.progress import Every, Progress
+from rlcore.assembly import Assembly, in_order, observers
+from rlcore.errors import ConfigError, HookError, StorageError
+from rlcore.loop import Loop
+from rlcore.ops import Operations
+from rlcore.parts import Parts
+from rlcore.progress import Progress
 from rlcore.resume import Restored, restore
-from rlcore.saver import CheckpointSchedule, Saver
-from rlcore.signals import GraceExpired, StopAtOnce
-from rlcore.snapshot import Snapshot
-from rlcore.types import Buffer, Collector, Estimator, EvaluationResult, Evaluator, Learner, Model, RunInfo, Transform
-from rlcore.watchdog import Heart
+from rlcore.scripted import SCRIPT, CheckpointRotation, Settings, assemble, describe, open_checkpoint
 
 if TYPE_CHECKING:
+    import torch
     from tensordict import TensorDict
 
-log = logging.getLogger(__name__)
 
+class Trainer(Loop):
+    """Trains a loss module on what a collector yields.
 
-@dataclass
-class Parts:
-    """What a trainer runs.
+    Everything that happens between is registered: operations with `register_op`, hook objects with their `register`,
+    hooks of rlcore plugins with `hooks`.
 
-    Attributes:
-        stateful: what takes part in checkpoints, by component name, in the order of restoring.
-        facts: what the manifest of a checkpoint says besides.
-        evaluations: the newest and the best.
-        evidence: where batches that were not finite go.
-        heart: counts what moves, for the watchdog.
-        release: gives the run folder free.
+    Args:
+        collector: an iterable of TensorDicts `[env, time]` or `[time]`, or a collector of rlcore; None for a trainer
+            that only saves and loads.
+        total_frames: environment frames to train for.
+        frame_skip: environment frames per step.
+        optim_steps_per_batch: optimisation steps per epoch; None to go on until `process_optim_batch` ends the epoch.
+        loss_module: from a batch to losses, both TensorDicts or mappings; keys that begin with `loss` are minimised.
+        optimizer: for all losses; registered as an `OptimizerHook`. Leave it out to register several of them.
+        optimization_stepper: an object whose `step(trainer, sub_batch)` replaces loss, backward and step.
+        logger: anything with `log_scalar(name, value, step)` or `log_metrics(metrics, step)`, or several of them.
+        clip_grad_norm: whether `clip_norm` limits the norm of all gradients, rather than each element.
+        clip_norm: the limit; None for no clipping.
+        progress_bar: whether to show one.
+        seed: of the collector, and then of torch, NumPy and Python.
+        save_trainer_interval: environment frames between checkpoints.
+        log_interval: environment frames between two writes of the metrics; values in between are averaged.
+        save_trainer_file: folder of the checkpoints; nothing is saved without it.
+        num_epochs: passes over each batch.
+        async_collection: the collector fills a replay buffer in the background, and batches are None.
+        log_timings: whether to register a `LogTiming`.
+        auto_log_optim_steps: whether the losses and `optim_steps` are logged.
+        replay_buffer: of rlcore, from which minibatches are drawn in place of `optim_steps_per_batch`.
+        target_net_updater: moves target networks after each step; registered as a `TargetNetUpdaterHook`.
+        checkpoint: name of the checkpoint back end; default: `CKPT_BACKEND`, or torch.
+        checkpoint_rotation: which checkpoints are kept, and where; in place of `save_trainer_file`.
+        checkpoint_metadata: from the trainer to what the manifest of a checkpoint says besides.
+        learner_backend: only `local`.
+        hooks: hook objects of rlcore, with methods marked `@hookimpl`.
+        evaluator: of rlcore.
+        assembly: the parts that a `Factory` built.
+
+    Raises:
+        ConfigError: an argument that cannot be used.
     """
 
-    run: RunInfo
-    progress: Progress
-    model: Model
-    collector: Collector
-    buffer: Buffer
-    learner: Learner
-    metrics: Metrics
-    hooks: LoopHooks
-    transforms: list[Transform] = field(default_factory=list)
-    estimator: Estimator | None = None
-    evaluator: Evaluator | None = None
-    store: Store | None = None
-    evidence: Store | None = None
-    schedule: CheckpointSchedule | None = None
-    frame_skip: int = 1
-    heart: Heart = field(default_factory=Heart)
-    stateful: dict[str, Any] = field(default_factory=dict)
-    facts: Facts = field(default_factory=Facts)
-    evaluations: Evaluations = field(default_factory=Evaluations)
-    release: Callable[[], None] = lambda: None
+    def __init__(
+        self,
+        *,
+        collector: Any,
+        total_frames: int,
+        loss_module: Callable[[Any], Any] | None = None,
+        frame_skip: int = 1,
+        optim_steps_per_batch: int | None = None,
+        optimizer: torch.optim.Optimizer | None = None,
+        optimization_stepper: Any = None,
+        logger: Any = None,
+        clip_grad_norm: bool = True,
+        clip_norm: float | None = None,
+        progress_bar: bool = True,
+        seed: int | None = None,
+        save_trainer_interval: int = 10_000,
+        log_interval: int = 10_000,
+        save_trainer_file: str | Path | None = None,
+        num_epochs: int = 1,
+        async_collection: bool = False,
+        log_timings: bool = False,
+        auto_log_optim_steps: bool = True,
+        replay_buffer: Any = None,
+        target_net_updater: Any = None,
+        checkpoint: str | None = None,
+        checkpoint_rotation: CheckpointRotation | None = None,
+        checkpoint_metadata: Callable[[Trainer], Mapping[str, Any]] | None = None,
+        learner_backend: str = "local",
+        hooks: Iterable[Any] = (),
+        evaluator: Any = None,
+        assembly: Assembly | None = None,
+    ) -> None:
+        settings = Settings.among(locals())
+        assembled = assemble(self, settings, assembly)
+        super().__init__(assembled.parts)
+        self.loss_module = loss_module
+        self.optimizer = optimizer
+        self.optimization_stepper = optimization_stepper
+        self.target_net_updater = target_net_updater
+        self.logger = logger
+        self.clip_grad_norm, self.clip_norm = clip_grad_norm, clip_norm
+        self._settings: Settings | None = settings
+        self._begin_registering(assembled.assembly)
+        self._register_what_was_handed_over(log_timings)
 
-
-class Trainer:
-    """Collects, optimises, evaluates and saves until the run is done.
-
-    `train()` runs to the end; `for progress in trainer:` hands over after each iteration.
-
-    Attributes:
-        progress: the clocks.
-        stop_reason: why the run was asked to stop, or None.
-        saver: saves checkpoints; None for a run that writes nothing.
-    """
-
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
-        self.run = parts.run
-        self.progress = parts.progress
-        self.model = parts.model
-        self.collector = parts.collector
-        self.buffer = parts.buffer
-        self.learner = parts.learner
-        self.metrics = parts.metrics
-        self.hooks = parts.hooks
-        self.transforms = parts.transforms
-        self.estimator = parts.estimator
-        self.evaluator = parts.evaluator
-        self.stop_reason: str | None = None
-        self.stop_at = parts.run.total_frames
-        self.saver = _saver(parts)
-        self.seconds_trained = 0.0
-        self._evaluate_every = _interval(parts.evaluator)
-        self._batch: TensorDict | None = None
-        self._enter("setup")
-        self._clock = 0.0
-        self._clock_frames = 0
-        self._first_frame = 0
-        self._closed = False
-
-    def train(self) -> Progress:
-        """Run until `total_frames` (or `stop_at`, or a stop request), and return the clocks."""
-        for _ in self:
-            pass
-        return self.progress
-
-    def request_stop(self, reason: str) -> None:
-        """Ask the run to stop; the iteration is finished, every hook of it runs, the final checkpoint is saved."""
-        self.stop_reason = self.stop_reason or reason
+    @classmethod
+    def of(cls, parts: Parts, assembly: Assembly) -> Trainer:
+        """Return the trainer of parts that were built from a config."""
+        trainer = cls.__new__(cls)
+        Loop.__init__(trainer, parts)
+        optimizers = list(assembly.context.parts.get("optimizers", {}).values())
+        trainer.loss_module = assembly.context.parts.get("loss")
+        trainer.optimizer = optimizers[0] if len(optimizers) == 1 else None
+        trainer.optimization_stepper = trainer.target_net_updater = trainer.logger = None
+        trainer.clip_grad_norm, trainer.clip_norm = True, None
+        trainer._settings = None
+        trainer._begin_registering(assembly)
+        return trainer
 
     @property
-    def frames_here(self) -> int:
-        """Frames that this process collected; after a resume, those since."""
-        return self.progress.frames - self._first_frame
+    def collector(self) -> Any:
+        """The collector, as it was handed over."""
+        return getattr(self.parts.collector, "source", self.parts.collector)
 
     @property
-    def last_checkpoint(self) -> Path | None:
-        """Folder of the newest checkpoint of this process."""
-        return self.saver.last if self.saver is not None else None
+    def replay_buffer(self) -> Any:
+        """What minibatches are drawn from."""
+        return self.buffer if self._settings is None else self._settings.replay_buffer
 
     @property
-    def last_evaluation(self) -> EvaluationResult | None:
-        """The newest evaluation of the run."""
-        return self.parts.evaluations.last
+    def collected_frames(self) -> int:
+        """Environment frames collected so far."""
+        return self.progress.frames
 
     @property
-    def best_evaluation(self) -> EvaluationResult | None:
-        """The evaluation with the highest mean return."""
-        return self.parts.evaluations.best
+    def app_state(self) -> dict[str, Any]:
+        """Everything that takes part in checkpoints, by name."""
+        return dict(self.parts.stateful)
 
-    @property
-    def done(self) -> bool:
-        """Whether the loop would stop here."""
-        return self.stop_reason is not None or self.progress.frames >= self.stop_at
-
-    def __iter__(self) -> Iterator[Progress]:
-        """Train; yield the clocks after each iteration."""
-        if self._closed:
-            raise RlcoreError("this trainer has run to its end and is closed; build another one to go on")
-        try:
-            self.hooks.setup(self)
-            self._catch_up()
-            self._begin()
-            while not self.done:
-                self._keep_boundary()
-                self._iteration()
-                yield self.progress
-            self._end()
-        except GeneratorExit:  # the caller left the loop
-            raise
-        except GraceExpired as stopped:  # a stop that could not wait for the end of the iteration
-            log.warning("%s; what was not finished is discarded", stopped)
-            self._save_what_stands(stopped)
-        except BaseException as error:
-            error.add_note(f"while {self._phase}, iteration {self.progress.iterations}, frame {self.progress.frames}")
-            self.hooks.on_exception(error, self)
-            self._save_what_stands(error)
-            raise
-        finally:
+    def shutdown(self) -> None:
+        """Close the collector and the loggers, as the end of `train` does; again is nothing."""
+        if not self._closed:
             self._shutdown()
 
-    def evaluate(self) -> EvaluationResult:
-        """Evaluate the policy now.
+    def set_seed(self, seed: int) -> None:
+        """Seed the collector, and torch, NumPy and Python with the seed that follows from it."""
+        from rlcore.random_state import seed_all
+
+        seeding = getattr(self.parts.collector, "set_seed", None)
+        seed_all(seed if seeding is None else seeding(seed))
+
+    def compute_loss(self, sub_batch: TensorDict, method: str | None = None) -> Any:
+        """Return the losses of a sub-batch, of the loss module or of one of its methods."""
+        if self.loss_module is None:
+            raise HookError("compute_loss: there is no loss_module")
+        return (self.loss_module if method is None else getattr(self.loss_module, method))(sub_batch)
+
+    def register_op(self, dest: str, op: Callable[..., Any], **kwargs: Any) -> None:
+        """Call `op` at a destination, after what is registered there, from the next iteration on.
+
+        Args:
+            dest: one of `rlcore.ops.DESTINATIONS`, which says what `op` is called with and what it returns.
+            op: a function, bound method or callable object.
+            kwargs: further arguments of every call.
 
         Raises:
-            RuntimeError: the run has no evaluator.
+            HookError: there is no such destination, or `op` cannot be called.
         """
-        if self.evaluator is None:
-            raise RuntimeError("the run has no evaluator: add a section [evaluator] to the config")
-        self._enter("evaluating")
-        result = self.evaluator.evaluate()
-        self.parts.evaluations.take(result)
-        self.metrics.add({"return": result.returns_array(), "length": result.lengths_array()}, "evaluation/")
-        self.hooks.evaluation(result, self)
-        return result
+        self._operations.add(dest, op, kwargs)
 
-    def save(self) -> Path | None:
-        """Save a checkpoint now and return its folder; None for a run that writes nothing.
+    register_hook = register_op
+
+    def unregister_op(self, op: Any, dest: str | None = None) -> None:
+        """Call `op` no more, at one destination or at all; a hook object takes all of its methods away.
 
         Raises:
-            NumericalError: a tensor of the model or an optimizer is not finite.
-            StorageError: it cannot be written.
+            HookError: it is not registered there.
         """
+        self._operations.remove(op, dest)
+
+    def register_module(self, module_name: Any, module: Any) -> None:
+        """Make an object with `state_dict` and `load_state_dict` part of every checkpoint.
+
+        The two arguments may come in either order. An object that is registered after a resume gets its state then.
+
+        Raises:
+            HookError: the name is taken, or the object has no state.
+        """
+        if not isinstance(module_name, str) and isinstance(module, str):
+            module_name, module = module, module_name
+        if module_name in self.parts.stateful:
+            taken = type(self.parts.stateful[module_name]).__name__
+            raise HookError(f"register_module: the name {module_name!r} is taken by a {taken}; choose another one")
+        if not hasattr(module, "state_dict") or not hasattr(module, "load_state_dict"):
+            raise HookError(
+                f"register_module({module_name!r}): a {type(module).__name__} has no state_dict and load_state_dict"
+            )
+        self._assembly.register(module_name, module, SCRIPT)
+        self.parts.stateful = in_order(self._assembly.stateful)
+        self.parts.facts = self.parts.facts.with_observers(observers(self.parts.stateful))
+        self._operations.name(module, module_name)
+        if module_name in self._waiting:
+            restore({module_name: module}, {module_name: self._waiting.pop(module_name)}, {})
+
+    def save_trainer(self, force_save: bool = False) -> Path | None:
+        """Save a checkpoint if one is due, or in any case; return its folder, or None where nothing was saved."""
         if self.saver is None:
             return None
-        self._enter("saving")
-        self.parts.facts = self.parts.facts.with_reasons(inexact_parts(self.parts.stateful))
-        path = self.saver.save(self.snapshot(), self.parts.facts)
-        self.hooks.checkpoint_saved(path, self)
-        return path
+        if force_save or self.saver.due(self.progress, None):
+            return self.save()
+        return None
 
-    def snapshot(self, copy: bool = False) -> Snapshot:
-        """Return the state of everything; with `copy`, one that stays as it is while training goes on."""
-        return Snapshot.of(self.state_dict(), self.progress, self._evaluation_here(), copy)
+    def load_from_file(self, file: str | Path, **kwargs: Any) -> Trainer:
+        """Restore the newest checkpoint in a folder, or the one that `file` is, and return this trainer.
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of everything that has one, by component name."""
-        self.metrics.drain()
-        return {
-            name: component.state_dict()
-            for name, component in self.parts.stateful.items()
-            if hasattr(component, "state_dict")
-        }
+        Args:
+            file: what `save_trainer_file` was, or a checkpoint in it.
+            kwargs: `drop` and `fresh`, as `rlcore.resume.restore` takes them.
+
+        Raises:
+            StorageError: there is none, it is damaged, or does not fit what is registered.
+        """
+        entry, states = self._checkpoints(Path(file))
+        self.load_state_dict(states, owners=entry.manifest["owners"], **kwargs)
+        return self
 
     def load_state_dict(
         self, states: Mapping[str, Any], notes: Mapping[str, str] | None = None, **options: Any
     ) -> list[Restored]:
-        """Restore everything that has state; return what became of each component. `options` are those of `restore`."""
-        report = restore(self.parts.stateful, states, notes or {}, **options)
-        self._first_frame = self.progress.frames
-        if self.saver is not None:
-            self.saver.saved_at = self.progress.frames
-        return report
+        """Restore everything that has state. What a script has yet to register as a module waits for that."""
+        owners = options.get("owners") or {}
+        self._waiting |= {
+            name: state
+            for name, state in states.items()
+            if owners.get(name) == SCRIPT and name not in self.parts.stateful and name not in options.get("drop", ())
+        }
+        known = {name: state for name, state in states.items() if name not in self._waiting}
+        return super().load_state_dict(known, notes, **options)
 
-    def _iteration(self) -> None:
-        began = time.monotonic()
-        self._enter("collecting")
-        batch = self.collector.collect()
-        self._count(batch)
-        self._enter("preparing the batch")
-        for transform in self.transforms:
-            batch = transform.batch(batch)
-        self._batch = batch = self.hooks.batch_process(batch, self)
-        self.metrics.add(self.hooks.pre_steps_log(batch, self))
-        self.buffer.add(batch)
-        self._enter("optimising")
-        if self.progress.frames >= self.buffer.warmup_frames:
-            self._optimise(batch)
-        self.progress.iterations += 1
-        self.hooks.post_steps(batch, self)
-        self.seconds_trained += time.monotonic() - began
-        evaluated = self._evaluate_if_due()
-        self._enter("logging")
-        self.metrics.add(self.hooks.post_steps_log(batch, self))
-        self._write_metrics(force=evaluated)
-        self.collector.update_model()
-        self._save_if_due()
+    def __iter__(self) -> Iterator[Progress]:
+        """Train; yield the clocks after each iteration.
 
-    def _optimise(self, batch: TensorDict) -> None:
-        hooks, learner, buffer = self.hooks, self.learner, self.buffer
-        metrics, estimator, heart = self.metrics, self.estimator, self.parts.heart
-        hooks.pre_optim_steps(batch, self)
-        if estimator is not None and estimator.every == "batch":
-            estimator(batch)
-        for _ in range(buffer.num_epochs):
-            batch = hooks.pre_epoch(batch, learner)
-            if estimator is not None and estimator.every == "epoch":
-                estimator(batch)
-            for minibatch in buffer.minibatches(batch):
-                heart.beats += 1
-                values = learner.update(minibatch)
-                metrics.add(values, "train/")
-                buffer.feedback(minibatch, values)
-            hooks.post_epoch(batch, learner)
-        learner.end_iteration()
-
-    def _count(self, batch: TensorDict) -> None:
-        """Advance the clocks by the valid steps of the batch, and take in its finished episodes."""
-        mask = batch.get(("collector", "mask"), None)
-        steps = batch.numel() if mask is None else int(mask.sum())
-        self.progress.frames += steps * self.parts.frame_skip
-        episodes = list(self.collector.episodes())
-        self.metrics.extend("episode/return", [episode.return_ for episode in episodes])
-        self.metrics.extend("episode/length", [episode.length for episode in episodes])
-        for episode in episodes:
-            self.progress.episodes += 1
-            self.hooks.episode_end(episode, self)
-
-    def _begin(self) -> None:
-        """Save the beginning, so that a run can be resumed from its first moment on, and evaluate it, if asked."""
-        if self.saver is not None and self.saver.saved_at is None:
-            self.save()
-        if self.progress.frames == 0 and self.evaluator is not None and self.evaluator.at_start:
-            self.evaluate()
-            self._write_metrics(force=True)
-        self._clock, self._clock_frames = self.seconds_trained, self.progress.frames
-
-    def _end(self) -> None:
-        """At the end of the run evaluate and write what is left; at any stop, save.
-
-        A run that stops earlier writes nothing, since an uninterrupted one would not: what came in is saved with it.
+        Raises:
+            StorageError: the checkpoint has state of a module that was not registered since.
         """
-        news = self.saver is not None and self.progress.frames != self.saver.saved_at
-        if self.progress.frames >= self.run.total_frames:
-            if self.evaluator is not None and self._evaluation_here() is None:
-                self.evaluate()
-                news = True
-            self._write_metrics(force=True)
-        if news:
-            self.save()
+        if self._waiting:
+            raise StorageError(
+                f"the checkpoint has state of {', '.join(self._waiting)}, which a script registered as a module; "
+                "register it before training, or leave the state out with drop"
+            )
+        return super().__iter__()
 
-    def _enter(self, phase: str) -> None:
-        """Note what the loop does now, for messages and for the watchdog."""
-        self._phase = phase
-        self.parts.heart.beats += 1
+    def __repr__(self) -> str:
+        return describe(self)
 
-    def _keep_boundary(self) -> None:
-        if self.saver is not None:
-            self.saver.keep_boundary(self.progress, lambda: self.snapshot(copy=True))
+    def _checkpoints(self, path: Path) -> Any:
+        if not path.exists():
+            raise StorageError(f"load_from_file: {str(path)!r} does not exist")
+        return open_checkpoint(path, None if self._settings is None else self._settings.checkpoint)
 
-    def _save_what_stands(self, error: BaseException) -> None:
-        """Save the state before a failure; the iteration that failed is discarded."""
-        if self.saver is None or isinstance(error, StopAtOnce | StorageError):
-            return
-        if isinstance(error, NumericalError) and self._batch is not None:
-            self.saver.save_evidence(self._batch, self.progress, self.parts.facts)
-        path = self.saver.save_boundary(self.parts.facts)
-        if path is None:
-            return
-        try:
-            self.hooks.checkpoint_saved(path, self)
-        except Exception:
-            log.exception("a hook failed at the checkpoint of frame %d; the first error stands", self.saver.saved_at)
+    def _begin_registering(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._waiting: dict[str, Any] = {}
+        self._operations = Operations(self.hooks, lambda: (self.clip_grad_norm, self.clip_norm))
 
-    def _evaluate_if_due(self) -> bool:
-        if self._evaluate_every is None or not self._evaluate_every.due(self.progress):
-            return False
-        self.evaluate()
-        return True
+    def _register_what_was_handed_over(self, log_timings: bool) -> None:
+        """Register hooks for the arguments that stand for one."""
+        from rlcore.stock.optimizer import OptimizerHook
+        from rlcore.stock.target_net_updater import TargetNetUpdaterHook
+        from rlcore.stock.timing import LogTiming
 
-    def _evaluation_here(self) -> float | None:
-        result = self.last_evaluation
-        return result.mean_return if result is not None and result.frames == self.progress.frames else None
-
-    def _write_metrics(self, force: bool) -> None:
-        if not (self.metrics.every.due(self.progress) or force):
-            return
-        frames, seconds = self.progress.frames - self._clock_frames, self.seconds_trained - self._clock
-        if frames:
-            self.metrics.add({"frames_per_second": frames / seconds if seconds else 0.0}, "time/")
-            self._clock, self._clock_frames = self.seconds_trained, self.progress.frames
-            self.metrics.add({hook.name: hook.seconds for hook in self.hooks.hooks}, "time/hooks/")
-        if self.progress.frames != self.metrics.written_at:
-            self.metrics.add(self.learner.scheduled(), "train/")
-            clocks = {"updates": self.progress.updates, "episodes": self.progress.episodes}
-            self.metrics.add(clocks, "progress/")
-        self.metrics.write(self.progress)
-
-    def _save_if_due(self) -> None:
-        if self.saver is None or not self.saver.due(self.progress, self._evaluation_here()):
-            return
-        try:
-            self.save()
-        except StorageError as error:
-            self.saver.tolerate(error)
-
-    def _catch_up(self) -> None:
-        """After a resume, forget the intervals that passed before."""
-        intervals = [self._evaluate_every, self.metrics.every]
-        intervals += [self.parts.schedule.every] if self.parts.schedule else []
-        for every in intervals:
-            if every is not None:
-                every.catch_up(self.progress)
-
-    def _shutdown(self) -> None:
-        self._closed = True
-        self.hooks.shutdown(self)
-        for name, close in (("collector", self.collector), ("evaluator", self.evaluator), ("metrics", self.metrics)):
-            try:
-                if close is not None:
-                    close.close()
-            except Exception:
-                log.exception("closing the %s failed", name)
-        self.parts.release()
-
-
-def _interval(evaluator: Evaluator | None) -> Every | None:
-    return Every(evaluator.every) if evaluator is not None and evaluator.every is not None else None
-
-
-def _saver(parts: Parts) -> Saver | None:
-    if parts.store is None or parts.schedule is None or parts.evidence is None:
-        return None
-    return Saver(parts.store, parts.schedule, parts.evidence)
+        stepper = self.optimization_stepper
+        if stepper is not None and not callable(getattr(stepper, "step", None)):
+            raise ConfigError(
+                f"optimization_stepper: a {type(stepper).__name__} has no method step(trainer, sub_batch)"
+            )
+        if stepper is not None and hasattr(stepper, "register"):
+            stepper.register(self)
+        if self.optimizer is not None and stepper is None:
+            OptimizerHook(self.optimizer).register(self)
+        elif self.optimizer is not None:
+            self.register_module("optimizer", self.optimizer)
+        if self.target_net_updater is not None:
+            TargetNetUpdaterHook(self.target_net_updater).register(self)
+        if log_timings:
+            LogTiming().register(self)

@@ -218,6 +218,15 @@ class Collector(Protocol):
         ...
 
 
+@runtime_checkable
+class BackgroundCollector(Protocol):
+    """A collector that fills a replay buffer while the learner works; its `collect` returns None."""
+
+    def steps_written(self) -> int:
+        """Return how many steps it has written so far."""
+        ...
+
+
 class Buffer(Protocol):
     """Turns batches into minibatches.
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from time import perf_counter
 
 from rlcore.errors import PluginError, did_you_mean
-from rlcore.hooks import marked
 from rlcore.hookspecs import POINTS
+from rlcore.implementations import marked
 from rlcore.plugins import PluginHost, installed, version_conflict
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.hooks import marked
 from rlcore.hookspecs import POINTS
+from rlcore.implementations import marked
 from rlcore.testing import make_trainer
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,8 +7,9 @@ import torch
 
 import rlcore
 from rlcore import PluginError, hookimpl
-from rlcore.hooks import Hook, LoopHooks, marked
+from rlcore.hooks import Hook, LoopHooks
 from rlcore.hookspecs import POINTS, point
+from rlcore.implementations import marked
 
 
 def resolved(*instances):

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 # do not count, imports inside functions do.
 LAYERS = [
     {"errors", "records"},
-    {"types", "progress", "watchdog"},
+    {"types", "progress", "watchdog", "episodes"},
     {
         "config",
         "context",
@@ -28,12 +28,15 @@ LAYERS = [
         "signals",
         "random_state",
     },
+    {"implementations"},
     {"hooks", "log_writer", "adam", "curves", "transformed", "snapshot", "evaluations", "exactness", "resume"},
-    {"plugins", "compiled", "checkpoint", "metrics", "boundary"},
+    {"plugins", "compiled", "checkpoint", "metrics", "boundary", "assembly", "optimizer_step", "ops", "updating"},
     {"collect", "buffer", "learner", "evaluate", "optimizers", "schedules", "stock", "builtin", "sections"},
-    {"saver"},
+    {"saver", "adapters"},
+    {"parts"},
+    {"loop", "scripted"},
     {"trainer"},
-    {"builder"},
+    {"builder", "factory"},
     {"run"},
     {"summary", "config_schema"},
     {"testing"},

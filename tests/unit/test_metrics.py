@@ -233,7 +233,7 @@ def test_after_a_write_nothing_is_pending():
     metrics = Metrics(Every(10), [Rows()])
     metrics.add({"x": 1.0})
     metrics.write(Progress(100, frames=10))
-    assert metrics.state_dict() == {"pending": {}, "reduced": {}, "written_at": 10}
+    assert metrics.state_dict() == {"pending": {}, "reduced": {}, "last": {}, "written_at": 10}
 
 
 @pytest.mark.parametrize("stop", [16, 48, 80])

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from rlcore.hooks import Hook, LoopHooks, marked
+from rlcore.hooks import Hook, LoopHooks
+from rlcore.implementations import marked
 from rlcore.testing.compare import difference, snapshot
 from rlcore.testing.contracts.base import ComponentContract, saved
 from rlcore.testing.contracts.data import collected

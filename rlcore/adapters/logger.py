@@ -1,0 +1,65 @@
+"""Loggers of a script, which may know less than those of a config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rlcore.errors import ConfigError
+from rlcore.types import Logger
+
+
+def as_logger(given: Any) -> Logger:
+    """Return `given` if it is a logger of rlcore, or else one that writes through its `log_scalar` or `log_metrics`.
+
+    Raises:
+        ConfigError: it has neither.
+    """
+    if all(hasattr(given, name) for name in ("log_metrics", "log_hparams", "flush", "close", "load_state_dict")):
+        return given  # type: ignore[no-any-return]
+    if not (hasattr(given, "log_scalar") or hasattr(given, "log_metrics")):
+        raise ConfigError(f"logger: a {type(given).__name__} has neither log_scalar nor log_metrics")
+    return PlainLogger(given)
+
+
+class PlainLogger:
+    """Writes through an object that takes scalars and may not flush, close or remember a position."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        """Further kinds, such as videos, are the target's."""
+        return getattr(self._target, name)
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int) -> None:
+        """Write scalars at a frame."""
+        if hasattr(self._target, "log_metrics"):
+            self._target.log_metrics(dict(metrics), step=step)
+            return
+        for name, value in metrics.items():
+            self._target.log_scalar(name, value, step=step)
+
+    def log_hparams(self, config: Mapping[str, Any]) -> None:
+        """Write a config, where the target takes one."""
+        if hasattr(self._target, "log_hparams"):
+            self._target.log_hparams(config)
+
+    def flush(self) -> None:
+        """Flush the target, where it can be."""
+        if hasattr(self._target, "flush"):
+            self._target.flush()
+
+    def close(self) -> None:
+        """Close the target, where it can be."""
+        if hasattr(self._target, "close"):
+            self._target.close()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position of the target, where it has one."""
+        return dict(self._target.state_dict()) if hasattr(self._target, "state_dict") else {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set the position of the target, where it has one."""
+        if hasattr(self._target, "load_state_dict"):
+            self._target.load_state_dict(state)

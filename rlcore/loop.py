@@ -1,0 +1,381 @@
+"""The training loop and its life cycle. It holds no algorithm: every step is a call of a part or of a hook."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlcore.errors import EndOfData, EndOfEpoch, NumericalError, RlcoreError, StorageError
+from rlcore.exactness import inexact_parts
+from rlcore.metrics import Averages, Last
+from rlcore.parts import Parts
+from rlcore.progress import Every, Progress
+from rlcore.resume import Restored, restore
+from rlcore.saver import Saver
+from rlcore.signals import GraceExpired, StopAtOnce
+from rlcore.snapshot import Snapshot
+from rlcore.types import BackgroundCollector, EvaluationResult, Evaluator
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+log = logging.getLogger(__name__)
+
+
+class Loop:
+    """Collects, optimises, evaluates and saves until the run is done.
+
+    `train()` runs to the end; `for progress in trainer:` hands over after each iteration.
+
+    Attributes:
+        progress: the clocks.
+        stop_reason: why the run was asked to stop, or None.
+        saver: saves checkpoints; None for a run that writes nothing.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.run = parts.run
+        self.progress = parts.progress
+        self.model = parts.model
+        self.buffer = parts.buffer
+        self.learner = parts.learner
+        self.metrics = parts.metrics
+        self.hooks = parts.hooks
+        self.transforms = parts.transforms
+        self.estimator = parts.estimator
+        self.evaluator = parts.evaluator
+        self.stop_reason: str | None = None
+        self.stop_at = parts.run.total_frames
+        self.saver = _saver(parts)
+        self.seconds_trained = 0.0
+        self._evaluate_every = _interval(parts.evaluator)
+        self._batch: TensorDict | None = None
+        self._enter("setup")
+        self._clock = 0.0
+        self._clock_frames = 0
+        self._first_frame = 0
+        self._closed = False
+
+    def train(self) -> Progress:
+        """Run until `total_frames` (or `stop_at`, or a stop request), and return the clocks."""
+        for _ in self:
+            pass
+        return self.progress
+
+    def request_stop(self, reason: str | None = None) -> None:
+        """Ask the run to stop; the iteration is finished, every hook of it runs, the final checkpoint is saved."""
+        self.stop_reason = self.stop_reason or reason or "a stop was requested"
+
+    @property
+    def collector(self) -> Any:
+        """What collects the batches."""
+        return self.parts.collector
+
+    @property
+    def frames_here(self) -> int:
+        """Frames that this process collected; after a resume, those since."""
+        return self.progress.frames - self._first_frame
+
+    @property
+    def last_checkpoint(self) -> Path | None:
+        """Folder of the newest checkpoint of this process."""
+        return self.saver.last if self.saver is not None else None
+
+    @property
+    def last_evaluation(self) -> EvaluationResult | None:
+        """The newest evaluation of the run."""
+        return self.parts.evaluations.last
+
+    @property
+    def best_evaluation(self) -> EvaluationResult | None:
+        """The evaluation with the highest mean return."""
+        return self.parts.evaluations.best
+
+    @property
+    def done(self) -> bool:
+        """Whether the loop would stop here."""
+        return self.stop_reason is not None or self.progress.frames >= self.stop_at
+
+    def __iter__(self) -> Iterator[Progress]:
+        """Train; yield the clocks after each iteration."""
+        if self._closed:
+            raise RlcoreError("this trainer has run to its end and is closed; build another one to go on")
+        try:
+            self.hooks.follow_changes()
+            self.hooks.setup(self)
+            self._catch_up()
+            self._begin()
+            while not self.done:
+                self._keep_boundary()
+                if self._iteration():
+                    yield self.progress
+            self._end()
+        except GeneratorExit:  # the caller left the loop
+            raise
+        except GraceExpired as stopped:  # a stop that could not wait for the end of the iteration
+            log.warning("%s; what was not finished is discarded", stopped)
+            self._save_what_stands(stopped)
+        except BaseException as error:
+            error.add_note(f"while {self._phase}, iteration {self.progress.iterations}, frame {self.progress.frames}")
+            self.hooks.on_exception(error, self)
+            self._save_what_stands(error)
+            raise
+        finally:
+            self._shutdown()
+
+    def evaluate(self) -> EvaluationResult:
+        """Evaluate the policy now.
+
+        Raises:
+            RuntimeError: the run has no evaluator.
+        """
+        if self.evaluator is None:
+            raise RuntimeError("the run has no evaluator: add a section [evaluator] to the config")
+        self._enter("evaluating")
+        result = self.evaluator.evaluate()
+        self.parts.evaluations.take(result)
+        self.metrics.add({"return": result.returns_array(), "length": result.lengths_array()}, "evaluation/")
+        self.hooks.evaluation(result, self)
+        return result
+
+    def save(self) -> Path | None:
+        """Save a checkpoint now and return its folder; None for a run that writes nothing.
+
+        Raises:
+            NumericalError: a tensor of the model or an optimizer is not finite.
+            StorageError: it cannot be written.
+        """
+        if self.saver is None:
+            return None
+        self._enter("saving")
+        self.parts.facts = self.parts.facts.with_reasons(inexact_parts(self.parts.stateful))
+        path = self.saver.save(self.snapshot(), self.parts.facts)
+        self.hooks.checkpoint_saved(path, self)
+        return path
+
+    def snapshot(self, copy: bool = False) -> Snapshot:
+        """Return the state of everything; with `copy`, one that stays as it is while training goes on."""
+        return Snapshot.of(self.state_dict(), self.progress, self._evaluation_here(), copy)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of everything that has one, by component name."""
+        self.metrics.drain()
+        return {
+            name: component.state_dict()
+            for name, component in self.parts.stateful.items()
+            if hasattr(component, "state_dict")
+        }
+
+    def load_state_dict(
+        self, states: Mapping[str, Any], notes: Mapping[str, str] | None = None, **options: Any
+    ) -> list[Restored]:
+        """Restore everything that has state; return what became of each component. `options` are those of `restore`."""
+        report = restore(self.parts.stateful, states, notes or {}, **options)
+        self._first_frame = self.progress.frames
+        if self.saver is not None:
+            self.saver.saved_at = self.progress.frames
+        return report
+
+    def optim_steps(self, batch: TensorDict | None) -> None:
+        """Run the epochs of optimisation that follow a batch `[env, time]`, with their hooks."""
+        hooks, learner, buffer = self.hooks, self.learner, self.buffer
+        estimator = self.estimator
+        averages = Averages() if hooks.used("post_optim_complete_log") else None
+        updates = self.progress.updates
+        hooks.pre_optim_steps(batch, self)
+        if estimator is not None and estimator.every == "batch":
+            estimator(batch)
+        for _ in range(buffer.num_epochs):
+            self.metrics.add(hooks.pre_epoch_log(batch, learner))
+            epoch_batch = hooks.pre_epoch(batch, learner)
+            if estimator is not None and estimator.every == "epoch":
+                estimator(epoch_batch)
+            self._epoch(epoch_batch, averages)
+            self.metrics.add(hooks.post_epoch_log(batch, learner))
+            hooks.post_epoch(batch, learner)
+        learner.end_iteration()
+        if averages is not None and self.progress.updates > updates:
+            self.metrics.add(hooks.post_optim_complete_log(self.progress.updates, averages.means(), self))
+
+    def _iteration(self) -> bool:
+        """Run one iteration; return False when there was no more data for one."""
+        began = time.monotonic()
+        self.hooks.follow_changes()
+        self._enter("collecting")
+        try:
+            batch = self.parts.collector.collect()
+        except EndOfData:
+            self.request_stop("the collector has no more batches")
+            return False
+        self._enter("preparing the batch")
+        steps = self._steps_of(batch)
+        if batch is not None:
+            for transform in self.transforms:
+                batch = transform.batch(batch)
+            batch = self.hooks.batch_process(batch, self)
+        self._batch = batch
+        self._count(steps)
+        self.metrics.add(self.hooks.pre_steps_log(batch, self))
+        self.buffer.add(batch)
+        self._enter("optimising")
+        if self.progress.frames >= self.buffer.warmup_frames:
+            self.optim_steps(batch)
+        self.progress.iterations += 1
+        self.hooks.post_steps(batch, self)
+        self.seconds_trained += time.monotonic() - began
+        evaluated = self._evaluate_if_due()
+        self._enter("logging")
+        self.metrics.add(self.hooks.post_steps_log(batch, self))
+        self._write_metrics(force=evaluated)
+        self.parts.collector.update_model()
+        self._save_if_due()
+        return True
+
+    def _epoch(self, batch: TensorDict | None, averages: Averages | None) -> None:
+        """Take the optimisation steps of one epoch, until a hook ends it or nothing is left to draw."""
+        learner, buffer, metrics, heart = self.learner, self.buffer, self.metrics, self.parts.heart
+        prefix = self.parts.update_prefix
+        for minibatch in buffer.minibatches(batch):
+            heart.beats += 1
+            try:
+                values = learner.update(minibatch)
+            except EndOfEpoch:
+                break
+            if prefix is not None:
+                metrics.add(values, prefix)
+            if averages is not None:
+                averages.add(values)
+            buffer.feedback(minibatch, values)
+
+    def _steps_of(self, batch: TensorDict | None) -> int:
+        """Return the valid steps that were collected; a collector in the background counts them itself."""
+        if batch is None:
+            assert isinstance(self.parts.collector, BackgroundCollector)
+            return self.parts.collector.steps_written() - self.progress.frames // self.parts.frame_skip
+        mask = batch.get(("collector", "mask"), None)
+        return batch.numel() if mask is None else int(mask.sum())
+
+    def _count(self, steps: int) -> None:
+        """Advance the clocks by the collected steps, and take in the episodes that finished."""
+        self.progress.frames += steps * self.parts.frame_skip
+        episodes = list(self.parts.collector.episodes())
+        self.metrics.extend("episode/return", [episode.return_ for episode in episodes])
+        self.metrics.extend("episode/length", [episode.length for episode in episodes])
+        for episode in episodes:
+            self.progress.episodes += 1
+            self.hooks.episode_end(episode, self)
+
+    def _begin(self) -> None:
+        """Save the beginning, so that a run can be resumed from its first moment on, and evaluate it, if asked."""
+        if self.saver is not None and self.saver.saved_at is None:
+            self.save()
+        if self.progress.frames == 0 and self.evaluator is not None and self.evaluator.at_start:
+            self.evaluate()
+            self._write_metrics(force=True)
+        self._clock, self._clock_frames = self.seconds_trained, self.progress.frames
+
+    def _end(self) -> None:
+        """At the end of the run evaluate and write what is left; at any stop, save.
+
+        A run that stops earlier writes nothing, since an uninterrupted one would not: what came in is saved with it.
+        """
+        news = self.saver is not None and self.progress.frames != self.saver.saved_at
+        if self.progress.frames >= self.run.total_frames:
+            if self.evaluator is not None and self._evaluation_here() is None:
+                self.evaluate()
+                news = True
+            self._write_metrics(force=True)
+        if news:
+            self.save()
+
+    def _enter(self, phase: str) -> None:
+        """Note what the loop does now, for messages and for the watchdog."""
+        self._phase = phase
+        self.parts.heart.beats += 1
+
+    def _keep_boundary(self) -> None:
+        if self.saver is not None:
+            self.saver.keep_boundary(self.progress, lambda: self.snapshot(copy=True))
+
+    def _save_what_stands(self, error: BaseException) -> None:
+        """Save the state before a failure; the iteration that failed is discarded."""
+        if self.saver is None or isinstance(error, StopAtOnce | StorageError):
+            return
+        if isinstance(error, NumericalError) and self._batch is not None:
+            self.saver.save_evidence(self._batch, self.progress, self.parts.facts)
+        path = self.saver.save_boundary(self.parts.facts)
+        if path is None:
+            return
+        try:
+            self.hooks.checkpoint_saved(path, self)
+        except Exception:
+            log.exception("a hook failed at the checkpoint of frame %d; the first error stands", self.saver.saved_at)
+
+    def _evaluate_if_due(self) -> bool:
+        if self._evaluate_every is None or not self._evaluate_every.due(self.progress):
+            return False
+        self.evaluate()
+        return True
+
+    def _evaluation_here(self) -> float | None:
+        result = self.last_evaluation
+        return result.mean_return if result is not None and result.frames == self.progress.frames else None
+
+    def _write_metrics(self, force: bool) -> None:
+        if not (self.metrics.every.due(self.progress) or force):
+            return
+        frames, seconds = self.progress.frames - self._clock_frames, self.seconds_trained - self._clock
+        if frames:
+            self.metrics.add({"frames_per_second": frames / seconds if seconds else 0.0}, "time/")
+            self._clock, self._clock_frames = self.seconds_trained, self.progress.frames
+            self.metrics.add({hook.name: hook.seconds for hook in self.hooks.hooks}, "time/hooks/")
+        if self.progress.frames != self.metrics.written_at:
+            self.metrics.add(self.learner.scheduled(), "train/")
+            clocks = {"updates": self.progress.updates, "episodes": self.progress.episodes}
+            self.metrics.add({name: Last(value) for name, value in clocks.items()}, "progress/")
+        self.metrics.write(self.progress)
+
+    def _save_if_due(self) -> None:
+        if self.saver is None or not self.saver.due(self.progress, self._evaluation_here()):
+            return
+        try:
+            self.save()
+        except StorageError as error:
+            self.saver.tolerate(error)
+
+    def _catch_up(self) -> None:
+        """After a resume, forget the intervals that passed before."""
+        intervals = [self._evaluate_every, self.metrics.every]
+        intervals += [self.parts.schedule.every] if self.parts.schedule else []
+        for every in intervals:
+            if every is not None:
+                every.catch_up(self.progress)
+
+    def _shutdown(self) -> None:
+        self._closed = True
+        self.hooks.shutdown(self)
+        for name, close in (
+            ("collector", self.parts.collector),
+            ("evaluator", self.evaluator),
+            ("metrics", self.metrics),
+        ):
+            try:
+                if close is not None:
+                    close.close()
+            except Exception:
+                log.exception("closing the %s failed", name)
+        self.parts.release()
+
+
+def _interval(evaluator: Evaluator | None) -> Every | None:
+    return Every(evaluator.every) if evaluator is not None and evaluator.every is not None else None
+
+
+def _saver(parts: Parts) -> Saver | None:
+    if parts.store is None or parts.schedule is None or parts.evidence is None:
+        return None
+    return Saver(parts.store, parts.schedule, parts.evidence)

@@ -1,0 +1,107 @@
+"""The gradient step of one optimizer: backward, clipping, step, skipping what is not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from rlcore.adam import AdamState
+from rlcore.errors import ConfigError, did_you_mean
+
+
+class OptimizerStep:
+    """The gradient step of one optimizer. Skips, on the device, a step that is not finite.
+
+    Args:
+        optimizer: of torch.
+        max_norm: clip the norm of all gradients.
+        device: of the parameters.
+        names: the losses that it minimises; empty for all.
+        max_value: clip each element of the gradients instead.
+
+    Attributes:
+        skipped: how many steps were skipped, a 0-d tensor on the device.
+        names: the losses that it minimises; empty for all.
+    """
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        max_norm: float | None,
+        device: torch.device,
+        names: tuple[str, ...] = (),
+        max_value: float | None = None,
+    ) -> None:
+        self.optimizer = optimizer
+        self.names = names
+        self._max_value = max_value
+        self.skipped = torch.zeros((), device=device)
+        self._max_norm = max_norm
+        self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        self._adam: AdamState | None = None
+        self._total = torch.zeros((), device=device)
+        self._taken: tuple[Tensor | None, ...] | None = None
+
+    def backward(self, losses: Mapping[str, Tensor], alone: bool) -> None:
+        """Take the gradients of the losses that this optimizer minimises.
+
+        Args:
+            losses: of the loss.
+            alone: whether no other optimizer follows; then the graph is freed.
+        """
+        total = total_loss(losses, self.names)
+        self._total = total.detach()
+        if not alone:
+            self._taken = torch.autograd.grad(total, self._parameters, retain_graph=True, allow_unused=True)
+            return
+        for parameter in self._parameters:
+            parameter.grad = None
+        total.backward()  # type: ignore[no-untyped-call]
+
+    def apply(self) -> Tensor:
+        """Take the step, and return the norm of the gradients before clipping."""
+        if self._taken is not None:
+            for parameter, gradient in zip(self._parameters, self._taken, strict=True):
+                parameter.grad = gradient
+            self._taken = None
+        gradients = [p.grad for p in self._parameters if p.grad is not None]
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        zero = (norm + self._total) * 0.0  # not a number where either is not finite
+        not_finite = (zero != 0).to(norm.dtype)
+        self.skipped += not_finite
+        if self._max_value is not None:
+            torch.nn.utils.clip_grad_value_(self._parameters, self._max_value, foreach=True)
+        if len(gradients) == len(self._parameters) and AdamState.fits(self.optimizer):
+            self._fused_step(gradients, norm, not_finite)
+        elif not bool(not_finite):
+            self._plain_step(norm)
+        return norm
+
+    def _fused_step(self, gradients: list[Tensor], norm: Tensor, not_finite: Tensor) -> None:
+        """Let the fused kernel divide the gradients and skip: it reads both numbers on the device."""
+        if self._adam is None or not self._adam.is_current():
+            self._adam = AdamState(self.optimizer)
+        scale = None if self._max_norm is None else (norm / self._max_norm).clamp_(min=1.0)
+        self._adam.fused_step(gradients, scale, not_finite)
+
+    def _plain_step(self, norm: Tensor) -> None:
+        if self._max_norm is not None:
+            torch.nn.utils.clip_grads_with_norm_(self._parameters, self._max_norm, norm, foreach=True)
+        self.optimizer.step()
+
+
+def total_loss(losses: Mapping[str, Tensor], names: tuple[str, ...] = ()) -> Tensor:
+    """Return the sum of the named losses, or of all that are called `loss_*`.
+
+    Raises:
+        ConfigError: a name that the loss does not return, or nothing to minimise.
+    """
+    for name in names:
+        if name not in losses:
+            raise ConfigError(f"[optimizer] losses: the loss returns no {name!r}{did_you_mean(name, losses)}")
+    chosen = [value for name, value in losses.items() if (name in names if names else name.startswith("loss"))]
+    if not chosen:
+        raise ConfigError(f"the loss returned nothing to minimise: its keys are {', '.join(losses)}, none is loss_*")
+    return sum(chosen[1:], chosen[0])

@@ -1,0 +1,53 @@
+"""What a trainer runs, gathered in one record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlcore.checkpoint import Facts, Store
+from rlcore.evaluations import Evaluations
+from rlcore.hooks import LoopHooks
+from rlcore.metrics import Metrics
+from rlcore.progress import Progress
+from rlcore.saver import CheckpointSchedule
+from rlcore.types import Buffer, Collector, Estimator, Evaluator, Learner, RunInfo, Transform
+from rlcore.watchdog import Heart
+
+
+@dataclass
+class Parts:
+    """What a trainer runs.
+
+    Attributes:
+        stateful: what takes part in checkpoints, by component name, in the order of restoring.
+        facts: what the manifest of a checkpoint says besides.
+        evaluations: the newest and the best.
+        evidence: where batches that were not finite go.
+        heart: counts what moves, for the watchdog.
+        update_prefix: before the names of what an update returns; None to leave that out of the metrics.
+        release: gives the run folder free.
+    """
+
+    run: RunInfo
+    progress: Progress
+    model: Any
+    collector: Collector
+    buffer: Buffer
+    learner: Learner
+    metrics: Metrics
+    hooks: LoopHooks
+    transforms: list[Transform] = field(default_factory=list)
+    estimator: Estimator | None = None
+    evaluator: Evaluator | None = None
+    store: Store | None = None
+    evidence: Store | None = None
+    schedule: CheckpointSchedule | None = None
+    frame_skip: int = 1
+    update_prefix: str | None = "train/"
+    heart: Heart = field(default_factory=Heart)
+    stateful: dict[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
+    evaluations: Evaluations = field(default_factory=Evaluations)
+    release: Callable[[], None] = lambda: None

@@ -1,0 +1,75 @@
+"""The base of hook objects for `Trainer`: state, default destinations, and their way into configs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rlcore.errors import HookError
+from rlcore.hookspecs import hookimpl
+from rlcore.ops import DESTINATIONS
+
+if TYPE_CHECKING:
+    from rlcore.trainer import Trainer
+
+
+class TrainerHookBase:
+    """A hook object with state, that registers itself.
+
+    A subclass says in `destinations` where its methods belong, or overrides `register`. One that has state overrides
+    `state_dict` (or has `save_dict`) and `load_state_dict`.
+
+    Attributes:
+        destinations: destination to the name of a method.
+        default_name: name of the module in checkpoints, when none is given.
+    """
+
+    destinations: ClassVar[Mapping[str, str]] = {}
+    default_name: ClassVar[str] = ""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a checkpoint must carry; by default what `save_dict` returns, or nothing."""
+        save = getattr(self, "save_dict", None)
+        return dict(save()) if save is not None else {}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take back what `state_dict` returned.
+
+        Raises:
+            HookError: there is state, and the class does not say what becomes of it.
+        """
+        if state_dict:
+            raise HookError(
+                f"{type(self).__name__} has the state {', '.join(state_dict)} in the checkpoint and no load_state_dict"
+            )
+
+    def register(self, trainer: Trainer, name: str | None = None) -> None:
+        """Register the methods at their default destinations, and the object for checkpoints.
+
+        Args:
+            trainer: of which to be a part.
+            name: of the module in checkpoints; default: `default_name`.
+
+        Raises:
+            HookError: the class names no destinations, or the name is taken.
+        """
+        if not self.destinations:
+            raise HookError(
+                f"{type(self).__name__}.register: the class has no default destinations; register its methods with "
+                "trainer.register_op"
+            )
+        for destination, method in self.destinations.items():
+            trainer.register_op(destination, getattr(self, method))
+        trainer.register_module(name or self.default_name or type(self).__name__, self)
+
+
+def as_component(hook: TrainerHookBase) -> Any:
+    """Return a hook object as a config's hook: its methods at the points of its destinations, with its state."""
+    functions = {}
+    for name, method in hook.destinations.items():
+        destination = DESTINATIONS[name]
+        if destination.adapt is None:
+            raise HookError(f"{type(hook).__name__}: {name!r} cannot be reached from a config; use register_op")
+        functions[destination.point] = hookimpl(destination.adapt(getattr(hook, method)))
+    return SimpleNamespace(**functions, state_dict=hook.state_dict, load_state_dict=hook.load_state_dict, hook=hook)

@@ -1,0 +1,108 @@
+"""An optimizer for some or all losses."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from rlcore.errors import HookError, NumericalError
+from rlcore.optimizer_step import OptimizerStep
+from rlcore.stock.base import TrainerHookBase
+
+
+def chosen_losses(loss_components: Collection[str] | None) -> tuple[str, ...]:
+    """Return the names of the losses to minimise; none stands for all whose name begins with `loss`.
+
+    Raises:
+        HookError: a bare string, or an empty sequence.
+    """
+    if isinstance(loss_components, str):
+        raise HookError(f"loss_components = {loss_components!r}: expected a sequence of names, such as a list of one")
+    if loss_components is not None and not loss_components:
+        raise HookError("loss_components is empty; leave it out to minimise every loss whose name begins with 'loss'")
+    return tuple(loss_components or ())
+
+
+class Stepper:
+    """Takes gradient steps of one optimizer, with the clipping that each call names, and counts what was not finite."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, names: tuple[str, ...]) -> None:
+        self.optimizer = optimizer
+        self._names = names
+        self._clipping: tuple[bool, float | None] | None = None
+        self._step: OptimizerStep | None = None
+
+    def __call__(self, losses: Mapping[str, Tensor], clip_grad_norm: bool, clip_norm: float | None) -> Tensor:
+        """Do backward, clipping and step; return the norm of the gradients before clipping."""
+        if self._step is None or self._clipping != (clip_grad_norm, clip_norm):
+            self._clipping = (clip_grad_norm, clip_norm)
+            self._step = self._make(clip_grad_norm, clip_norm)
+        self._step.backward(losses, alone=True)
+        return self._step.apply()
+
+    def check_finite(self) -> None:
+        """Read the flag of non-finite steps.
+
+        Raises:
+            NumericalError: a loss or gradient was not finite; no parameter was changed by its step.
+        """
+        if self._step is None:
+            return
+        skipped = int(self._step.skipped)
+        if skipped:
+            self._step.skipped.zero_()
+            raise NumericalError(
+                f"{skipped} steps of {type(self.optimizer).__name__} had a loss or gradient that is not finite; they "
+                "changed no parameter, and the iteration is discarded. Lower the learning rate, set clip_norm, or look "
+                "for the cause in rewards and observations."
+            )
+
+    def _make(self, clip_grad_norm: bool, clip_norm: float | None) -> OptimizerStep:
+        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+        return OptimizerStep(
+            self.optimizer,
+            clip_norm if clip_grad_norm else None,
+            parameters[0].device,
+            self._names,
+            None if clip_grad_norm else clip_norm,
+        )
+
+
+class OptimizerHook(TrainerHookBase):
+    """Minimises losses with an optimizer. Several of them are several optimizers, one step after the other.
+
+    Args:
+        optimizer: of torch.
+        loss_components: names of the losses to minimise; default: all whose name begins with `loss`.
+
+    Raises:
+        HookError: `loss_components` is a bare string, or empty.
+    """
+
+    destinations: ClassVar[Mapping[str, str]] = {"optimizer": "__call__"}
+    default_name: ClassVar[str] = "optimizer"
+
+    def __init__(self, optimizer: torch.optim.Optimizer, loss_components: Collection[str] | None = None) -> None:
+        self.optimizer = optimizer
+        self.loss_components = chosen_losses(loss_components)
+        self._stepper = Stepper(optimizer, self.loss_components)
+
+    def __call__(self, losses: Any, clip_grad_norm: bool, clip_norm: float | None, index: int) -> dict[str, Tensor]:
+        """Take a step, and return the losses with `grad_norm_<index>`, the norm of the gradients before clipping."""
+        norm = self._stepper(losses, clip_grad_norm, clip_norm)
+        return {**dict(losses.items()), f"grad_norm_{index}": norm}
+
+    def check_finite(self) -> None:
+        """Read the flag of non-finite steps; see `Stepper.check_finite`."""
+        self._stepper.check_finite()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the optimizer."""
+        return self.optimizer.state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Set the state of the optimizer."""
+        self.optimizer.load_state_dict(dict(state_dict))

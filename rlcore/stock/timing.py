@@ -1,0 +1,47 @@
+"""Logs where the time of hooks goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rlcore.metrics import Last
+from rlcore.stock.base import TrainerHookBase
+
+if TYPE_CHECKING:
+    from rlcore.trainer import Trainer
+
+
+class LogTiming(TrainerHookBase):
+    """Logs the seconds spent in each registered operation and hook, as `<prefix>/hook/<name>`.
+
+    Args:
+        prefix: of the metrics.
+        percall: whether to log the mean over the calls, rather than the sum.
+        erase: whether to begin anew after each log.
+    """
+
+    destinations: ClassVar[Mapping[str, str]] = {"post_steps_log": "__call__"}
+    default_name: ClassVar[str] = "log_timing"
+
+    def __init__(self, prefix: str = "time", percall: bool = True, erase: bool = False) -> None:
+        self.prefix = prefix
+        self.percall = percall
+        self.erase = erase
+        self._trainer: Trainer | None = None
+
+    def register(self, trainer: Trainer, name: str | None = None) -> None:
+        """Register it, and watch the hooks of this trainer."""
+        self._trainer = trainer
+        super().register(trainer, name)
+
+    def __call__(self, batch: Any = None) -> dict[str, Any]:
+        """Return the timings so far."""
+        found = {}
+        for hook in self._trainer.hooks.hooks if self._trainer is not None else ():
+            if hook.calls:
+                seconds = hook.seconds / hook.calls if self.percall else hook.seconds
+                found[f"{self.prefix}/hook/{hook.name}"] = Last(seconds)
+                if self.erase:
+                    hook.seconds, hook.calls = 0.0, 0
+        return found
