@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rlcore.errors import StorageError as StorageError
     from rlcore.factory import Factory as Factory
     from rlcore.hookspecs import hookimpl as hookimpl
+    from rlcore.metrics import Last as Last
     from rlcore.minibatch import Minibatch as Minibatch
     from rlcore.progress import Every as Every
     from rlcore.progress import Progress as Progress
@@ -48,6 +49,7 @@ _PLACES: Final = {
     "EvaluationResult": "rlcore.types",
     "Every": "rlcore.progress",
     "HookError": "rlcore.errors",
+    "Last": "rlcore.metrics",
     "Minibatch": "rlcore.minibatch",
     "NumericalError": "rlcore.errors",
     "PluginError": "rlcore.errors",

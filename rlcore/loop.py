@@ -195,8 +195,8 @@ class Loop:
             if estimator is not None and estimator.every == "epoch":
                 estimator(epoch_batch)
             self._epoch(epoch_batch, averages)
-            self.metrics.add(hooks.post_epoch_log(batch, learner))
-            hooks.post_epoch(batch, learner)
+            self.metrics.add(hooks.post_epoch_log(epoch_batch, learner))
+            hooks.post_epoch(epoch_batch, learner)
         learner.end_iteration()
         if averages is not None and self.progress.updates > updates:
             self.metrics.add(hooks.post_optim_complete_log(self.progress.updates, averages.means(), self))

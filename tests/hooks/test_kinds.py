@@ -160,10 +160,12 @@ PLACES = {
     "setup": ("setup", 0, 0),
     "checkpoint_saved": ("saving", 0, 0),
     "evaluation": ("evaluating", 0, 0),
-    "episode_end": ("collecting", 1, 64),
-    **dict.fromkeys(("batch_process", "pre_steps_log"), ("preparing the batch", 0, 32)),
-    **dict.fromkeys(("pre_optim_steps", "pre_epoch", "process_optim_batch"), ("optimising", 0, 32)),
-    **dict.fromkeys(("post_loss", "optimizer", "post_optim", "post_optim_log", "post_epoch"), ("optimising", 0, 32)),
+    "episode_end": ("preparing the batch", 1, 64),
+    "batch_process": ("preparing the batch", 0, 0),
+    "pre_steps_log": ("preparing the batch", 0, 32),
+    **dict.fromkeys(("pre_optim_steps", "pre_epoch_log", "pre_epoch", "process_optim_batch"), ("optimising", 0, 32)),
+    **dict.fromkeys(("post_loss", "optimizer", "post_optim", "post_optim_log"), ("optimising", 0, 32)),
+    **dict.fromkeys(("post_epoch_log", "post_epoch", "post_optim_complete_log"), ("optimising", 0, 32)),
     "post_steps": ("optimising", 1, 32),
     "post_steps_log": ("logging", 1, 32),
 }
@@ -287,6 +289,6 @@ def test_wrong_return_says_what_to_do():
     with pytest.raises(HookError) as raised:
         hooks.post_loss({}, {}, None)
     assert str(raised.value) == (
-        "hook 'clip' (some-plugin 1.2) at point 'post_loss' returned int; expected a dict of tensors, or None. "
+        "hook 'clip' (some-plugin 1.2) at point 'post_loss' returned int; expected a mapping of tensors, or None. "
         "Return the new value, or None to leave it as it is."
     )

@@ -41,12 +41,13 @@ def test_points_are_called_in_the_order_of_the_loop(build):
     trace = Trace()
     build([trace], evaluator={"use": "episodes", "episodes": 1, "every": 32}, write=True).trainer.train()
     inner = ["process_optim_batch", "post_loss", "post_optim", "post_optim_log"]
-    epoch = ["pre_epoch", *(inner * MINIBATCHES), "post_epoch"]
+    epoch = ["pre_epoch_log", "pre_epoch", *(inner * MINIBATCHES), "post_epoch_log", "post_epoch"]
     iteration = [
         "batch_process",
         "pre_steps_log",
         "pre_optim_steps",
         *(epoch * EPOCHS),
+        "post_optim_complete_log",
         "post_steps",
         "evaluation",
         "post_steps_log",
@@ -83,8 +84,8 @@ def test_batch_process(build):
     first, second = First(), Second()
     run = build([first, second])
     run.trainer.train()
-    # after collection, so the frames count already, and before the updates of the batch
-    assert first.calls == [(run.trainer, (1, 32), 32 * n, 4 * (n - 1)) for n in (1, 2, 3)]
+    # after collection, before the frames of the batch are counted, and before its updates
+    assert first.calls == [(run.trainer, (1, 32), 32 * n, 4 * n) for n in range(3)]
     # what the first returned is what everyone after it sees; None left it as it was
     assert second.seen == [[5.0]] * ITERATIONS * (1 + EPOCHS * MINIBATCHES)
 
@@ -148,9 +149,9 @@ def test_pre_epoch(build):
     run = build([hook], estimator={"every": "epoch"})
     run.trainer.train()
     learner = run.trainer.learner
-    # before each epoch; an estimator with every = "epoch" runs after it, so that it works on what was returned
+    # before each epoch, with the collected batch; an estimator with every = "epoch" works on what was returned
     updates = range(0, ITERATIONS * EPOCHS * MINIBATCHES, MINIBATCHES)
-    assert hook.calls == [(learner, count, index % EPOCHS == 1) for index, count in enumerate(updates)]
+    assert hook.calls == [(learner, count, False) for count in updates]
     epochs = [float(1 + index // MINIBATCHES) for index in range(ITERATIONS * EPOCHS * MINIBATCHES)]
     assert hook.means == [(epoch, True) for epoch in epochs]
 
@@ -268,6 +269,65 @@ def test_post_optim_log(build):
     assert latest["train/twice"] == pytest.approx(2 * mean)
     assert latest["train/loss_critic"] == pytest.approx(mean), "the metrics of the step are logged too"
     assert (latest["train/size"], latest["train/twice/count"]) == (16.0, 12.0)
+
+
+def test_pre_epoch_log(build):
+    class Before:
+        def __init__(self):
+            self.calls = []
+
+        @hookimpl
+        def pre_epoch_log(self, batch, learner):
+            self.calls.append((tuple(batch.batch_size), learner.progress.updates))
+            return {"before": learner.progress.updates}
+
+    hook = Before()
+    run = build([hook], metrics={"every": 1000})
+    run.trainer.train()
+    assert hook.calls == [((1, 32), count) for count in range(0, 12, MINIBATCHES)], "before each epoch"
+    assert run.trainer.metrics.latest["before"] == sum(range(0, 12, MINIBATCHES)) / (ITERATIONS * EPOCHS)
+
+
+def test_post_epoch_log(build):
+    class After:
+        @hookimpl
+        def pre_epoch(self, batch):
+            return batch.clone().set("mark", torch.ones(1, 32, 1))
+
+        @hookimpl
+        def post_epoch_log(self, batch, learner):
+            return {"after": learner.progress.updates, "marked": batch["mark"].mean()}
+
+    run = build([After()], metrics={"every": 1000})
+    run.trainer.train()
+    latest = run.trainer.metrics.latest
+    assert latest["after"] == sum(range(MINIBATCHES, 13, MINIBATCHES)) / (ITERATIONS * EPOCHS), "after each epoch"
+    assert latest["marked"] == 1, "with the batch of the epoch"
+
+
+def test_post_optim_complete_log(build):
+    class Mean:
+        def __init__(self):
+            self.losses, self.calls = [], []
+
+        @hookimpl
+        def post_optim_log(self, metrics):
+            self.losses.append(metrics["loss_critic"].item())
+
+        @hookimpl
+        def post_optim_complete_log(self, updates, losses, trainer):
+            self.calls.append((trainer, updates, losses["loss_critic"].item()))
+            return {"complete": updates}
+
+    hook = Mean()
+    run = build([hook], metrics={"every": 1000})
+    run.trainer.train()
+    for number, (trainer, updates, mean) in enumerate(hook.calls):
+        steps = slice(4 * number, 4 * number + 4)
+        assert (trainer, updates) == (run.trainer, 4 * number + 4)
+        assert mean == pytest.approx(sum(hook.losses[steps]) / 4), "over both epochs of the iteration, and no other"
+    assert len(hook.calls) == ITERATIONS
+    assert run.trainer.metrics.latest["complete"] == 8.0
 
 
 def test_post_epoch(build):
@@ -416,7 +476,7 @@ def test_on_exception(build):
     ending = Ending()
     with pytest.raises(ValueError, match="on purpose") as raised:
         build([Fails(), ending]).trainer.train()
-    assert ending.calls == [("on_exception", raised.value, 32), "shutdown"], "before shutdown; the error goes on"
+    assert ending.calls == [("on_exception", raised.value, 0), "shutdown"], "before shutdown; the error goes on"
 
 
 def test_shutdown(build):
@@ -439,7 +499,7 @@ def test_shutdown(build):
     calls = []
     with pytest.raises(ValueError, match="on purpose"):
         build([Named("a", calls), Fails(), Named("b", calls)]).trainer.train()
-    assert calls[2:] == [("shutdown b", 32), ("shutdown a", 32)], "also after an error"
+    assert calls[2:] == [("shutdown b", 0), ("shutdown a", 0)], "also after an error"
 
 
 def test_shutdown_runs_when_setup_of_another_hook_fails(build):

@@ -100,8 +100,8 @@ class Ending:
 
 # point, phase, and whether the checkpoint of the failed iteration was committed before
 POINTS = [
-    ("episode_end", "collecting", False),
-    ("batch_process", "preparing the batch", False),
+    ("episode_end", "preparing the batch", False),
+    ("batch_process", "preparing the batch", True),  # the frames of its batch do not count yet
     ("pre_steps_log", "preparing the batch", False),
     ("pre_optim_steps", "optimising", False),
     ("post_loss", "optimising", False),
@@ -125,7 +125,7 @@ def test_a_failed_iteration_is_discarded_and_the_run_goes_on_as_if_it_had_not_fa
     trainer = make(tmp_path, hooks=hooks).trainer
     with pytest.raises(OopsError) as raised:
         trainer.train()
-    if saved and frame == 16:  # checkpoints are due every 32 frames
+    if point == "checkpoint_saved" and frame == 16:  # checkpoints are due every 32 frames
         frame = 32
     assert raised.value is failing.error, "the first error is raised, whatever fails after it"
     blame, place = raised.value.__notes__
