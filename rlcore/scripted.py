@@ -118,8 +118,7 @@ def assemble(trainer: Trainer, settings: Settings, assembly: Assembly | None) ->
     progress = register("progress", context.progress)
     writers = _writers(settings, assembly)
     store, evidence, schedule = _storage(settings)
-    if schedule is not None:
-        register("checkpoints", schedule)
+    register("checkpoints", schedule)
     metrics = register("metrics", Metrics(Every(settings.log_interval), writers))
     evaluations = register("evaluations", Evaluations())
     register("generators", GlobalGenerators())
@@ -278,12 +277,12 @@ def _facts(trainer: Trainer, settings: Settings, assembly: Assembly) -> Facts:
     )
 
 
-def _storage(settings: Settings) -> tuple[Store | None, Store | None, CheckpointSchedule | None]:
+def _storage(settings: Settings) -> tuple[Store | None, Store | None, CheckpointSchedule]:
     rotation = settings.checkpoint_rotation
     if rotation is None and settings.save_trainer_file is not None:
         rotation = CheckpointRotation(settings.save_trainer_file)
-    if rotation is None:
-        return None, None, None
+    if rotation is None:  # the schedule has state, so that a trainer which saves nothing can load what others saved
+        return None, None, CheckpointSchedule(Every(settings.save_trainer_interval), keep_best=False)
     folder = Path(rotation.directory)
     if folder.is_file():
         raise ConfigError(f"save_trainer_file: {folder} is a file; checkpoints are saved into a folder")

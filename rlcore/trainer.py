@@ -219,6 +219,8 @@ class Trainer(Loop):
     def load_from_file(self, file: str | Path, **kwargs: Any) -> Trainer:
         """Restore the newest checkpoint in a folder, or the one that `file` is, and return this trainer.
 
+        Loggers may have come or gone since; a new one begins here.
+
         Args:
             file: what `save_trainer_file` was, or a checkpoint in it.
             kwargs: `drop` and `fresh`, as `rlcore.resume.restore` takes them.
@@ -227,7 +229,11 @@ class Trainer(Loop):
             StorageError: there is none, it is damaged, or does not fit what is registered.
         """
         entry, states = self._checkpoints(Path(file))
-        self.load_state_dict(states, owners=entry.manifest["owners"], **kwargs)
+        here = [name for name in self.parts.stateful if name.startswith("logger.")]
+        there = [name for name in states if name.startswith("logger.")]
+        drop = {*kwargs.pop("drop", ()), *(name for name in there if name not in here)}
+        fresh = {*kwargs.pop("fresh", ()), *(name for name in here if name not in there)}
+        self.load_state_dict(states, owners=entry.manifest["owners"], drop=drop, fresh=fresh, **kwargs)
         return self
 
     def load_state_dict(
