@@ -40,16 +40,27 @@ class AdamState:
         self.values = [parameter.detach() for parameter in self.parameters]
         self.decoupled = isinstance(optimizer, torch.optim.AdamW)
         self._optimizer = optimizer
+        optimizer._opt_called = True  # type: ignore[attr-defined]  # what torch's schedulers ask for before they warn
         self._kernel: Any = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
         self._steps = [self.step] * len(self.parameters)
 
     @staticmethod
     def fits(optimizer: torch.optim.Optimizer) -> bool:
-        """Return whether the optimizer is a plain Adam or AdamW with one group of parameters."""
+        """Return whether the optimizer is a plain Adam or AdamW with one group, and has taken its steps as a whole."""
         if type(optimizer) not in (torch.optim.Adam, torch.optim.AdamW) or len(optimizer.param_groups) != 1:
             return False
         group = optimizer.param_groups[0]
-        return not (group["amsgrad"] or group["maximize"])
+        if any(group[name] for name in ("amsgrad", "maximize", "differentiable", "capturable")):
+            return False
+        if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+            return False  # they would not be called
+        counts = [optimizer.state[parameter].get("step") for parameter in group["params"]]
+        return len({None if count is None else float(count) for count in counts}) <= 1
+
+    def release(self) -> None:
+        """Give every parameter a count of its own, as the optimizer's own step needs it."""
+        for parameter in self.parameters:
+            self._optimizer.state[parameter]["step"] = self.step.clone()
 
     def is_current(self) -> bool:
         """Return whether the optimizer still has this state; loading replaces it."""

@@ -73,11 +73,14 @@ class OptimizerStep:
         self.skipped += not_finite
         if self._max_value is not None:
             torch.nn.utils.clip_grad_value_(self._parameters, self._max_value, foreach=True)
-        if len(gradients) == len(self._parameters) and AdamState.fits(self.optimizer):
+        if len(gradients) == len(self._parameters) and self._can_fuse():
             self._fused_step(gradients, norm, not_finite)
         elif not bool(not_finite):
             self._plain_step(norm)
         return norm
+
+    def _can_fuse(self) -> bool:
+        return (self._adam is not None and self._adam.is_current()) or AdamState.fits(self.optimizer)
 
     def _fused_step(self, gradients: list[Tensor], norm: Tensor, not_finite: Tensor) -> None:
         """Let the fused kernel divide the gradients and skip: it reads both numbers on the device."""
@@ -87,6 +90,9 @@ class OptimizerStep:
         self._adam.fused_step(gradients, scale, not_finite)
 
     def _plain_step(self, norm: Tensor) -> None:
+        if self._adam is not None:
+            self._adam.release()
+            self._adam = None
         if self._max_norm is not None:
             torch.nn.utils.clip_grads_with_norm_(self._parameters, self._max_norm, norm, foreach=True)
         self.optimizer.step()
@@ -100,8 +106,10 @@ def total_loss(losses: Mapping[str, Tensor], names: tuple[str, ...] = ()) -> Ten
     """
     for name in names:
         if name not in losses:
-            raise ConfigError(f"[optimizer] losses: the loss returns no {name!r}{did_you_mean(name, losses)}")
+            raise ConfigError(f"[optimizer] losses: the loss returns no {name!r}{did_you_mean(name, losses.keys())}")
     chosen = [value for name, value in losses.items() if (name in names if names else name.startswith("loss"))]
     if not chosen:
-        raise ConfigError(f"the loss returned nothing to minimise: its keys are {', '.join(losses)}, none is loss_*")
+        raise ConfigError(
+            f"the loss returned nothing to minimise: its keys are {', '.join(losses.keys())}, none is loss_*"
+        )
     return sum(chosen[1:], chosen[0])

@@ -1,0 +1,132 @@
+"""The gradient step: it is torch's own, whichever way it is taken."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+from rlcore.errors import ConfigError
+from rlcore.optimizer_step import OptimizerStep, total_loss
+
+
+def two_heads():
+    torch.manual_seed(0)
+    return nn.ModuleDict({"a": nn.Linear(3, 1), "b": nn.Linear(3, 1)})
+
+
+def losses(model, *heads):
+    return {f"loss_{head}": (model[head](torch.ones(4, 3)) - 1).square().mean() for head in heads}
+
+
+def same(one, other):
+    for ours, theirs in zip(one.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-7)
+
+
+def steps(heads_of_each_step, make_optimizer, max_norm=None, max_value=None):
+    """Take the same steps with `OptimizerStep` and by hand; return both models and optimizers."""
+    ours, theirs = two_heads(), two_heads()
+    optimizer, reference = make_optimizer(ours.parameters()), make_optimizer(theirs.parameters())
+    step = OptimizerStep(optimizer, max_norm, torch.device("cpu"), max_value=max_value)
+    for heads in heads_of_each_step:
+        step.backward(losses(ours, *heads), alone=True)
+        step.apply()
+        reference.zero_grad()
+        sum(losses(theirs, *heads).values()).backward()
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(theirs.parameters(), max_norm)
+        if max_value is not None:
+            nn.utils.clip_grad_value_(theirs.parameters(), max_value)
+        reference.step()
+    return ours, theirs, optimizer, reference
+
+
+OPTIMIZERS = {
+    "adam": lambda parameters: torch.optim.Adam(parameters, lr=0.1),
+    "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=0.1),
+    "amsgrad": lambda parameters: torch.optim.Adam(parameters, lr=0.1, amsgrad=True),
+    "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    "groups": lambda parameters: torch.optim.Adam([{"params": [p], "lr": 0.1} for p in parameters]),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("clipping", [{}, {"max_norm": 0.1}, {"max_value": 0.01}], ids=str)
+def test_steps_are_those_of_torch(name, clipping):
+    ours, theirs, _, _ = steps(["ab"] * 5, OPTIMIZERS[name], **clipping)
+    same(ours, theirs)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_in_which_only_some_parameters_have_gradients(name):
+    ours, theirs, optimizer, reference = steps(["ab", "a", "ab", "b", "a", "ab"], OPTIMIZERS[name])
+    same(ours, theirs)
+    counts = [
+        [float(state["step"]) for state in found.state.values() if "step" in state] for found in (optimizer, reference)
+    ]
+    assert counts[0] == counts[1]
+
+
+def test_a_loaded_state_with_uneven_counts_is_kept():
+    _, theirs, _, reference = steps(["ab", "a"], OPTIMIZERS["adam"])
+    state = copy.deepcopy(reference.state_dict())
+    model = copy.deepcopy(theirs)
+    resumed = OPTIMIZERS["adam"](model.parameters())
+    resumed.load_state_dict(state)
+    step = OptimizerStep(resumed, None, torch.device("cpu"))
+    step.backward(losses(model, "a", "b"), alone=True)
+    step.apply()
+    reference.zero_grad()
+    sum(losses(theirs, "a", "b").values()).backward()
+    reference.step()
+    same(model, theirs)
+
+
+def test_hooks_on_the_optimizer_are_called():
+    calls = []
+    model = two_heads()
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.register_step_post_hook(lambda *arguments: calls.append(1))
+    step = OptimizerStep(optimizer, None, torch.device("cpu"))
+    step.backward(losses(model, "a", "b"), alone=True)
+    step.apply()
+    assert calls == [1]
+
+
+def test_a_scheduler_of_torch_does_not_warn():
+    model = two_heads()
+    optimizer = torch.optim.Adam(model.parameters())
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    step = OptimizerStep(optimizer, None, torch.device("cpu"))
+    step.backward(losses(model, "a", "b"), alone=True)
+    step.apply()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scheduler.step()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(name):
+    model = two_heads()
+    optimizer = OPTIMIZERS[name](model.parameters())
+    step = OptimizerStep(optimizer, 1.0, torch.device("cpu"))
+    before = copy.deepcopy(model.state_dict())
+    step.backward({"loss": losses(model, "a")["loss_a"] * float("nan")}, alone=True)
+    norm = step.apply()
+    assert not torch.isfinite(norm)
+    assert float(step.skipped) == 1
+    assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
+
+
+def test_the_losses_to_minimise():
+    values = {"loss_a": torch.tensor(1.0), "loss_b": torch.tensor(2.0), "kl": torch.tensor(4.0)}
+    assert total_loss(values) == 3
+    assert total_loss(values, ("kl",)) == 4
+    with pytest.raises(ConfigError, match="no 'loss_c'"):
+        total_loss(values, ("loss_c",))
+    with pytest.raises(ConfigError, match="nothing to minimise: its keys are kl"):
+        total_loss({"kl": values["kl"]})
