@@ -34,7 +34,7 @@ class Factory:
         seed: of the run.
         device: of the model and the batches, for example `"cuda"`.
         name: of the run.
-        folder: where parts that write files may do so.
+        folder: where parts that write files do so; it is made.
         threads: CPU threads of torch; one is fastest for small networks.
 
     Example:
@@ -54,6 +54,8 @@ class Factory:
     ) -> None:
         torch.set_num_threads(threads)
         seed_all(seed)
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
         self._host = PluginHost()
         self._assembly = Assembly(
             Context(
