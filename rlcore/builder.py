@@ -121,15 +121,15 @@ class Builder:
     def _build_env(self) -> None:
         section = self._required("env")
         parts = self._context.parts
-        # one recipe for training and evaluation envs; `num_envs` is the only key that it knows
-        parts["make_env"] = lambda num_envs: self._make_env(section, num_envs, "evaluation")
-        parts["env"] = env = self._make_env(section, None, "")  # its state is saved by the collector
+        # one recipe for training and evaluation envs; others say how many, and may change keys that the env has
+        parts["make_env"] = lambda num_envs, **keys: self._make_env(section, "evaluation", num_envs=num_envs, **keys)
+        parts["env"] = env = self._make_env(section, "")  # its state is saved by the collector
         parts["env_spec"] = env.spec
         transforms: list[Transform] = []
         parts["transforms"] = transforms
         for transform_section in self._config.sections["transform"]:
             transform = self._section(transform_section)
-            fitting = self._make_env(section, 1, f"fit {transform_section.name}")
+            fitting = self._make_env(section, f"fit {transform_section.name}", num_envs=1)
             try:
                 seen = replace(fitting.spec, observation_space=parts["env_spec"].observation_space)
                 transform.fit(TransformedEnv(fitting, transforms, seen))
@@ -139,10 +139,15 @@ class Builder:
             parts["env_spec"] = replace(parts["env_spec"], observation_space=space)
             transforms.append(transform)
 
-    def _make_env(self, section: Section, num_envs: int | None, purpose: str) -> Env:
-        name = f"{section.name} {purpose}".strip()
-        config = section.config if num_envs is None else section.config.model_copy(update={"num_envs": num_envs})
-        return section.provided.build(config, self._context.for_component("env", name))  # type: ignore[no-any-return]
+    def _make_env(self, section: Section, purpose: str, **keys: Any) -> Env:
+        unknown = [key for key in keys if key not in type(section.config).model_fields]
+        if unknown:
+            raise ConfigError(
+                f"{section.provided} has no key {', '.join(map(repr, unknown))}, which is asked of it here"
+            )
+        config = section.config.model_copy(update=keys)
+        context = self._context.for_component("env", f"{section.name} {purpose}".strip())
+        return section.provided.build(config, context)  # type: ignore[no-any-return]
 
     def _required(self, name: str) -> Section:
         section = self._config.one(name)

@@ -56,6 +56,25 @@ class Env(Protocol):
         ...
 
 
+@runtime_checkable
+class RenderableEnv(Protocol):
+    """What an env has besides, if it can show itself; its config has a key `render_mode`, None by default.
+
+    Attributes:
+        render_fps: steps per second at which the pictures of all steps show real time.
+    """
+
+    render_fps: float
+
+    def render(self) -> Array:
+        """Return a picture of every env as it stands, uint8 `[env, height, width, 3]`; of one made to render only.
+
+        Raises:
+            EnvError: there is nothing to render with; says what to install.
+        """
+        ...
+
+
 class Transform(Protocol):
     """Changes observations before the actor sees them, or batches after they were collected."""
 

@@ -28,7 +28,7 @@ LAYERS = [
         "signals",
         "random_state",
     },
-    {"hooks", "log_writer", "adam", "curves", "transformed", "snapshot", "evaluations", "exactness", "resume"},
+    {"hooks", "log_writer", "adam", "curves", "transformed", "snapshot", "evaluations", "exactness", "resume", "play"},
     {"plugins", "compiled", "checkpoint", "metrics", "boundary"},
     {"collect", "buffer", "learner", "evaluate", "optimizers", "schedules", "stock", "builtin", "sections"},
     {"saver"},
