@@ -12,11 +12,11 @@ from rlcore.context import Context
 from rlcore.types import Env, Transform
 
 if TYPE_CHECKING:
-    from rlcore.types import Array
+    from rlcore.types import Array, BoolArray
 
 
 def play(
-    env: Env, context: Context, seed: int, before_step: Callable[[], object] = lambda: None
+    env: Env, context: Context, seed: int, before_step: Callable[[BoolArray], object] = lambda running: None
 ) -> tuple[Array, Array]:
     """Play one episode in each env, to its end.
 
@@ -24,7 +24,7 @@ def play(
         env: used from a reset on; what it does after the end of an episode does not count.
         context: of whoever plays; has the model and the transforms.
         seed: env `i` is reset with `seed + i`.
-        before_step: called before each step, while the envs stand where the policy sees them.
+        before_step: called before each step, with the envs `[env]` whose episode is not over.
 
     Returns:
         The undiscounted returns `[env]`, float64, and the lengths in steps `[env]`, int64.
@@ -38,7 +38,7 @@ def play(
     observation = env.reset(seed=seed)
     with torch.inference_mode():
         while running.any():
-            before_step()
+            before_step(running)
             step = env.step(policy.mode(_seen(context, transforms, observation, first)).cpu().numpy())
             context.heart.beats += 1
             returns += step.reward * running

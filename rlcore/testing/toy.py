@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import gymnasium
@@ -116,13 +116,14 @@ class ToyEnv:
                     self._begin(index)
         return Step(self._observation, self._reward, self._terminated, self._truncated, finals, infos)
 
-    def render(self) -> Array:
-        """Return a picture of every env, uint8 `[env, 32, 48, 3]`."""
+    def render(self, indices: Sequence[int] | None = None) -> Array:
+        """Return pictures of these envs, or of all, uint8 `[picture, 32, 48, 3]`."""
         if self._config.render_mode is None:
             raise EnvError("env 'toy' was made without render_mode = 'rgb_array'; it cannot be rendered")
-        pictures = np.zeros((self.spec.num_envs, 32, 48, 3), dtype=np.uint8)
-        for picture, elapsed in zip(pictures, self._elapsed, strict=True):
-            picture[:, : 2 * elapsed, 2] = 255
+        elapsed = self._elapsed if indices is None else self._elapsed[list(indices)]
+        pictures = np.zeros((len(elapsed), 32, 48, 3), dtype=np.uint8)
+        for picture, steps in zip(pictures, elapsed, strict=True):
+            picture[:, : 2 * steps, 2] = 255
         return pictures
 
     def close(self) -> None:

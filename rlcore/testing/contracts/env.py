@@ -181,6 +181,9 @@ class EnvContract(ComponentContract):
             right = picture.dtype == np.uint8 and picture.ndim == 4 and picture.shape[::3] == (shown.spec.num_envs, 3)
             assert right, f"render returned {picture.dtype} {picture.shape}, not uint8 [env, height, width, 3]"
         assert any(difference(pictures[0], later) for later in pictures[1:]), "ten steps on, the picture is the same"
+        last = shown.spec.num_envs - 1
+        where = difference(np.array(shown.render([last])), pictures[-1][last:])
+        assert where is None, f"render([{last}]) is not the last picture of render(): {where}"
         assert shown.render_fps > 0
         shown.close()
 

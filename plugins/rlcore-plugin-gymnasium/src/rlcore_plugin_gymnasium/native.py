@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -99,9 +99,10 @@ class NativeEnv:
         for name, value in state["data"].items():
             setattr(self._env, name, np.array(value) if isinstance(value, np.ndarray) else value)
 
-    def render(self) -> npt.NDArray[Any]:
-        """Return a picture of every env, uint8 `[env, height, width, 3]`; envs made with a `render_mode` only."""
-        return pictures([self._env], self.spec.id)
+    def render(self, indices: Sequence[int] | None = None) -> npt.NDArray[Any]:
+        """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`; all are rendered."""
+        shown = pictures([self._env], self.spec.id)
+        return shown if indices is None else shown[list(indices)]
 
     def close(self) -> None:
         """Close the envs."""

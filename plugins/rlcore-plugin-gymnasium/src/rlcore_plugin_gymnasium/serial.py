@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -100,9 +100,10 @@ class SerialEnv:
             self._observation, self._reward, self._terminated, self._truncated, finals or _NOTHING, infos or _NOTHING
         )
 
-    def render(self) -> npt.NDArray[Any]:
-        """Return a picture of every env, uint8 `[env, height, width, 3]`; envs made with a `render_mode` only."""
-        return pictures(self._envs, self.spec.id)
+    def render(self, indices: Sequence[int] | None = None) -> npt.NDArray[Any]:
+        """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`."""
+        envs = self._envs if indices is None else [self._envs[index] for index in indices]
+        return pictures(envs, self.spec.id)
 
     def close(self) -> None:
         """Close every env."""
