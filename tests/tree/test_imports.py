@@ -108,7 +108,7 @@ def test_the_checks_would_find_an_import():
     assert list(imported(ast.parse(code))) == [(1, "rlcore.trainer"), (5, "rlcore.cli")]
 
 
-HEAVY = ("torch", "tensordict", "gymnasium", "matplotlib", "tensorboard")
+HEAVY = ("torch", "tensordict", "gymnasium", "matplotlib", "tensorboard", "av")
 
 
 @pytest.mark.parametrize(
