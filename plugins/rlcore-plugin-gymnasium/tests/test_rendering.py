@@ -62,6 +62,7 @@ def test_the_pace_of_pictures_is_that_of_the_env():
     assert made("CartPole-v1", vectorization="native").render_fps == 50
 
 
+@pytest.mark.filterwarnings("ignore:.*calling render method without")
 def test_an_env_made_without_a_render_mode_says_so():
     plain = made("CartPole-v1", render_mode=None)
     plain.reset(seed=0)
@@ -91,18 +92,16 @@ def test_variables_that_are_set_stay(monkeypatch):
     assert (os.environ["MUJOCO_GL"], os.environ["SDL_VIDEODRIVER"]) == ("osmesa", "offscreen")
 
 
-def rendering(id, before="", **environment):
+def rendering(id, **environment):
     """Return what rendering says in a process of its own, for what is chosen once per process."""
     code = f"""
-{before}
 from rlcore.errors import EnvError
-from rlcore.testing.contracts import EnvContract
-case = EnvContract()
-case.use, case.config = "gymnasium", {{"id": {id!r}, "render_mode": "rgb_array"}}
-env = case.env()
-env.reset(seed=0)
+from rlcore_plugin_gymnasium.env import Config, make
 try:
+    env = make(Config(id={id!r}, render_mode="rgb_array"), context=None)
+    env.reset(seed=0)
     print("picture", env.render().shape)
+    env.close()
 except EnvError as error:
     print("error", error)
 """
@@ -113,10 +112,13 @@ except EnvError as error:
     return done.stdout
 
 
-def test_a_missing_renderer_of_classic_control_says_what_to_install():
-    out = rendering("CartPole-v1", before='import sys; sys.modules["pygame"] = None')
-    assert out.startswith("error env 'CartPole-v1' cannot be rendered: DependencyNotInstalled")
-    assert "pip install 'rlcore-plugin-gymnasium[classic-control]'" in out
+def test_a_missing_renderer_of_classic_control_says_what_to_install(monkeypatch):
+    env = made("CartPole-v1")
+    env.reset(seed=0)
+    monkeypatch.setitem(sys.modules, "pygame", None)  # as if it were not installed
+    message = r"'CartPole-v1' cannot be rendered: DependencyNotInstalled.*rlcore-plugin-gymnasium\[classic-control\]"
+    with pytest.raises(EnvError, match=message):
+        env.render()
 
 
 def test_nothing_but_the_picture_is_printed():
@@ -130,3 +132,12 @@ def test_a_missing_renderer_of_mujoco_says_what_to_install():
     assert out.startswith("error env 'InvertedDoublePendulum-v5' cannot be rendered")
     assert "libegl1" in out
     assert "MUJOCO_GL is 'glfw'" in out
+
+
+@needs_mujoco
+def test_a_renderer_of_another_name_says_what_there_is():
+    # MuJoCo refuses the name when it is imported, so no env can be made, rendering or not
+    out = rendering("InvertedDoublePendulum-v5", MUJOCO_GL="no-such")
+    assert out.startswith("error env 'InvertedDoublePendulum-v5' cannot be made")
+    assert "MUJOCO_GL=egl" in out
+    assert "MUJOCO_GL is 'no-such'" in out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes.util
 import os
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +36,19 @@ def prepare_rendering() -> None:
         if ctypes.util.find_library(library):
             os.environ.setdefault("MUJOCO_GL", backend)
             break
+
+
+def advice_on_making(error: BaseException | None) -> str:
+    """Return what to add to the error of an env that could not be made, which is mostly nothing.
+
+    MuJoCo looks for the library that MUJOCO_GL names when it is imported, rendering or not.
+    """
+    while error is not None and os.environ.get("MUJOCO_GL"):
+        frames = traceback.walk_tb(error.__traceback__)
+        if any(str(frame.f_globals.get("__name__")).startswith("mujoco.") for frame, _ in frames):
+            return f"; {_advice_on_mujoco()}"
+        error = error.__cause__ or error.__context__
+    return ""
 
 
 def pictures(envs: Sequence[Any], name: str) -> Array:
@@ -71,11 +85,15 @@ def _advice(env: Any, error: Exception) -> str:
     if isinstance(error, gymnasium.error.DependencyNotInstalled):
         return "pip install 'rlcore-plugin-gymnasium[classic-control]' installs the renderer of classic control"
     if hasattr(env.unwrapped, "mujoco_renderer"):
-        return (
-            "without a display MuJoCo needs a library for OpenGL: install libegl1 and libgl1-mesa-dri and set "
-            f"MUJOCO_GL=egl, or libosmesa6 and MUJOCO_GL=osmesa (MUJOCO_GL is {os.environ.get('MUJOCO_GL')!r})"
-        )
+        return _advice_on_mujoco()
     return "the documentation of the env says what its renderer needs"
+
+
+def _advice_on_mujoco() -> str:
+    return (
+        "without a display MuJoCo needs a library for OpenGL: install libegl1 and libgl1-mesa-dri and set "
+        f"MUJOCO_GL=egl, or libosmesa6 and MUJOCO_GL=osmesa (MUJOCO_GL is {os.environ.get('MUJOCO_GL')!r})"
+    )
 
 
 def _take_context(env: Any) -> None:
