@@ -6,9 +6,14 @@ Public names are resolved when they are first used, so that `import rlcore` impo
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from rlcore_plugin_video.pixel_render import PixelRenderTransform as PixelRenderTransform
+    from rlcore_plugin_video.tensordict_recorder import TensorDictRecorder as TensorDictRecorder
+    from rlcore_plugin_video.video_recorder import VideoRecorder as VideoRecorder
+
     from rlcore.components import Component as Component
     from rlcore.context import Context as Context
     from rlcore.errors import ConfigError as ConfigError
@@ -70,11 +75,32 @@ _PLACES: Final = {
 }
 __all__ = [*sorted(_PLACES), "__version__"]
 
+# names that plugins lend to this package while they are installed; not in __all__, since they may be missing
+_LENT: Final = {
+    "PixelRenderTransform": "rlcore_plugin_video.pixel_render",
+    "TensorDictRecorder": "rlcore_plugin_video.tensordict_recorder",
+    "VideoRecorder": "rlcore_plugin_video.video_recorder",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'rlcore' has no attribute {name!r}")
-    return getattr(importlib.import_module(_PLACES[name]), name)
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name]), name)
+    if name in _LENT:
+        return _lent(name)
+    raise AttributeError(f"module 'rlcore' has no attribute {name!r}")
+
+
+def _lent(name: str) -> Any:
+    from rlcore.errors import PluginError
+
+    package = _LENT[name].partition(".")[0]
+    if importlib.util.find_spec(package) is None:
+        distribution = package.replace("_", "-")
+        raise PluginError(
+            f"rlcore.{name} is provided by {distribution}, which is not installed: pip install {distribution}"
+        )
+    return getattr(importlib.import_module(_LENT[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -53,14 +53,16 @@ class Assembly:
         """Build the training envs, and keep the recipe for those of evaluation and fitting."""
         parts = self.context.parts
 
-        def make_env(num_envs: int | None, purpose: str) -> Env:
-            # training and evaluation envs differ in `num_envs` alone
-            chosen = config if num_envs is None else config.model_copy(update={"num_envs": num_envs})
-            return self.build(provided, chosen, f"{name} {purpose}".strip())  # type: ignore[no-any-return]
+        def make_env(purpose: str, **keys: Any) -> Env:
+            # one recipe for all envs of a run; some say how many, and may change keys that the env has
+            unknown = [key for key in keys if key not in type(config).model_fields]
+            if unknown:
+                raise ConfigError(f"{provided} has no key {', '.join(map(repr, unknown))}, which is asked of it here")
+            return self.build(provided, config.model_copy(update=keys), f"{name} {purpose}".strip())  # type: ignore[no-any-return]
 
-        parts["make_env"] = lambda num_envs: make_env(num_envs, "evaluation")
+        parts["make_env"] = lambda num_envs, **keys: make_env("evaluation", num_envs=num_envs, **keys)
         parts["make_env_for"] = make_env
-        parts["env"] = env = make_env(None, "")  # its state is saved by the collector
+        parts["env"] = env = make_env("")  # its state is saved by the collector
         parts["env_spec"] = env.spec
         parts["transforms"] = []
         return env
@@ -69,7 +71,7 @@ class Assembly:
         """Build a transform, fit it on an env as the transforms before it leave it, and put it behind them."""
         parts = self.context.parts
         transform: Transform = self.part(provided, config, name)
-        fitting = parts["make_env_for"](1, f"fit {name}")
+        fitting = parts["make_env_for"](f"fit {name}", num_envs=1)
         try:
             seen = replace(fitting.spec, observation_space=parts["env_spec"].observation_space)
             transform.fit(TransformedEnv(fitting, parts["transforms"], seen))

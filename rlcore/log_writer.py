@@ -9,9 +9,12 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.types import Logger
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +52,16 @@ class LogWriter:
             return
         try:
             self._queue.put(lambda: self.logger.log_metrics(row, step), timeout=_DEADLINE)
+        except queue.Full:
+            self._give_up()
+
+    def log_video(self, name: str, video: Tensor, step: int, fps: int) -> None:
+        """Hand over a video, uint8 `[N, T, C, H, W]`, to a logger that takes videos."""
+        log_video = getattr(self.logger, "log_video", None)
+        if log_video is None or self.failures >= _FAILURES:
+            return
+        try:
+            self._queue.put(lambda: log_video(name, video, step, fps), timeout=_DEADLINE)
         except queue.Full:
             self._give_up()
 

@@ -152,6 +152,18 @@ class Metrics:
         for writer in self.writers:
             writer.write(row, progress.frames)
 
+    def log_video(self, name: str, video: Tensor, step: int, fps: int) -> None:
+        """Hand a video to every logger that takes videos.
+
+        Args:
+            name: under which the loggers show it.
+            video: uint8 `[N, T, C, H, W]`, N videos of T frames with 1 or 3 channels.
+            step: environment frames.
+            fps: frames per second.
+        """
+        for writer in self.writers:
+            writer.log_video(name, video, step, fps)
+
     def drain(self) -> None:
         """Return when every writer has stored what it was given."""
         for writer in self.writers:

@@ -42,6 +42,7 @@ WELL_KNOWN: Final = {
     "torch": "rlcore-plugin-torch",
     "torchsnapshot": "rlcore-plugin-torchsnapshot",
     "dcp": "rlcore-plugin-dcp",
+    "video": "rlcore-plugin-video",
     "wandb": "rlcore-plugin-wandb",
 }
 

@@ -32,7 +32,7 @@ def summary(run: Run) -> str:
     curves = _curves(run)
     lines += [f"  curves           {curves}"] if curves else []
     lines += [
-        f"  slow hook        {hook.name!r} took {hook.seconds:.1f} s, {hook.seconds / seconds:.0%} of the time"
+        f"  slow hook        {hook.name!r} took {hook.seconds:.1f} s, training {seconds:.1f} s"
         for hook in trainer.hooks.hooks
         if seconds and hook.seconds > SLOW_SHARE * seconds
     ]

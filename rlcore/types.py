@@ -14,7 +14,7 @@ the two are kept apart down to the value target.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -53,6 +53,25 @@ class Env(Protocol):
 
     def close(self) -> None:
         """Release what the envs hold. May be called twice."""
+        ...
+
+
+@runtime_checkable
+class RenderableEnv(Env, Protocol):
+    """An env that can show itself; its config has a key `render_mode`, None by default.
+
+    Attributes:
+        render_fps: steps per second at which the pictures of all steps show real time.
+    """
+
+    render_fps: float
+
+    def render(self, indices: Sequence[int] | None = None) -> Array:
+        """Return pictures of these envs, or of all, as they stand: uint8 `[picture, height, width, 3]`.
+
+        Raises:
+            EnvError: it was made without a `render_mode`, or there is nothing to render with; says what to install.
+        """
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import gymnasium
@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from rlcore.context import Context
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec, Step
 
 if TYPE_CHECKING:
@@ -34,7 +34,10 @@ class ToyEnv:
     The reward of step `t` (from 1) is `t`, so an episode of length `n` returns `n (n + 1) / 2`; with `reward = "aim"`
     it is `1 - (action - 0.5)^2`, which can be learned. An observation is `[t / 10, start, position]`: `start` is drawn
     per episode, and `position` moves by the actions. All arrays are reused by the next step, as an env may do.
+    A picture is 32 x 48 and black but for a blue bar from the left, two pixels wide for each step of the episode.
     """
+
+    render_fps = 10.0
 
     class Config(BaseModel, extra="forbid"):
         """The episodes."""
@@ -46,6 +49,7 @@ class ToyEnv:
         frame_skip: int = Field(1, ge=1, description="frames that a step counts")
         actions: Literal["unbounded", "bounded", "discrete"] = Field("unbounded", description="the action space")
         reward: Literal["count", "aim"] = Field("count", description="the number of the step, or nearness to 0.5")
+        render_mode: Literal["rgb_array"] | None = Field(None, description="rgb_array: can be rendered")
 
     def __init__(self, config: Config, context: Context) -> None:
         self._config = config
@@ -111,6 +115,16 @@ class ToyEnv:
                     self._episode[index] += 1
                     self._begin(index)
         return Step(self._observation, self._reward, self._terminated, self._truncated, finals, infos)
+
+    def render(self, indices: Sequence[int] | None = None) -> Array:
+        """Return pictures of these envs, or of all, uint8 `[picture, 32, 48, 3]`."""
+        if self._config.render_mode is None:
+            raise EnvError("env 'toy' was made without render_mode = 'rgb_array'; it cannot be rendered")
+        elapsed = self._elapsed if indices is None else self._elapsed[list(indices)]
+        pictures = np.zeros((len(elapsed), 32, 48, 3), dtype=np.uint8)
+        for picture, steps in zip(pictures, elapsed, strict=True):
+            picture[:, : 2 * steps, 2] = 255
+        return pictures
 
     def close(self) -> None:
         """Note that the env was closed."""

@@ -64,6 +64,27 @@ class FinallessEnv(ToyEnv):
         return super().step(action)._replace(final_observation={})
 
 
+class RestlessEnv(ToyEnv):
+    def render(self, indices=None):
+        self._position += 1
+        return super().render(indices)
+
+
+class StillEnv(ToyEnv):
+    def render(self, indices=None):
+        return np.zeros_like(super().render(indices))
+
+
+class GreyEnv(ToyEnv):
+    def render(self, indices=None):
+        return super().render(indices).max(-1)
+
+
+class StubbornEnv(ToyEnv):
+    def render(self, indices=None):
+        return super().render()
+
+
 class SingleEnv(ToyEnv):
     def __init__(self, config, context):
         super().__init__(config.model_copy(update={"num_envs": 2}), context)

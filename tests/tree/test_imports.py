@@ -29,7 +29,7 @@ LAYERS = [
         "random_state",
     },
     {"implementations"},
-    {"hooks", "log_writer", "adam", "curves", "transformed", "snapshot", "evaluations", "exactness", "resume"},
+    {"hooks", "log_writer", "adam", "curves", "transformed", "snapshot", "evaluations", "exactness", "resume", "play"},
     {"plugins", "compiled", "checkpoint", "metrics", "boundary", "assembly", "optimizer_step", "ops", "updating"},
     {"collect", "buffer", "learner", "evaluate", "optimizers", "schedules", "stock", "builtin", "sections"},
     {"saver", "adapters"},
@@ -111,7 +111,7 @@ def test_the_checks_would_find_an_import():
     assert list(imported(ast.parse(code))) == [(1, "rlcore.trainer"), (5, "rlcore.cli")]
 
 
-HEAVY = ("torch", "tensordict", "gymnasium", "matplotlib", "tensorboard")
+HEAVY = ("torch", "tensordict", "gymnasium", "matplotlib", "tensorboard", "av")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from rlcore_plugin_mlp import model as mlp
 
 import rlcore
-from rlcore import ConfigError, PluginError, RlcoreError, hookimpl
+from rlcore import ConfigError, EnvError, PluginError, RlcoreError, hookimpl
 from rlcore.components import Component, Owner, Provided
 from rlcore.testing import make_run, make_trainer
 
@@ -125,3 +125,18 @@ def test_a_transform_is_fitted_in_one_env_however_many_train():
     sections["env"]["num_envs"] = 1
     one = make_trainer(sections=sections).transforms[0].state_dict()
     np.testing.assert_array_equal(several["mean"], one["mean"])
+
+
+def test_parts_make_envs_of_their_own_with_keys_that_the_env_has():
+    context = toy_context()
+    env = context.part("make_env")(3, render_mode="rgb_array", episode_lengths=[2])
+    assert (env.spec.num_envs, env.spec.max_episode_steps) == (3, 2)
+    assert env.render().shape == (3, 32, 48, 3)
+    with pytest.raises(ConfigError, match=r"env 'toy'.* has no key 'rneder_mode', which is asked of it here"):
+        context.part("make_env")(1, rneder_mode="rgb_array")
+    with pytest.raises(EnvError, match="without render_mode"):
+        context.part("make_env")(1).render()
+
+
+def toy_context():
+    return make_trainer(sections={"hook": [{"use": "testing:toy"}]}).hooks.hooks[0].instance.context

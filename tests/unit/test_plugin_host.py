@@ -322,3 +322,11 @@ def test_a_changed_loose_file_is_read_anew(write_config, workdir):
     rlcore.load_config(path)
     file.write_text(LOOSE.replace("'loose'", "'changed'"))
     assert "unknown hook 'loose'; " in problem(path)
+
+
+@pytest.mark.parametrize("name", ["PixelRenderTransform", "TensorDictRecorder", "VideoRecorder"])
+def test_a_name_that_a_plugin_lends_to_rlcore_says_which_to_install(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rlcore_plugin_video", None)  # as if it were not installed
+    with pytest.raises(PluginError, match=f"rlcore.{name} is provided by .*: pip install rlcore-plugin-video$"):
+        getattr(rlcore, name)
+    assert name not in rlcore.__all__, "`from rlcore import *` must work without plugins"

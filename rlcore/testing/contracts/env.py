@@ -11,7 +11,7 @@ import pytest
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract, saved
 from rlcore.testing.contracts.data import actions, steps_of
-from rlcore.types import Env, Step
+from rlcore.types import Env, RenderableEnv, Step
 
 
 class EnvContract(ComponentContract):
@@ -161,6 +161,31 @@ class EnvContract(ComponentContract):
         restored.load_state_dict(state)
         where = difference(list(steps_of(used, plan[17:])), list(steps_of(other, plan[17:])))
         assert where is None, f"the restored env goes on differently: {where}"
+
+    def test_rendering_shows_and_changes_nothing(self) -> None:
+        """Videos are made of envs with `render_mode = "rgb_array"`; those must go on as they do without."""
+        if "render_mode" not in type(self.settings()).model_fields:
+            pytest.skip("has no key render_mode: no videos of this env")
+        shown, plain = self.env(render_mode="rgb_array"), self.env()
+        assert isinstance(shown, RenderableEnv), "an env with the key render_mode needs render() and render_fps"
+        plan = actions(plain, 10)
+        starts = [np.array(env.reset(seed=7)) for env in (shown, plain)]
+        pictures = [np.array(shown.render())]
+        steps: list[object] = []
+        for action in plan:
+            steps += steps_of(shown, [action])
+            pictures.append(np.array(shown.render()))
+        where = difference([starts[0], *steps], [starts[1], *steps_of(plain, plan)])
+        assert where is None, f"an env that is rendered goes on differently: {where}"
+        for picture in pictures:
+            right = picture.dtype == np.uint8 and picture.ndim == 4 and picture.shape[::3] == (shown.spec.num_envs, 3)
+            assert right, f"render returned {picture.dtype} {picture.shape}, not uint8 [env, height, width, 3]"
+        assert any(difference(pictures[0], later) for later in pictures[1:]), "ten steps on, the picture is the same"
+        last = shown.spec.num_envs - 1
+        where = difference(np.array(shown.render([last])), pictures[-1][last:])
+        assert where is None, f"render([{last}]) is not the last picture of render(): {where}"
+        assert shown.render_fps > 0
+        shown.close()
 
     def test_closes_twice(self) -> None:
         """The end of a failing run may close what is closed already."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from rlcore.context import Context
 from rlcore.errors import ConfigError, EnvError, RlcoreError
 from rlcore_plugin_gymnasium.native import NativeEnv
+from rlcore_plugin_gymnasium.rendering import advice_on_making, prepare_rendering
 from rlcore_plugin_gymnasium.serial import SerialEnv
 
 # From this many envs on, a vector form of the environment's own beats stepping one by one.
@@ -26,6 +27,7 @@ class Config(BaseModel, extra="forbid"):
         "auto", description="serial: one by one; native: the environment's own vector form; auto: whichever is faster"
     )
     max_episode_steps: int | None = Field(None, ge=1, description="truncate episodes here instead of the id's limit")
+    render_mode: Literal["rgb_array"] | None = Field(None, description="rgb_array: can be rendered, for videos")
     kwargs: dict[str, Any] = Field(default_factory=dict, description="arguments of the environment's constructor")
 
 
@@ -36,6 +38,8 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
         ConfigError: there is no such environment, or it has no vector form of its own.
         EnvError: its constructor fails.
     """
+    if config.render_mode is not None:
+        prepare_rendering()
     try:
         module, _, name = config.id.rpartition(":")
         if module:
@@ -55,11 +59,13 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
     except gymnasium.error.DependencyNotInstalled as error:
         raise ConfigError(
             f"[env] id = {config.id!r} needs a package that is not installed: {error} "
-            "(for MuJoCo: pip install 'rlcore-plugin-gymnasium[mujoco]')"
+            f"(for MuJoCo: pip install 'rlcore-plugin-gymnasium[mujoco]'){advice_on_making(error)}"
         ) from error
     except (gymnasium.error.Error, ImportError, TypeError) as error:
-        raise ConfigError(f"[env] id = {config.id!r} cannot be made: {error}") from error
+        raise ConfigError(f"[env] id = {config.id!r} cannot be made: {error}{advice_on_making(error)}") from error
     except RlcoreError:
         raise
     except Exception as error:
-        raise EnvError(f"env {config.id!r} cannot be made: {type(error).__name__}: {error}") from error
+        raise EnvError(
+            f"env {config.id!r} cannot be made: {type(error).__name__}: {error}{advice_on_making(error)}"
+        ) from error

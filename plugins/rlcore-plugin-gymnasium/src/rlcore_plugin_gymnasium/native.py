@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec, Step
 from rlcore_plugin_gymnasium.probe import difference
+from rlcore_plugin_gymnasium.rendering import pictures, render_fps
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -36,6 +37,8 @@ class NativeEnv:
         arguments = dict(config.kwargs)
         if config.max_episode_steps is not None:
             arguments["max_episode_steps"] = config.max_episode_steps
+        if config.render_mode is not None:
+            arguments["render_mode"] = config.render_mode
         made = gymnasium.make_vec(
             config.id, config.num_envs, vectorization_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT, **arguments
         )
@@ -46,6 +49,7 @@ class NativeEnv:
                 "use vectorization = 'serial'"
             )
         self._env: Any = made.unwrapped
+        self.render_fps = render_fps(made.metadata)
         self.spec = EnvSpec(
             id=config.id,
             observation_space=made.single_observation_space,
@@ -94,6 +98,11 @@ class NativeEnv:
         self._env.np_random.bit_generator.state = state["generator"]  # made here, if there was none yet
         for name, value in state["data"].items():
             setattr(self._env, name, np.array(value) if isinstance(value, np.ndarray) else value)
+
+    def render(self, indices: Sequence[int] | None = None) -> npt.NDArray[Any]:
+        """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`; all are rendered."""
+        shown = pictures([self._env], self.spec.id)
+        return shown if indices is None else shown[list(indices)]
 
     def close(self) -> None:
         """Close the envs."""

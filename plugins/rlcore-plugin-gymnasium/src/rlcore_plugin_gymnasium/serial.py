@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +14,7 @@ from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec, Step
 from rlcore_plugin_gymnasium.probe import difference
 from rlcore_plugin_gymnasium.recording import LONGEST, Recording
+from rlcore_plugin_gymnasium.rendering import pictures, render_fps
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -48,6 +49,7 @@ class SerialEnv:
             frame_skip=config.frame_skip,
             max_episode_steps=None if self._limit is None else -(-self._limit // config.frame_skip),
         )
+        self.render_fps = render_fps(first.metadata) / config.frame_skip
         self._discrete = isinstance(first.action_space, gymnasium.spaces.Discrete)
         shape, dtype = first.observation_space.shape, first.observation_space.dtype
         if shape is None or dtype is None:
@@ -97,6 +99,11 @@ class SerialEnv:
         return Step(
             self._observation, self._reward, self._terminated, self._truncated, finals or _NOTHING, infos or _NOTHING
         )
+
+    def render(self, indices: Sequence[int] | None = None) -> npt.NDArray[Any]:
+        """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`."""
+        envs = self._envs if indices is None else [self._envs[index] for index in indices]
+        return pictures(envs, self.spec.id)
 
     def close(self) -> None:
         """Close every env."""
@@ -188,7 +195,10 @@ def _make(config: Config) -> tuple[gymnasium.Env[Any, Any], int | None]:
     costs a Python call per step.
     """
     limit = {} if config.max_episode_steps is None else {"max_episode_steps": config.max_episode_steps}
-    env = gymnasium.make(config.id, disable_env_checker=True, **limit, **config.kwargs)
+    arguments = dict(config.kwargs)
+    if config.render_mode is not None:
+        arguments["render_mode"] = config.render_mode
+    env = gymnasium.make(config.id, disable_env_checker=True, **limit, **arguments)
     if not isinstance(env, gymnasium.wrappers.TimeLimit):
         return env, None
     steps, inner = env._max_episode_steps, env.env
