@@ -21,6 +21,7 @@ from torchsnapshot.version import __version__ as torchsnapshot_version
 from rlcore.context import Context
 from rlcore.errors import StorageError
 from rlcore.tensor_files import Form, TensorFiles, dense, read_description, write_description
+from rlcore.tensor_memory import bytes_of
 from rlcore_plugin_torchsnapshot.storage import FlatFiles, flat
 
 METADATA: Final[str] = SNAPSHOT_METADATA_FNAME
@@ -109,7 +110,7 @@ def _without_pickle(tensor: Tensor) -> Tensor:
     """
     if tensor.dtype in BUFFER_PROTOCOL_SUPPORTED_DTYPES and tensor.dtype != torch.bfloat16:
         return tensor
-    return tensor.reshape(-1).view(torch.uint8)
+    return torch.from_numpy(bytes_of(tensor))
 
 
 def _execute(requests: list[Any], storage: FlatFiles) -> None:
