@@ -26,6 +26,7 @@ LAYERS = [
         "run_folder",
         "manifest",
         "tensor_memory",
+        "background_save",
         "signals",
         "random_state",
     },
