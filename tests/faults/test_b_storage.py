@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import tomli_w
 import torch
+from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
@@ -35,7 +36,12 @@ from rlcore.testing.faults.crash_states import CrashRecorder
 from rlcore.testing.faults.disk import ERRORS, FailingDisk
 from rlcore.testing.toy_parts import ToyCheckpointer
 
-BACKENDS = {"toy": ToyCheckpointer, "torch": TorchCheckpointer, "torchsnapshot": TorchsnapshotCheckpointer}
+BACKENDS = {
+    "toy": ToyCheckpointer,
+    "torch": TorchCheckpointer,
+    "torchsnapshot": TorchsnapshotCheckpointer,
+    "dcp": DcpCheckpointer,
+}
 
 
 def make(folder, backend="toy", **settings):

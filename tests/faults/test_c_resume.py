@@ -72,7 +72,7 @@ def test_c3_c4_environments_go_on_in_the_midst_of_their_episodes(jobs, reference
 
 
 @pytest.mark.parametrize("in_background", [False, True], ids=["in the loop", "in the background"])
-@pytest.mark.parametrize("backend", ["testing:toy", "torch", "torchsnapshot"])
+@pytest.mark.parametrize("backend", ["testing:toy", "torch", "torchsnapshot", "dcp"])
 def test_every_back_end_resumes_exactly(jobs, references, equal, backend, in_background):
     killed(jobs, references, equal, "ppo", checkpoint={"use": backend, "async": in_background})
 

@@ -125,7 +125,7 @@ def test_what_is_saved_is_one_moment_however_long_it_takes(tmp_path):
 def test_an_error_of_the_save_ends_the_run_at_the_next_boundary(tmp_path):
     run, frames = make_run(folder=tmp_path, sections=SECTIONS), []
     disk = FailingDisk(tmp_path / "toy" / "checkpoints", errno.ENOSPC, at=1, lasting=True)
-    with pytest.raises(StorageError, match="at frame 32 could not be written.*No space left on device"):  # noqa: PT012
+    with pytest.raises(StorageError, match=r"at frame 32 could not be written.*No space left on device"):  # noqa: PT012
         for progress in run.trainer:
             frames.append(progress.frames)
             if progress.frames == 16:
