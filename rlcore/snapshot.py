@@ -17,7 +17,7 @@ import xxhash
 from torch import Tensor
 
 from rlcore.progress import Progress
-from rlcore.state_tree import flatten, unflatten
+from rlcore.state_tree import flatten, tensor_names, unflatten
 from rlcore.tensor_memory import bytes_of, pieces
 
 
@@ -63,6 +63,13 @@ class Snapshot:
             names[component] = tuple(tensors)[before:]
         snapshot = cls(tree, tensors, progress.state_dict(), evaluation, names)
         return snapshot.copied() if copy else snapshot
+
+    @classmethod
+    def read(
+        cls, tree: dict[str, Any], tensors: dict[str, Tensor], progress: dict[str, Any], evaluation: float | None
+    ) -> Snapshot:
+        """Return the snapshot that a checkpoint was made of; the arguments are its parts."""
+        return cls(tree, tensors, progress, evaluation, {name: tensor_names(state) for name, state in tree.items()})
 
     def copied(self, into: Mapping[str, Tensor] = MappingProxyType({})) -> Snapshot:
         """Return a snapshot that stays as it is while training goes on.

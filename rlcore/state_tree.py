@@ -94,3 +94,16 @@ def unflatten(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
         if tag == "$items":
             return {unflatten(k, tensors): unflatten(v, tensors) for k, v in value}
     return {key: unflatten(value, tensors) for key, value in tree.items()}
+
+
+def tensor_names(tree: Any) -> tuple[str, ...]:
+    """Return the names of the tensors of a tree made by `flatten`, in the order in which that met them."""
+    if isinstance(tree, list):
+        return tuple(name for item in tree for name in tensor_names(item))
+    if not isinstance(tree, dict):
+        return ()
+    if len(tree) == 1:
+        ((tag, value),) = tree.items()
+        if tag in ("$tensor", "$array"):
+            return (value,)
+    return tuple(name for item in tree.values() for name in tensor_names(item))

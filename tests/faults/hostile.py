@@ -1,6 +1,7 @@
-"""Checkpoints made to harm, opened under guard by a process of its own: `hostile.py made|fuzzed FOLDER BACKEND [COUNT]`.
+"""Checkpoints made to harm, opened under guard by a process of its own.
 
-For the torch back end they are made by hand, for the others every file and every value of their JSON is spoilt.
+`hostile.py made FOLDER BACKEND`, or `hostile.py fuzzed FOLDER BACKEND COUNT`. For the torch back end they are made by
+hand; for the others every file is spoilt, and every value of their JSON.
 """
 
 from __future__ import annotations
@@ -273,14 +274,19 @@ def hostile_manifests():
 def spoilt(good, folder):
     """Return name to a function that spoils a file of the back end, or a value of its JSON."""
     found = {}
+
+    def pickled(place):
+        with place.open("wb") as stream:
+            torch.save({"a": Payload(folder / "HACKED")}, stream)
+
     for file in sorted(good.iterdir()):
         if file.name in ("manifest.json", "state.json"):
             continue
         other = {
             "pickle": lambda place: place.write_bytes(payload(folder)),
-            "pickle as torch saves it": lambda place: torch.save({"a": Payload(folder / "HACKED")}, place),
+            "pickle as torch saves it": pickled,
             "empty": lambda place: place.write_bytes(b""),
-            "zeros": lambda place, size=file.stat().st_size: place.write_bytes(bytes(size)),
+            "zeros": lambda place: place.write_bytes(bytes(place.stat().st_size)),
             "not JSON": lambda place: place.write_text(deep(10**5)),
         }
         for what, write in other.items():
@@ -305,8 +311,9 @@ def unlisted_file(name, make):
 def spoilt_values(file):
     """Return name to a function that replaces one value of a file of JSON, for each value in turn."""
     content, found = json.loads(file.read_text()), {}
-    for place in places(content):
-        for number, wrong in enumerate((*WRONG, *HUGE, *NAMES, "torch_save", "object", [0, 2**40], "data.pkl")):
+    every = list(enumerate((*WRONG, *HUGE, *NAMES, "torch_save", "object", [0, 2**40], "data.pkl")))
+    for first, place in enumerate(places(content)):
+        for number, wrong in every[first % 4 :: 4]:
 
             def spoil(path, place=place, wrong=wrong):
                 value = copy.deepcopy(content)

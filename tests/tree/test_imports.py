@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 # From the bottom to the top; a module imports only from rows above its own (lower layers). Imports for type checking
 # do not count, imports inside functions do.
 LAYERS = [
-    {"errors", "records"},
+    {"errors", "records", "migrations"},
     {"types", "progress", "watchdog"},
     {
         "config",
@@ -30,11 +30,11 @@ LAYERS = [
         "signals",
         "random_state",
     },
-    {"tensor_files"},
+    {"tensor_files", "durable_files"},
     {"hooks", "log_writer", "adam", "curves", "transformed", "snapshot", "evaluations", "exactness", "resume"},
     {"plugins", "compiled", "checkpoint", "metrics", "boundary"},
     {"collect", "buffer", "learner", "evaluate", "optimizers", "schedules", "stock", "builtin", "sections"},
-    {"saver"},
+    {"saver", "convert"},
     {"trainer"},
     {"builder"},
     {"run"},
