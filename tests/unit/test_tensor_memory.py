@@ -11,10 +11,12 @@ import torch
 from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
+import rlcore
 from rlcore.checkpoint import Facts, Store
 from rlcore.progress import Progress
 from rlcore.snapshot import Snapshot
 from rlcore.tensor_memory import PIECE_BYTES, bytes_of, in_shared_file, let_go, pieces
+from rlcore.testing import make_run
 from rlcore.testing.toy_parts import ToyCheckpointer
 
 BACKENDS = {"toy": ToyCheckpointer, "torchsnapshot": TorchsnapshotCheckpointer, "dcp": DcpCheckpointer}
@@ -74,6 +76,7 @@ _MEASURED = """
 import sys
 from pathlib import Path
 import torch
+import rlcore
 from rlcore.checkpoint import Facts, Store
 from rlcore.progress import Progress
 from rlcore.snapshot import Snapshot
@@ -85,7 +88,8 @@ def peak(name="VmHWM"):
 def mapped(name):
     (folder / name).touch()
     return torch.from_file(str(folder / name), shared=True, size=elements, dtype=torch.float32)
-store = Store(folder / "checkpoints", TorchsnapshotCheckpointer(TorchsnapshotCheckpointer.Config(), None), "torchsnapshot")
+backend = TorchsnapshotCheckpointer(TorchsnapshotCheckpointer.Config(), None)
+store = Store(folder / "checkpoints", backend, "torchsnapshot")
 small = Snapshot.of({"replay": {"frames": torch.ones(10)}}, Progress(10, 0))
 store.save(small, Facts())
 store.load_newest()
@@ -113,3 +117,34 @@ def test_a_state_in_a_file_is_saved_and_restored_without_being_in_memory(tmp_pat
     growth = [int(line) for line in done.stdout.split()]
     assert len(growth) == 2
     assert max(growth) < 128 << 20, growth
+
+
+@pytest.mark.parametrize(("backend", "in_place"), [("torchsnapshot", True), ("torch", False)])
+def test_a_resume_restores_into_a_mapped_tensor_of_a_part(file, tmp_path, backend, in_place):
+    """Without a copy where the back end can; the part sees that it is its own memory that it gets."""
+
+    class Keeper:
+        name = "keeper"
+
+        def __init__(self, tensor):
+            self.tensor, self.given = tensor, None
+
+        @rlcore.hookimpl
+        def post_steps(self, batch, trainer):
+            self.tensor[0] += 1
+
+        def state_dict(self):
+            return {"tensor": self.tensor}
+
+        def load_state_dict(self, state):
+            self.given = state["tensor"]
+
+    sections = {"checkpoint": {"use": backend, "every": 32}}
+    make_run(folder=tmp_path, sections=sections, hooks=[Keeper(mapped(file, 10 << 20))]).trainer.train()
+    (tmp_path / "other").write_bytes(bytes(40 << 20))
+    keeper = Keeper(mapped(tmp_path / "other", 10 << 20))
+    run = make_run("run.total_frames=96", folder=tmp_path, sections=sections, hooks=[keeper], resume=True)
+    run.trainer.metrics.close()
+    assert (keeper.given.data_ptr() == keeper.tensor.data_ptr()) == in_place
+    assert torch.equal(keeper.given, mapped(file, 10 << 20))
+    assert bool(keeper.tensor[1:].all()) == in_place
