@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ class FlatFiles(StoragePlugin):
             for piece in pieces(content):
                 while len(piece):
                     piece = piece[stream.write(piece) :]
+            os.fsync(stream.fileno())  # the device works on it while the next file is written
 
     async def read(self, read_io: ReadIO) -> None:
         """Refuse: the files are read without torchsnapshot, which unpickles."""
