@@ -146,6 +146,8 @@ class TensorFiles:
             ValueError: the range is not in the file, or not of the size of the tensor.
         """
         self._check_range(tensor.nbytes, file, offset, size)
+        if size == 0:
+            return
         with plain_file(self._folder / file) as stream:
             stream.seek(offset)
             for piece in pieces(bytes_of(tensor)):

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from torch import Tensor
 from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex
-from torch.distributed.checkpoint.planner import LoadPlan, LoadPlanner, SavePlan, SavePlanner, WriteItem
+from torch.distributed.checkpoint.planner import LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, WriteItem
 from torch.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 from torch.futures import Future
 
@@ -88,6 +89,18 @@ def _write_whole(stream: BinaryIO, content: Any) -> None:
         content = content[stream.write(content) :]
 
 
+def _fill(target: Tensor, item: ReadItem, chunk: Chunk, files: TensorFiles) -> None:
+    """Read a part of a chunk, or the whole of it, which needs no further memory where the target is contiguous."""
+    is_whole = tuple(item.lengths) == chunk.form.shape and target.dtype == chunk.form.dtype
+    if is_whole and target.device.type == "cpu" and target.is_contiguous():
+        files.read_into(target, chunk.file, chunk.offset, chunk.size)
+        return
+    part = files.tensor(chunk.form, chunk.file, chunk.offset, chunk.size)
+    for dimension, (offset, length) in enumerate(zip(item.storage_offsets, item.lengths, strict=True)):
+        part = part.narrow(dimension, offset, length)
+    target.copy_(part)
+
+
 class FileReader(StorageReader):
     """Reads what a plan says, from whatever ranks wrote it.
 
@@ -126,19 +139,15 @@ class FileReader(StorageReader):
         return plans
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
-        """Copy what the plan says from the files, which are mapped.
+        """Read what the plan says.
 
         Raises:
             Exception: of any kind, when the files do not fit the metadata.
         """
         files = TensorFiles(self._folder)
         for item in plan.items:
-            chunk = self._chunks[item.storage_index]
-            part = files.tensor(chunk.form, chunk.file, chunk.offset, chunk.size)
-            for dimension, (offset, length) in enumerate(zip(item.storage_offsets, item.lengths, strict=True)):
-                part = part.narrow(dimension, offset, length)
             target = planner.resolve_tensor(item).detach()
-            target.copy_(part)
+            _fill(target, item, self._chunks[item.storage_index], files)
             planner.commit_tensor(item, target)
         return _finished(None)  # type: ignore[no-any-return]
 

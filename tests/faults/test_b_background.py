@@ -75,7 +75,7 @@ def frames_of(folder):
     return [entry.frames for entry in scan(folder / "toy" / "checkpoints").entries]
 
 
-def test_training_goes_on_while_a_checkpoint_is_written_and_hooks_hear_of_it_when_it_is_there(held, tmp_path):
+def test_b11_training_goes_on_while_a_checkpoint_is_written_and_hooks_hear_of_it_when_it_is_there(held, tmp_path):
     trainer, backend, told = held(every=32)
     for progress in trainer:
         if progress.frames == 48:
@@ -89,7 +89,7 @@ def test_training_goes_on_while_a_checkpoint_is_written_and_hooks_hear_of_it_whe
     assert backend.most == 1
 
 
-def test_one_save_at_a_time(held, tmp_path):
+def test_b11_one_save_at_a_time(held, tmp_path):
     trainer, backend, _ = held()
     threading.Timer(0.3, backend.gate.set).start()
     trainer.train()
@@ -98,7 +98,7 @@ def test_one_save_at_a_time(held, tmp_path):
     assert frames_of(tmp_path) == [0, 16, 32, 48, 64]
 
 
-def test_a_run_that_is_left_waits_for_the_save_it_began(held, tmp_path):
+def test_b11_a_run_that_is_left_waits_for_the_save_it_began(held, tmp_path):
     trainer, backend, _ = held()
     loop = iter(trainer)
     assert next(loop).frames == 16
@@ -109,7 +109,7 @@ def test_a_run_that_is_left_waits_for_the_save_it_began(held, tmp_path):
     assert not list((tmp_path / "toy" / "checkpoints").glob(".partial-*"))
 
 
-def test_what_is_saved_is_one_moment_however_long_it_takes(tmp_path):
+def test_b11_what_is_saved_is_one_moment_however_long_it_takes(tmp_path):
     """Frame by frame the same states as a run that waits for each."""
     found = {}
     for name, in_background in (("waits", False), ("goes-on", True)):
@@ -122,7 +122,7 @@ def test_what_is_saved_is_one_moment_however_long_it_takes(tmp_path):
     assert len(set(found["waits"].values())) == 5
 
 
-def test_an_error_of_the_save_ends_the_run_at_the_next_boundary(tmp_path):
+def test_b10_an_error_of_the_background_ends_the_run_at_the_next_boundary(tmp_path):
     run, frames = make_run(folder=tmp_path, sections=SECTIONS), []
     disk = FailingDisk(tmp_path / "toy" / "checkpoints", errno.ENOSPC, at=1, lasting=True)
     with pytest.raises(StorageError, match=r"at frame 32 could not be written.*No space left on device"):  # noqa: PT012
@@ -139,7 +139,7 @@ def test_an_error_of_the_save_ends_the_run_at_the_next_boundary(tmp_path):
     assert frames_of(tmp_path) == [0, 16]
 
 
-def test_an_error_that_the_config_tolerates_is_counted_and_the_last_checkpoint_is_there(tmp_path, caplog):
+def test_b10_an_error_that_the_config_tolerates_is_counted_and_the_last_checkpoint_is_there(tmp_path, caplog):
     sections = {"checkpoint": {**SECTIONS["checkpoint"], "on_failure": "warn"}}
     run = make_run(folder=tmp_path, sections=sections)
     disk = FailingDisk(tmp_path / "toy" / "checkpoints", errno.ENOSPC, at=1, lasting=True)
@@ -156,7 +156,7 @@ def test_an_error_that_the_config_tolerates_is_counted_and_the_last_checkpoint_i
     assert "the run goes on ([checkpoint] on_failure = 'warn')" in caplog.text
 
 
-def test_the_last_checkpoint_stops_the_run_also_where_errors_are_tolerated(tmp_path):
+def test_b10_the_last_checkpoint_stops_the_run_also_where_errors_are_tolerated(tmp_path):
     sections = {"checkpoint": {**SECTIONS["checkpoint"], "on_failure": "warn"}}
     run = make_run(folder=tmp_path, sections=sections)
     disk = FailingDisk(tmp_path / "toy" / "checkpoints", errno.ENOSPC, at=1, lasting=True)
@@ -169,7 +169,7 @@ def test_the_last_checkpoint_stops_the_run_also_where_errors_are_tolerated(tmp_p
     assert frames_of(tmp_path) == [0, 16, 32, 48]
 
 
-def test_weights_that_are_not_finite_are_not_saved_and_end_the_run(tmp_path):
+def test_b17_weights_that_are_not_finite_in_the_background_are_not_saved_and_end_the_run(tmp_path):
     run = make_run(folder=tmp_path, sections=SECTIONS)
     store = run.trainer.parts.store
     save, snapshots = store.save, []

@@ -32,13 +32,13 @@ def store(folder):
     return Store(folder, TorchCheckpointer(TorchCheckpointer.Config(), None), "torch")
 
 
-def test_there_is_a_step_from_every_older_format_and_a_checkpoint_of_every_format():
+def test_b12_there_is_a_step_from_every_older_format_and_a_checkpoint_of_every_format():
     assert sorted(MIGRATIONS) == list(range(1, FORMAT))
     assert sorted(path.name for path in GOLDEN.iterdir()) == [f"format-{number}" for number in range(1, FORMAT + 1)]
 
 
 @pytest.mark.parametrize("version", range(1, FORMAT + 1))
-def test_a_checkpoint_of_every_format_loads(version):
+def test_b12_a_checkpoint_of_every_format_loads(version):
     entry, found = store(GOLDEN / f"format-{version}").load_newest()
     assert difference(found, STATE) is None
     assert entry.manifest["format"] == version
@@ -46,7 +46,7 @@ def test_a_checkpoint_of_every_format_loads(version):
     assert entry.manifest["inexact"] == ["an env cannot go on"]
 
 
-def test_the_hashes_of_the_first_format_are_still_those(tmp_path):
+def test_b12_the_hashes_of_the_first_format_are_still_those(tmp_path):
     """Of what is in the checkpoint; a change of how they are made would be a change of the format."""
     opened = store(GOLDEN / "format-1")
     (entry,) = opened.entries()
@@ -68,7 +68,7 @@ def later(monkeypatch):
         monkeypatch.setattr(module, "FORMAT", 3)
 
 
-def test_an_older_checkpoint_goes_through_every_step_and_stays_as_it_is_on_disk(later):
+def test_b12_an_older_checkpoint_goes_through_every_step_and_stays_as_it_is_on_disk(later):
     before = {path: path.read_bytes() for path in GOLDEN.rglob("*") if path.is_file()}
     entry, found = store(GOLDEN / "format-1").load_newest()
     assert entry.manifest["seed"] == 0
@@ -79,7 +79,7 @@ def test_an_older_checkpoint_goes_through_every_step_and_stays_as_it_is_on_disk(
     assert before == {path: path.read_bytes() for path in GOLDEN.rglob("*") if path.is_file()}
 
 
-def test_steps_are_taken_in_order_and_only_those_that_are_needed(monkeypatch):
+def test_b12_steps_are_taken_in_order_and_only_those_that_are_needed(monkeypatch):
     for number in (1, 2, 3):
         step = lambda value, number=number: {**value, "steps": [*value.get("steps", []), number]}  # noqa: E731
         monkeypatch.setitem(migrations.MIGRATIONS, number, Migration(manifest=step, state=step))
@@ -89,7 +89,7 @@ def test_steps_are_taken_in_order_and_only_those_that_are_needed(monkeypatch):
     assert migrated_state({}, 2, 4) == {"steps": [2, 3]}
 
 
-def test_a_step_that_fails_is_an_error_of_that_checkpoint(monkeypatch, tmp_path, caplog):
+def test_b12_a_step_that_fails_is_an_error_of_that_checkpoint(monkeypatch, tmp_path, caplog):
     monkeypatch.setitem(MIGRATIONS, 1, Migration(manifest=lambda manifest: {**manifest, "x": manifest["missing"]}))
     monkeypatch.setattr(manifest, "FORMAT", 2)
     shutil.copytree(GOLDEN / "format-1", tmp_path / "checkpoints")
