@@ -98,12 +98,12 @@ def unflatten(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 def tensor_names(tree: Any) -> tuple[str, ...]:
     """Return the names of the tensors of a tree made by `flatten`, in the order in which that met them."""
-    if isinstance(tree, list):
-        return tuple(name for item in tree for name in tensor_names(item))
-    if not isinstance(tree, dict):
-        return ()
-    if len(tree) == 1:
-        ((tag, value),) = tree.items()
-        if tag in ("$tensor", "$array"):
-            return (value,)
-    return tuple(name for item in tree.values() for name in tensor_names(item))
+    names: list[str] = []
+    waiting = [tree]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict) and value.keys() <= {"$tensor", "$array"}:
+            names += value.values()
+        elif isinstance(value, list | dict):
+            waiting += reversed(value if isinstance(value, list) else list(value.values()))
+    return tuple(names)
