@@ -152,4 +152,4 @@ class Builder:
         checkpoints = folder / run_folder.CHECKPOINTS
         store = Store(checkpoints, self.backend, self.backend_name, settings.keep_last, settings.keep_best)
         every = settings.every or max(1, self._context.run.total_frames // 10)
-        return store, CheckpointSchedule(Every(every), settings.keep_best, settings.on_failure)
+        return store, CheckpointSchedule(Every(every), settings.keep_best, settings.on_failure, settings.in_background)

@@ -11,25 +11,30 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
+from rlcore.durable_files import beside, describe_durable, write_durable
 from rlcore.errors import StorageError
 from rlcore.manifest import FORMAT as FORMAT
 from rlcore.manifest import MANIFEST as MANIFEST
-from rlcore.manifest import MOST_BYTES, best, committed, describe, order, plain_file, read_whole, render, scan
+from rlcore.manifest import MOST_BYTES, best, committed, order, read_whole, render, scan
 from rlcore.manifest import STATE as STATE
 from rlcore.manifest import Entry as Entry
 from rlcore.manifest import read_manifest as read_manifest
 from rlcore.manifest import verify as verify
+from rlcore.migrations import migrated_state
 from rlcore.run_folder import sync_folder
-from rlcore.types import Checkpointer
+from rlcore.types import Checkpointer, InPlaceCheckpointer
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from rlcore.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
@@ -37,9 +42,6 @@ log = logging.getLogger(__name__)
 LATEST: Final = "latest"
 _PARTIAL: Final = ".partial-"
 _TRASH: Final = ".trash-"
-_MANY_BYTES: Final = 16 << 20
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ class Store:
     def _write_files(self, partial: Path, name: str, snapshot: Snapshot, facts: Facts) -> None:
         """Write everything into a folder that does not count yet, the manifest last."""
         partial.mkdir()
-        stated = _beside(lambda: facts.in_manifest(snapshot), snapshot.nbytes)
+        stated = beside(lambda: facts.in_manifest(snapshot), snapshot.nbytes)
         self._backend.save(partial, snapshot.tensors)
         state = json.dumps(snapshot.tree)
         if len(state) > MOST_BYTES[STATE]:
@@ -186,7 +188,7 @@ class Store:
                 f"checkpoint at frame {snapshot.frames}: the state without its tensors has {len(state):,} bytes, more "
                 f"than {MOST_BYTES[STATE]:,}; keep long lists of numbers as arrays or tensors"
             )
-        _write(partial / STATE, state)
+        write_durable(partial / STATE, state)
         manifest = {
             "format": FORMAT,
             "id": name,
@@ -195,9 +197,9 @@ class Store:
             "progress": snapshot.progress,
             "evaluation": snapshot.evaluation,
             **stated(),
-            "files": {file.name: _describe_durable(file) for file in sorted(partial.iterdir())},
+            "files": {file.name: describe_durable(file) for file in sorted(partial.iterdir())},
         }
-        _write(partial / MANIFEST, render(manifest))
+        write_durable(partial / MANIFEST, render(manifest))
         sync_folder(partial)
 
     def entries(self) -> list[Entry]:
@@ -215,42 +217,57 @@ class Store:
         """Return the checkpoint with the best evaluation, or None when none was evaluated."""
         return best(self.entries())
 
-    def load(self, entry: Entry) -> dict[str, Any]:
+    def load(self, entry: Entry, into: Mapping[str, Tensor] = MappingProxyType({})) -> dict[str, Any]:
         """Verify a checkpoint and return component name to state; tensors may be mapped files.
+
+        Args:
+            entry: the checkpoint.
+            into: tensors by their names in a snapshot. Where the back end can, they are written over with what is saved
+                and stand in the states themselves.
 
         Raises:
             StorageError: a file is missing, damaged or of a newer format; names it.
         """
+        with _readable(entry):
+            return self._verified(entry, into).states()
+
+    def snapshot(self, entry: Entry) -> Snapshot:
+        """Verify a checkpoint and return the snapshot that it was made of; tensors may be mapped files.
+
+        Raises:
+            StorageError: a file is missing, damaged or of a newer format; names it.
+        """
+        with _readable(entry):
+            return self._verified(entry, {})
+
+    def _verified(self, entry: Entry, into: Mapping[str, Tensor]) -> Snapshot:
+        from rlcore.snapshot import Snapshot  # needs torch
+
         self._check_backend(entry)
         foreign = verify(entry)
         if foreign:
             log.warning("checkpoint %s also holds %s, which is not its own and is ignored", entry.path, foreign)
-        try:
-            return self._read(entry)
-        except StorageError:
-            raise
-        except Exception as error:  # what was made to harm raises anything, and so may a back end
-            raise StorageError(
-                f"checkpoint {entry.path} cannot be read though its files are whole: {type(error).__name__}: {error}"
-            ) from error
-
-    def _read(self, entry: Entry) -> dict[str, Any]:
-        from rlcore.state_tree import unflatten  # needs torch
-
-        tree = json.loads(read_whole(entry.path / STATE))
-        tensors = self._backend.load(entry.path)
-        return {component: unflatten(state, tensors) for component, state in tree.items()}
+        tree = migrated_state(json.loads(read_whole(entry.path / STATE)), entry.manifest["format"], FORMAT)
+        tensors = dict(self._backend.load(entry.path))
+        if isinstance(self._backend, InPlaceCheckpointer):
+            places = {name: tensor for name, tensor in into.items() if _fits(tensor, tensors.get(name))}
+            self._backend.load_into(entry.path, places)
+            tensors |= places
+        return Snapshot.read(tree, tensors, entry.manifest["progress"], entry.evaluation)
 
     def _check_backend(self, entry: Entry) -> None:
         backend = entry.manifest["backend"]
         if backend != self._backend_name:
             raise StorageError(
                 f"checkpoint {entry.path} was written by back end {backend!r}, the run uses {self._backend_name!r}; "
-                f"set CKPT_BACKEND={backend}"
+                f"set CKPT_BACKEND={backend}, or write it again: rlcore ckpt convert RUN --to {self._backend_name}"
             )
 
-    def load_newest(self) -> tuple[Entry, dict[str, Any]]:
+    def load_newest(self, into: Mapping[str, Tensor] = MappingProxyType({})) -> tuple[Entry, dict[str, Any]]:
         """Return the newest checkpoint that verifies; a damaged one is skipped, aloud.
+
+        Args:
+            into: tensors to write over, see `load`.
 
         Raises:
             StorageError: there is none; or one is whole but needs another rlcore or back end, since to go on from
@@ -265,7 +282,7 @@ class Store:
         for entry in reversed(found.entries):
             self._check_backend(entry)
             try:
-                return entry, self.load(entry)
+                return entry, self.load(entry, into)
             except StorageError as error:
                 problems.append(str(error))
                 log.warning("%s; falling back to the checkpoint before", error)
@@ -303,6 +320,23 @@ class Store:
             [entry for entry in entries if order(entry) <= order(last)], self._keep_last, self._keep_best
         ):
             remove(entry)
+
+
+@contextmanager
+def _readable(entry: Entry) -> Iterator[None]:
+    """Make an error of storage of whatever reading a checkpoint raises: what was made to harm raises anything."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except Exception as error:
+        raise StorageError(
+            f"checkpoint {entry.path} cannot be read though its files are whole: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _fits(tensor: Tensor, saved: Tensor | None) -> bool:
+    return saved is not None and tensor.dtype == saved.dtype and tensor.shape == saved.shape
 
 
 def surplus(entries: Sequence[Entry], keep_last: int, keep_best: bool = True) -> list[Entry]:
@@ -350,34 +384,3 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as error:
         log.warning("%s cannot be removed: %s", path, error)
-
-
-def _describe_durable(file: Path) -> dict[str, Any]:
-    """Return size and checksum of a file of the back end, and see to it that it outlives a power cut."""
-    try:
-        with plain_file(file) as stream:
-            size = os.fstat(stream.fileno()).st_size
-            synced = _beside(lambda: os.fsync(stream.fileno()), size)
-            described = describe(stream)
-            synced()
-            return described
-    except StorageError as error:
-        raise StorageError(f"the back end made {file} for a checkpoint: {error}") from None
-
-
-def _beside(call: Callable[[], T], size: int) -> Callable[[], T]:
-    """Begin a call in a thread of its own when it concerns many bytes, and return what waits for its result."""
-    if size < _MANY_BYTES:
-        result = call()
-        return lambda: result
-    pool = ThreadPoolExecutor(1)
-    future = pool.submit(call)
-    pool.shutdown(wait=False)
-    return future.result
-
-
-def _write(file: Path, text: str) -> None:
-    with file.open("w") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())

@@ -138,7 +138,7 @@ def _evaluate(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
-    ckpt = commands.add_parser("ckpt", help="list, verify, show or prune the checkpoints of a run")
+    ckpt = commands.add_parser("ckpt", help="list, verify, show, prune or convert the checkpoints of a run")
     actions = ckpt.add_subparsers(dest="action", required=True, metavar="ACTION")
     made = {}
     for name, text in (
@@ -146,10 +146,11 @@ def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
         ("verify", "compare every file with its checksum; exit code 5 when one is damaged"),
         ("show", "show what a checkpoint says about itself: components, hashes, versions, why it is not exact"),
         ("prune", "remove old checkpoints; the newest that is whole and the best one stay"),
+        ("convert", "write a checkpoint again by another back end, with the same hashes; the old one stays"),
     ):
         made[name] = actions.add_parser(name, help=text, description=text.capitalize() + ".")
         made[name].add_argument("run", metavar="RUN", help="a run folder")
-    for name, default in (("verify", "all"), ("show", "the newest")):
+    for name, default in (("verify", "all"), ("show", "the newest"), ("convert", "the newest")):
         made[name].add_argument(
             "checkpoint", metavar="ID", nargs="?", help=f"name, its beginning, or frame; default: {default}"
         )
@@ -158,6 +159,7 @@ def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
     made["prune"].add_argument(
         "--keep-last", type=_positive, default=2, metavar="N", help="how many of the newest to keep; default: 2"
     )
+    made["convert"].add_argument("--to", required=True, metavar="BACKEND", help="torch, torchsnapshot, dcp or another")
     made["prune"].add_argument("--dry-run", action="store_true", help="say what would be removed, remove nothing")
 
 

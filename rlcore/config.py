@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model, field_validator
 
 from rlcore.errors import ConfigError, did_you_mean
 from rlcore.progress import Every
@@ -97,7 +97,14 @@ class MetricsConfig(BaseModel, extra="forbid"):
     every: Interval = Field(10_000, description="interval of writing; values in between are reduced, none is lost")
 
 
-class CheckpointConfig(BaseModel, extra="ignore"):
+# a field that is called like a word of Python cannot be written in a class
+_Async: Any = create_model(
+    "_Async",
+    **{"async": (bool, Field(False, description="copy the state, and write it while training goes on"))},  # type: ignore[call-overload]
+)
+
+
+class CheckpointConfig(_Async):  # type: ignore[misc]
     """When checkpoints are written and which are kept; further keys belong to the back end."""
 
     every: Interval | None = Field(None, description="interval of saving; default: a tenth of the run")
@@ -106,6 +113,11 @@ class CheckpointConfig(BaseModel, extra="ignore"):
     on_failure: Literal["stop", "warn"] = Field(
         "stop", description="a checkpoint that cannot be written: stop, or warn and go on; the last one always stops"
     )
+
+    @property
+    def in_background(self) -> bool:
+        """The key `async`."""
+        return bool(getattr(self, "async"))
 
 
 CORE_SECTIONS: Final[dict[str, type[BaseModel]]] = {

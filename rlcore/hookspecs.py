@@ -163,7 +163,7 @@ class LifeSpecs:
 
     @point("notify", "life")
     def checkpoint_saved(self, path: Path, trainer: Trainer) -> None:
-        """Called after a checkpoint was committed."""
+        """Called after a checkpoint was committed; with `[checkpoint] async` at a later boundary."""
 
     @point("notify", "life")
     def on_exception(self, error: BaseException, trainer: Trainer) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlcore.checkpoint import Facts
 from rlcore.errors import EndOfData, EndOfEpoch, NumericalError, RlcoreError, StorageError
 from rlcore.exactness import inexact_parts
 from rlcore.metrics import Averages, Last
@@ -151,9 +152,8 @@ class Loop:
         """
         if self.saver is None:
             return None
-        self._enter("saving")
-        self.parts.facts = self.parts.facts.with_reasons(inexact_parts(self.parts.stateful))
-        path = self.saver.save(self.snapshot(), self.parts.facts)
+        self._acknowledge(wait=True)
+        path = self.saver.save(self.snapshot(), self._facts_to_save())
         self.hooks.checkpoint_saved(path, self)
         return path
 
@@ -278,11 +278,23 @@ class Loop:
             self._write_metrics(force=True)
         self._clock, self._clock_frames = self.seconds_trained, self.progress.frames
 
+    def _facts_to_save(self) -> Facts:
+        self._enter("saving")
+        self.parts.facts = self.parts.facts.with_reasons(inexact_parts(self.parts.stateful))
+        return self.parts.facts
+
+    def _acknowledge(self, wait: bool = False) -> None:
+        """Hand over the checkpoint that was written while training went on, as soon as it is there."""
+        path = self.saver.finished(wait) if self.saver is not None else None
+        if path is not None:
+            self.hooks.checkpoint_saved(path, self)
+
     def _end(self) -> None:
         """At the end of the run evaluate and write what is left; at any stop, save.
 
         A run that stops earlier writes nothing, since an uninterrupted one would not: what came in is saved with it.
         """
+        self._acknowledge(wait=True)
         news = self.saver is not None and self.progress.frames != self.saver.saved_at
         if self.progress.frames >= self.run.total_frames:
             if self.evaluator is not None and self._evaluation_here() is None:
@@ -299,19 +311,22 @@ class Loop:
 
     def _keep_boundary(self) -> None:
         if self.saver is not None:
-            self.saver.keep_boundary(self.progress, lambda: self.snapshot(copy=True))
+            self.saver.keep_boundary(self.progress, self.snapshot)
 
     def _save_what_stands(self, error: BaseException) -> None:
         """Save the state before a failure; the iteration that failed is discarded."""
-        if self.saver is None or isinstance(error, StopAtOnce | StorageError):
+        if self.saver is None:
+            return
+        if isinstance(error, StopAtOnce):
+            self.saver.abandon()
+        if isinstance(error, StopAtOnce | StorageError):
             return
         if isinstance(error, NumericalError) and self._batch is not None:
             self.saver.save_evidence(self._batch, self.progress, self.parts.facts)
-        path = self.saver.save_boundary(self.parts.facts)
-        if path is None:
-            return
         try:
-            self.hooks.checkpoint_saved(path, self)
+            for path in (self.saver.close(), self.saver.save_boundary(self.parts.facts)):
+                if path is not None:
+                    self.hooks.checkpoint_saved(path, self)
         except Exception:
             log.exception("a hook failed at the checkpoint of frame %d; the first error stands", self.saver.saved_at)
 
@@ -340,10 +355,15 @@ class Loop:
         self.metrics.write(self.progress)
 
     def _save_if_due(self) -> None:
+        self._acknowledge()
         if self.saver is None or not self.saver.due(self.progress, self._evaluation_here()):
             return
         try:
-            self.save()
+            if self.saver.in_background:
+                self._acknowledge(wait=True)
+                self.saver.begin(self.snapshot(), self._facts_to_save())
+            else:
+                self.save()
         except StorageError as error:
             self.saver.tolerate(error)
 
@@ -358,11 +378,8 @@ class Loop:
     def _shutdown(self) -> None:
         self._closed = True
         self.hooks.shutdown(self)
-        for name, close in (
-            ("collector", self.parts.collector),
-            ("evaluator", self.evaluator),
-            ("metrics", self.metrics),
-        ):
+        closing = {"saver": self.saver, "collector": self.parts.collector, "evaluator": self.evaluator}
+        for name, close in {**closing, "metrics": self.metrics}.items():
             try:
                 if close is not None:
                     close.close()

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Final
 import xxhash
 
 from rlcore.errors import StorageError
+from rlcore.migrations import migrated_manifest
 
 log = logging.getLogger(__name__)
 
@@ -153,8 +154,12 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise NewerFormatError(
             f"checkpoint {path} has format {version}, this rlcore reads up to {FORMAT}; update rlcore"
         )
+    try:
+        manifest = migrated_manifest(manifest, FORMAT)
+    except Exception as error:  # of a step that meets what no rlcore wrote
+        raise StorageError(f"{path} is no checkpoint of format {version!r}: {error!r}") from error
     _check_entries(path, manifest)
-    return manifest  # type: ignore[no-any-return]
+    return manifest
 
 
 def verify(entry: Entry) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from rlcore.background_save import BackgroundSave
 from rlcore.boundary import Boundary
 from rlcore.checkpoint import Facts, Store
 from rlcore.errors import NumericalError, StorageError
@@ -20,6 +21,7 @@ from rlcore.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
+    from torch import Tensor
 
 log = logging.getLogger(__name__)
 
@@ -29,11 +31,24 @@ LEARNT: Final = ("model", "loss_module", "optimizer")
 
 
 class CheckpointSchedule:
-    """Decides when to save; remembers the best evaluation."""
+    """Decides when to save; remembers the best evaluation.
 
-    def __init__(self, every: Every, keep_best: bool, on_failure: Literal["stop", "warn"] = "stop") -> None:
+    Attributes:
+        every: the interval.
+        on_failure: what follows when a checkpoint cannot be written.
+        in_background: whether a checkpoint is written while training goes on.
+    """
+
+    def __init__(
+        self,
+        every: Every,
+        keep_best: bool,
+        on_failure: Literal["stop", "warn"] = "stop",
+        in_background: bool = False,
+    ) -> None:
         self.every = every
         self.on_failure = on_failure
+        self.in_background = in_background
         self._keep_best = keep_best
         self._best: float | None = None
 
@@ -76,6 +91,13 @@ class Saver:
         self._schedule = schedule
         self._evidence = evidence
         self._boundary = Boundary()
+        self._begun: BackgroundSave | None = None
+        self._copy: Mapping[str, Tensor] = {}
+
+    @property
+    def in_background(self) -> bool:
+        """Whether checkpoints that are due are written while training goes on."""
+        return self._schedule.in_background
 
     def save(self, snapshot: Snapshot, facts: Facts) -> Path:
         """Save a checkpoint.
@@ -84,6 +106,52 @@ class Saver:
             NumericalError: a tensor of the model or an optimizer is not finite.
             StorageError: it cannot be written.
         """
+        self.close()
+        return self._save(snapshot, facts)
+
+    def begin(self, snapshot: Snapshot, facts: Facts) -> None:
+        """Copy a snapshot, and save it in a thread; the one before must have been taken by `finished`.
+
+        The memory of the copy is kept for the next one.
+        """
+        assert self._begun is None, "one save at a time"
+        copy = snapshot.copied(into=self._copy)
+        self._copy = copy.tensors
+        self._begun = BackgroundSave(lambda: self._save(copy, facts))
+
+    def finished(self, wait: bool = False) -> Path | None:
+        """Return the folder of the checkpoint that was begun, once, as soon as it is written.
+
+        Args:
+            wait: until it is; else None is returned while it is not.
+
+        Raises:
+            NumericalError: a tensor of the model or an optimizer was not finite.
+            StorageError: it could not be written, and the config does not say to go on.
+        """
+        if self._begun is None or not (wait or self._begun.done):
+            return None
+        begun, self._begun = self._begun, None
+        try:
+            return begun.result()
+        except StorageError as error:
+            self.tolerate(error)
+            return None
+
+    def abandon(self) -> None:
+        """Wait for nothing any more."""
+        self._begun = None
+
+    def close(self) -> Path | None:
+        """Wait for a save that was begun, and return its folder; what it raises is only logged."""
+        begun, self._begun = self._begun, None
+        try:
+            return begun.result() if begun is not None else None
+        except Exception as error:
+            log.error("a checkpoint that was begun is not there: %s", error)
+            return None
+
+    def _save(self, snapshot: Snapshot, facts: Facts) -> Path:
         not_finite = snapshot.not_finite(name for name in snapshot.tree if name.partition(".")[0] in LEARNT)
         if not_finite:
             raise NumericalError(
@@ -116,6 +184,7 @@ class Saver:
 
     def save_boundary(self, facts: Facts) -> Path | None:
         """Save the newest boundary, unless that is done already; an error of it must not hide the first."""
+        self.close()
         snapshot = self._boundary.snapshot
         if snapshot is None or (self.saved_at is not None and snapshot.frames <= self.saved_at):
             return None

@@ -16,6 +16,7 @@ from rlcore.adapters.learner import ModuleLearner
 from rlcore.adapters.logger import as_logger
 from rlcore.assembly import Assembly, in_order, observers
 from rlcore.checkpoint import Facts, Store
+from rlcore.config import CKPT_BACKEND
 from rlcore.context import Context
 from rlcore.errors import ConfigError, StorageError
 from rlcore.evaluations import Evaluations
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 # whose the state of a module is that a script registered
 SCRIPT: Final = "script"
-BACKEND_VARIABLE: Final = "CKPT_BACKEND"
 
 
 @dataclass(frozen=True)
@@ -303,4 +303,4 @@ def _store(folder: Path, name: str, rotation: CheckpointRotation | None = None) 
 
 
 def _backend_name(given: str | None) -> str:
-    return given or os.environ.get(BACKEND_VARIABLE) or "torch"
+    return given or os.environ.get(CKPT_BACKEND) or "torch"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -16,7 +17,8 @@ import xxhash
 from torch import Tensor
 
 from rlcore.progress import Progress
-from rlcore.state_tree import flatten, unflatten
+from rlcore.state_tree import flatten, tensor_names, unflatten
+from rlcore.tensor_memory import bytes_of, pieces
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,24 @@ class Snapshot:
             before = len(tensors)
             tree[component] = flatten(state, component, tensors)
             names[component] = tuple(tensors)[before:]
-        if copy:
-            tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-        return cls(tree, tensors, progress.state_dict(), evaluation, names)
+        snapshot = cls(tree, tensors, progress.state_dict(), evaluation, names)
+        return snapshot.copied() if copy else snapshot
+
+    @classmethod
+    def read(
+        cls, tree: dict[str, Any], tensors: dict[str, Tensor], progress: dict[str, Any], evaluation: float | None
+    ) -> Snapshot:
+        """Return the snapshot that a checkpoint was made of; the arguments are its parts."""
+        return cls(tree, tensors, progress, evaluation, {name: tensor_names(state) for name, state in tree.items()})
+
+    def copied(self, into: Mapping[str, Tensor] = MappingProxyType({})) -> Snapshot:
+        """Return a snapshot that stays as it is while training goes on.
+
+        Args:
+            into: tensors that nobody needs any more, such as those of an earlier copy; those of the same name and form
+                are written over, which is faster than taking new memory.
+        """
+        return replace(self, tensors={name: _copy(tensor, into.get(name)) for name, tensor in self.tensors.items()})
 
     @property
     def frames(self) -> int:
@@ -95,7 +112,9 @@ class Snapshot:
         for name in self.names[component]:
             tensor = self.tensors[name]
             digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-            digest.update(_bytes(tensor))
+            plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+            for piece in pieces(bytes_of(plain)):
+                digest.update(piece)
         return digest.hexdigest()
 
 
@@ -111,11 +130,13 @@ def training_digest(digests: Mapping[str, str], observers: Iterable[str]) -> str
     return xxhash.xxh3_128_hexdigest(json.dumps(chosen).encode())
 
 
+def _copy(tensor: Tensor, into: Tensor | None) -> Tensor:
+    fits = into is not None and into.dtype == tensor.dtype and into.shape == tensor.shape
+    if into is None or not fits or into.device != tensor.device or into.layout != tensor.layout:
+        return tensor.clone()
+    return into.copy_(tensor)
+
+
 def _is_finite(tensor: Tensor) -> bool:
     """Return whether every element is finite; a sum says so at once, unless it overflows or something is not."""
     return math.isfinite(float(tensor.sum())) or bool(torch.isfinite(tensor).all())
-
-
-def _bytes(tensor: Tensor) -> Any:
-    plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-    return plain.as_strided((plain.numel(),), (1,)).view(torch.uint8).numpy() if plain.numel() else b""

@@ -94,3 +94,16 @@ def unflatten(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
         if tag == "$items":
             return {unflatten(k, tensors): unflatten(v, tensors) for k, v in value}
     return {key: unflatten(value, tensors) for key, value in tree.items()}
+
+
+def tensor_names(tree: Any) -> tuple[str, ...]:
+    """Return the names of the tensors of a tree made by `flatten`, in the order in which that met them."""
+    names: list[str] = []
+    waiting = [tree]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict) and value.keys() <= {"$tensor", "$array"}:
+            names += value.values()
+        elif isinstance(value, list | dict):
+            waiting += reversed(value if isinstance(value, list) else list(value.values()))
+    return tuple(names)

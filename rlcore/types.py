@@ -355,6 +355,19 @@ class Checkpointer(Protocol):
 
 
 @runtime_checkable
+class InPlaceCheckpointer(Checkpointer, Protocol):
+    """A checkpointer that also restores into existing tensors, without memory for a second copy."""
+
+    def load_into(self, folder: Path, tensors: Mapping[str, Tensor]) -> None:
+        """Fill `tensors`, contiguous and on the CPU, with what `folder` holds under their names.
+
+        Raises:
+            StorageError: a name is missing, or what is saved has another type or shape.
+        """
+        ...
+
+
+@runtime_checkable
 class Stateful(Protocol):
     """Whatever has state that a checkpoint must carry."""
 

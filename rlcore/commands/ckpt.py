@@ -1,4 +1,7 @@
-"""`rlcore ckpt`: the checkpoints of a run: list, verify, show and prune them. Needs no torch and no plugin."""
+"""`rlcore ckpt`: the checkpoints of a run: list, verify, show, prune and convert them.
+
+Only converting needs torch and plugins.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
         if not (folder / CONFIG_FILE).is_file():
             raise ConfigError(f"{options.run!r} is not a run folder: it has no {CHECKPOINTS} and no {CONFIG_FILE}")
         raise StorageError(f"{options.run!r} has no checkpoints yet")
-    actions = {"list": _list, "verify": _verify, "show": _show, "prune": _prune}
+    actions = {"list": _list, "verify": _verify, "show": _show, "prune": _prune, "convert": _convert}
     return actions[options.action](folder, options)
 
 
@@ -86,14 +89,7 @@ def _verify(folder: Path, options: argparse.Namespace) -> int:
 
 
 def _show(folder: Path, options: argparse.Namespace) -> int:
-    checkpoints = folder / CHECKPOINTS
-    if options.checkpoint:
-        path = _choose(checkpoints, options.checkpoint)
-    else:
-        found = scan(checkpoints)
-        if not found.entries:
-            raise StorageError(f"no checkpoint in {checkpoints} can be read: {'; '.join(found.problems) or 'none'}")
-        path = found.entries[-1].path
+    path = _chosen_or_newest(folder / CHECKPOINTS, options.checkpoint)
     manifest = read_manifest(path)
     if options.json:
         print(json.dumps(manifest, indent=1))
@@ -132,6 +128,20 @@ def _print_facts(path: Path, manifest: dict[str, Any]) -> None:
         _print_table((f"  {name}", value) for name, value in manifest[title].items())
 
 
+def _convert(folder: Path, options: argparse.Namespace) -> int:
+    from rlcore.convert import convert
+
+    lock = Lock(folder)
+    try:
+        path = _chosen_or_newest(folder / CHECKPOINTS, options.checkpoint)
+        manifest = read_manifest(path)
+        made = convert(Entry(path, manifest["progress"]["frames"], manifest), options.to)
+    finally:
+        lock.release()
+    print(f"{_plain(path.name)} of back end {_plain(manifest['backend'])} is also {made.name} of {options.to}")
+    return 0
+
+
 def _prune(folder: Path, options: argparse.Namespace) -> int:
     if options.dry_run:
         return _prune_locked(folder, options)
@@ -165,6 +175,15 @@ def _prune_locked(folder: Path, options: argparse.Namespace) -> int:
         if entry not in removed:
             print(f"kept  {_plain(entry.path.name)}")
     return _report(found)
+
+
+def _chosen_or_newest(checkpoints: Path, wanted: str | None) -> Path:
+    if wanted:
+        return _choose(checkpoints, wanted)
+    found = scan(checkpoints)
+    if not found.entries:
+        raise StorageError(f"no checkpoint in {checkpoints} can be read: {'; '.join(found.problems) or 'none'}")
+    return found.entries[-1].path
 
 
 def _choose(checkpoints: Path, wanted: str) -> Path:

@@ -120,6 +120,12 @@ class FragileCheckpointer(ToyCheckpointer):
             raise LookupError from error
 
 
+class ForgetfulCheckpointer(ToyCheckpointer):
+    def load_into(self, folder, tensors):
+        for name, tensor in list(self.load(folder).items())[:1]:
+            tensors[name].copy_(tensor)
+
+
 class UnmaskingBuffer(RolloutBuffer):
     def minibatches(self, batch):
         return super().minibatches(batch.exclude("collector"))

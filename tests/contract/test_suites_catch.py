@@ -123,6 +123,11 @@ def test_a_lost_type_is_refused(tmp_path):
     check_refused("torch.bfloat16", case.test_tensors_come_back_to_the_bit, "types", tmp_path)
 
 
+def test_a_checkpointer_that_fills_only_some_tensors_is_refused(tmp_path):
+    case = broken(c.CheckpointerContract, "ForgetfulCheckpointer")
+    check_refused("those that were filled differ", case.test_existing_tensors_are_filled, "types", tmp_path)
+
+
 def test_shifted_rewards_are_refused():
     case = broken(c.CollectorContract, "ShiftedCollector")
     check_refused("shifted", case.test_rewards_belong_to_their_observations, {})
@@ -209,5 +214,5 @@ def test_a_component_that_is_not_installed_is_an_error():
 def test_every_broken_part_is_used():
     named = {name for _, name, _, _ in [*BROKEN, *BROKEN_IN_A_FOLDER]}
     named |= {"SinglePrecisionCheckpointer", "ShiftedCollector", "SilentCollector", "ShortEvaluator", "UnpreparedHook"}
-    named |= {"OneStepEstimator"}
+    named |= {"OneStepEstimator", "ForgetfulCheckpointer"}
     assert set(PARTS) == named

@@ -1,4 +1,8 @@
-"""Checkpoints made to harm, opened under guard by a process of its own: `hostile.py made|fuzzed FOLDER [COUNT]`."""
+"""Checkpoints made to harm, opened under guard by a process of its own.
+
+`hostile.py made FOLDER BACKEND`, or `hostile.py fuzzed FOLDER BACKEND COUNT`. For the torch back end they are made by
+hand; for the others every file is spoilt, and every value of their JSON.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,9 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import torch
+from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
+from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
 from rlcore import cli
 from rlcore.checkpoint import Facts, Store
@@ -28,6 +34,7 @@ from rlcore.testing.faults.bits import forge
 from rlcore.testing.faults.guard import bounds, guard, outcome
 
 SECONDS, MEMORY = 10, 1 << 30
+BACKENDS = {"torch": TorchCheckpointer, "torchsnapshot": TorchsnapshotCheckpointer, "dcp": DcpCheckpointer}
 
 
 class Payload:
@@ -40,13 +47,17 @@ class Payload:
         return os.system, (f"touch {self.target}",)
 
 
-def template(run):
+def store_of(run, backend):
+    kind = BACKENDS[backend]
+    return Store(run / "checkpoints", kind(kind.Config(), None), backend)
+
+
+def template(run, backend):
     """Make a run folder with one good checkpoint, and return the folder of that."""
     (run / "checkpoints").mkdir(parents=True)
     (run / "config.toml").write_text("")
-    store = Store(run / "checkpoints", TorchCheckpointer(TorchCheckpointer.Config(), None), "torch")
     state = {"model": {"weight": torch.ones(4, 3), "step": torch.tensor(3)}, "part": {"a": [1, (2.5, None)], 3: "x"}}
-    return store.save(Snapshot.of(state, Progress(100, 10), 1.5), Facts(owners={"model": "some-dist"}))
+    return store_of(run, backend).save(Snapshot.of(state, Progress(100, 10), 1.5), Facts(owners={"model": "some-dist"}))
 
 
 def write_json(file, value):
@@ -260,10 +271,73 @@ def hostile_manifests():
     return found
 
 
-def open_all(run, actions=("list", "show", "verify")):
+def spoilt(good, folder):
+    """Return name to a function that spoils a file of the back end, or a value of its JSON."""
+    found = {}
+
+    def pickled(place):
+        with place.open("wb") as stream:
+            torch.save({"a": Payload(folder / "HACKED")}, stream)
+
+    for file in sorted(good.iterdir()):
+        if file.name in ("manifest.json", "state.json"):
+            continue
+        other = {
+            "pickle": lambda place: place.write_bytes(payload(folder)),
+            "pickle as torch saves it": pickled,
+            "empty": lambda place: place.write_bytes(b""),
+            "zeros": lambda place: place.write_bytes(bytes(place.stat().st_size)),
+            "not JSON": lambda place: place.write_text(deep(10**5)),
+        }
+        for what, write in other.items():
+            found[f"{file.name} is {what}"] = lambda path, name=file.name, write=write: write(path / name)
+        unlisted = {"pipe": os.mkfifo, "folder": os.mkdir, "link": lambda place: place.symlink_to("/dev/zero")}
+        for what, make in unlisted.items():
+            found[f"{file.name} is a {what}"] = replaced(file.name, make)
+            found[f"{file.name} is a {what} that the manifest leaves out"] = unlisted_file(file.name, make)
+        if b"{" in file.read_bytes()[:1]:
+            found |= spoilt_values(file)
+    return found
+
+
+def unlisted_file(name, make):
+    def spoil(path):
+        (path / name).unlink()
+        make(path / name)
+
+    return spoil
+
+
+def spoilt_values(file):
+    """Return name to a function that replaces one value of a file of JSON, for each value in turn."""
+    content, found = json.loads(file.read_text()), {}
+    every = list(enumerate((*WRONG, *HUGE, *NAMES, "torch_save", "object", [0, 2**40], "data.pkl")))
+    for first, place in enumerate(places(content)):
+        for number, wrong in every[first % 4 :: 4]:
+
+            def spoil(path, place=place, wrong=wrong):
+                value = copy.deepcopy(content)
+                inside = value
+                for key in place[:-1]:
+                    inside = inside[key]
+                inside[place[-1]] = wrong
+                write_json(path / file.name, value)
+
+            found[f"{file.name} {'/'.join(map(str, place))} is {wrong!r:.20} ({number})"] = spoil
+    return found
+
+
+def places(value, path=()):
+    """Yield the keys that lead to each value of JSON."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inside:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+def open_all(run, backend, actions=("list", "show", "verify")):
     """Open a checkpoint in every way there is; return what happened in each."""
-    store = Store(run / "checkpoints", TorchCheckpointer(TorchCheckpointer.Config(), None), "torch")
-    ways = {"load": store.load_newest, "scan": lambda: scan(run / "checkpoints")}
+    ways = {"load": store_of(run, backend).load_newest, "scan": lambda: scan(run / "checkpoints")}
     for action in actions:
         ways[action] = lambda action=action: command(action, run)
     with bounds(SECONDS, MEMORY):
@@ -278,11 +352,12 @@ def command(action, run):
         raise RlcoreError(err.getvalue())
 
 
-def made(folder):
+def made(folder, backend):
     """Open every checkpoint made by hand."""
-    good = template(folder / "good")
+    good = template(folder / "good", backend)
     runs = {}
-    for number, (name, spoil) in enumerate(cases(folder).items()):
+    chosen = cases(folder) if backend == "torch" else spoilt(good, folder)
+    for number, (name, spoil) in enumerate(chosen.items()):
         run = folder / f"run-{number}"
         path = run / "checkpoints" / good.name
         shutil.copytree(folder / "good", run)
@@ -292,9 +367,9 @@ def made(folder):
     breaches = guard(folder)
     results = {}
     for name, run in runs.items():
-        results[name] = open_all(run)
+        results[name] = open_all(run, backend, ("list", "show", "verify") if backend == "torch" else ())
         shutil.rmtree(run)
-    good = open_all(folder / "good")
+    good = open_all(folder / "good", backend)
     return {
         "breaches": breaches,
         "results": results,
@@ -308,9 +383,9 @@ def hacked(folder):
     return [str(path) for path in folder.rglob("HACKED*")]
 
 
-def fuzzed(folder, count):
+def fuzzed(folder, backend, count):
     """Open checkpoints with random damage, most of them with checksums that fit."""
-    good = template(folder / "good")
+    good = template(folder / "good", backend)
     files = {path.name: path.read_bytes() for path in good.iterdir()}
     breaches = guard(folder)
     tally = {}
@@ -322,7 +397,7 @@ def fuzzed(folder, count):
         (good / name).write_bytes(mutated(files[name], name, generator))
         if name != "manifest.json":
             forge(good)
-        for way, what in open_all(folder / "good", ["verify"]).items():
+        for way, what in open_all(folder / "good", backend, ["verify"]).items():
             what = what.partition(":")[0]
             tally[f"{way} {what}"] = tally.get(f"{way} {what}", 0) + 1
             if what not in ("done", "refused"):
@@ -332,7 +407,7 @@ def fuzzed(folder, count):
 
 def mutated(content, name, generator):
     """Return a file with random damage: bytes, or for JSON also values."""
-    if name.endswith(".json") and generator.random() < 0.6:
+    if name.endswith(("json", "metadata")) and generator.random() < 0.6:
         value = json.loads(content)
         for _ in range(generator.randint(1, 3)):
             value = mutated_value(copy.deepcopy(value), generator)
@@ -370,5 +445,5 @@ def mutated_value(value, generator):
 
 
 if __name__ == "__main__":
-    kind, where = sys.argv[1], Path(sys.argv[2])
-    print(json.dumps(made(where) if kind == "made" else fuzzed(where, int(sys.argv[3]))))
+    where, backend = Path(sys.argv[2]), sys.argv[3]
+    print(json.dumps(made(where, backend) if sys.argv[1] == "made" else fuzzed(where, backend, int(sys.argv[4]))))

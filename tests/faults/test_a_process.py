@@ -103,9 +103,11 @@ def check_store(job):
 
 
 # a resumed process with leftovers to clear away, one save and its retention make some fifty file events
+@pytest.mark.parametrize("in_background", [False, True], ids=["in the loop", "in the background"])
 @pytest.mark.parametrize("first", range(4))
-def test_a2_a3_kill_at_every_file_event_of_resume_save_and_retention(jobs, references, equal, first):
-    sections = {"run": {"total_frames": 16 * 40}, "checkpoint": {"every": 16, "keep_last": 1}}
+def test_a2_a3_kill_at_every_file_event_of_resume_save_and_retention(jobs, references, equal, first, in_background):
+    checkpoint = {"every": 16, "keep_last": 1, "async": in_background}
+    sections = {"run": {"total_frames": 16 * 40}, "checkpoint": checkpoint}
     job = jobs.make("chain", **sections)
     planned = [Strike(event=number) for number in range(first + 1, 54, 4)]
     checked = []
@@ -114,7 +116,7 @@ def test_a2_a3_kill_at_every_file_event_of_resume_save_and_retention(jobs, refer
     )
     assert len(checked) == len(attempts) == len(planned) + 1
     equal(job, references.reference(**sections))
-    assert work_repeated(attempts, job) <= 1
+    assert work_repeated(attempts, job) <= 1 + in_background, "what was being written may be lost too"
     names = {path.name for path in (job.folder / "checkpoints").iterdir()}
     assert not [name for name in names if name.startswith(".")], "leftovers are gone"
 

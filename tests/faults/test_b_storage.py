@@ -1,6 +1,7 @@
 """Checkpoints on a disk that loses power, flips bits or fails: nothing acknowledged is lost, nothing wrong loads.
 
-Real stores on real files. The smaller half uses the toy back end, whose checkpoints have few and small files.
+Real stores on real files, for every back end where that makes a difference; the others use the toy back end, whose
+checkpoints have few and small files.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +19,9 @@ import numpy as np
 import pytest
 import tomli_w
 import torch
+from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
+from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
 from rlcore.checkpoint import Facts, Store
 from rlcore.errors import ConfigError, NumericalError, StorageError
@@ -32,12 +36,20 @@ from rlcore.testing.faults.crash_states import CrashRecorder
 from rlcore.testing.faults.disk import ERRORS, FailingDisk
 from rlcore.testing.toy_parts import ToyCheckpointer
 
-BACKENDS = {"toy": ToyCheckpointer, "torch": TorchCheckpointer}
+BACKENDS = {
+    "toy": ToyCheckpointer,
+    "torch": TorchCheckpointer,
+    "torchsnapshot": TorchsnapshotCheckpointer,
+    "dcp": DcpCheckpointer,
+}
 
 
 def make(folder, backend="toy", **settings):
     kind = BACKENDS[backend]
     return Store(folder, kind(kind.Config(), None), backend, **settings)
+
+
+make_store = make
 
 
 def states(value):
@@ -86,6 +98,16 @@ def test_b1_a_file_cut_anywhere_is_never_loaded_and_is_named(two, name):
         cuts += 1
     assert cuts == (newest / name).stat().st_size
     read(newest)
+
+
+@pytest.mark.parametrize("backend", [name for name in BACKENDS if name != "toy"])
+def test_b1_no_back_end_loads_a_file_that_is_cut(tmp_path, backend):
+    path = save(make(tmp_path, backend), 10)
+    for file in sorted(path.iterdir()):
+        for _ in cut_files(file, most=50):
+            with pytest.raises(StorageError, match=re.escape(file.name)):
+                read(path, backend)
+    read(path, backend)
 
 
 def check_every_bit(path, backend, most=None):
@@ -178,7 +200,7 @@ def test_b3_an_extra_file_is_reported_and_ignored(two, caplog):
 # B4, B9: power cuts
 
 
-def check_crash_states(recorder, folder, most):
+def check_crash_states(recorder, folder, most, backend="toy"):
     """Every state of the disk loads what was acknowledged, or what is newer; leftovers are no checkpoints."""
     logging.disable()
     seen = set()
@@ -187,7 +209,7 @@ def check_crash_states(recorder, folder, most):
             place = folder / "crashed"
             state.write(place)
             try:
-                store = make(place)
+                store = make(place, backend)
                 if state.acknowledged is None:
                     frames = loaded(store) if scan(place).entries else 0
                 else:
@@ -205,15 +227,16 @@ def check_crash_states(recorder, folder, most):
     return seen, number + 1
 
 
-def test_b4_no_power_cut_loses_an_acknowledged_checkpoint(tmp_path):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_b4_no_power_cut_loses_an_acknowledged_checkpoint(tmp_path, backend):
     """Three saves; each removes the one before, which must not be gone before the new one is certain."""
     folder = tmp_path / "checkpoints"
     folder.mkdir()
     with CrashRecorder(folder) as recorder:
         for frames in (10, 20, 30):
-            save(make(folder, keep_last=1), frames)
+            save(make(folder, backend, keep_last=1), frames)
             recorder.acknowledge(frames)
-    seen, count = check_crash_states(recorder, tmp_path, most=8)
+    seen, count = check_crash_states(recorder, tmp_path, 8, backend)
     assert {(None, 0), (None, 10), (10, 10), (10, 20), (20, 20), (20, 30), (30, 30)} <= seen
     assert count > 200
 
@@ -320,9 +343,16 @@ def test_b9_a_failing_retention_does_not_undo_the_save(two, caplog, operation):
 # B5, B7, B10: disks that fail
 
 
+# the toy back end at every error; what differs between the others is where they write
+FAILURES = [*(("toy", error) for error in ERRORS), *((name, errno.ENOSPC) for name in BACKENDS if name != "toy")]
+
+
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
-@pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
-def test_b5_a_disk_that_fails_at_any_operation_loses_nothing(tmp_path, error, lasting, caplog):
+@pytest.mark.parametrize(("backend", "error"), FAILURES, ids=lambda value: errno.errorcode.get(value, value))
+def test_b5_a_disk_that_fails_at_any_operation_loses_nothing(tmp_path, backend, error, lasting, caplog):
+    def make(folder, **settings):
+        return make_store(folder, backend, **settings)
+
     original = tmp_path / "original"
     save(make(original), 10)
     with FailingDisk(shutil.copytree(original, tmp_path / "rehearsal")) as disk:

@@ -71,6 +71,12 @@ def test_c3_c4_environments_go_on_in_the_midst_of_their_episodes(jobs, reference
     assert manifest["exact"], manifest["inexact"]
 
 
+@pytest.mark.parametrize("in_background", [False, True], ids=["in the loop", "in the background"])
+@pytest.mark.parametrize("backend", ["testing:toy", "torch", "torchsnapshot", "dcp"])
+def test_every_back_end_resumes_exactly(jobs, references, equal, backend, in_background):
+    killed(jobs, references, equal, "ppo", checkpoint={"use": backend, "async": in_background})
+
+
 def test_c5_an_environment_that_cannot_go_on_says_so(jobs):
     sections = {**PARTS, "env": {"use": "gymnasium", "id": "Measured-v0"}, "run": {"total_frames": 320}}
     job = jobs.make("measured", "ppo", **sections)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rlcore
-from rlcore import ConfigError
+from rlcore import ConfigError, plugins
 from rlcore.config import Secret, read
 
 
@@ -145,6 +145,8 @@ def test_an_unknown_ckpt_backend_is_refused_with_the_nearest_name_or_the_command
     monkeypatch.setenv("CKPT_BACKEND", "torhc")
     with pytest.raises(ConfigError, match=r"\[checkpoint\] use:.*'torhc'.*did you mean 'torch'"):
         rlcore.load_config(write_config())
+    others = [plugin for plugin in plugins.installed() if plugin.name != "dcp"]
+    monkeypatch.setattr(plugins, "installed", lambda: others)
     monkeypatch.setenv("CKPT_BACKEND", "dcp")
     with pytest.raises(ConfigError, match=r"\[checkpoint\] use:.*pip install rlcore-plugin-dcp"):
         rlcore.load_config(write_config())

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import rlcore
-from rlcore import ConfigError, PluginError
+from rlcore import ConfigError, PluginError, plugins
 from rlcore.plugins import PluginHost, installed
 
 HOOK = """
@@ -211,7 +211,9 @@ def test_a_broken_plugin_is_reported_once_and_beside_other_problems(site, write_
 @pytest.mark.parametrize(
     ("use", "distribution"), [("wandb", "rlcore-plugin-wandb"), ("torchsnapshot", "rlcore-plugin-torchsnapshot")]
 )
-def test_what_is_not_installed_comes_with_the_command_that_installs_it(use, distribution):
+def test_what_is_not_installed_comes_with_the_command_that_installs_it(use, distribution, monkeypatch):
+    others = [plugin for plugin in installed() if plugin.name != use]
+    monkeypatch.setattr(plugins, "installed", lambda: others)
     with pytest.raises(PluginError, match=f"{use!r} is provided by {distribution}, .* pip install {distribution}$"):
         PluginHost().load(use)
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from rlcore.errors import StorageError
-from rlcore.state_tree import flatten, unflatten
+from rlcore.state_tree import flatten, tensor_names, unflatten
 
 
 def there_and_back(value):
@@ -169,3 +169,16 @@ def test_an_array_that_is_no_tensor_is_refused_with_its_path(array):
 def test_a_missing_tensor_is_named():
     with pytest.raises(StorageError, match="the checkpoint has no tensor 'model/weight'"):
         unflatten({"a": {"$tensor": "model/weight"}}, {})
+
+
+def test_names_of_tensors_are_found_in_the_order_in_which_they_were_given():
+    state = {
+        "b": [torch.ones(1), {"x": np.ones(2)}],
+        "a": (torch.zeros(2), 3, None),
+        5: {"$tensor": torch.ones(3)},
+        "e": {},
+    }
+    tensors = {}
+    assert tensor_names(flatten(state, "part", tensors)) == tuple(tensors)
+    assert len(tensors) == 4
+    assert tensor_names(flatten({}, "part", {})) == ()

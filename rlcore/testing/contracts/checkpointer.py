@@ -14,6 +14,7 @@ from torch import Tensor
 from rlcore.errors import StorageError
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract
+from rlcore.types import InPlaceCheckpointer
 
 # Loads with every lookup of a class by an unpickler forbidden, in a process of its own since hooks stay for good.
 _AUDITED: Final = """
@@ -146,6 +147,25 @@ class CheckpointerContract(ComponentContract):
             self._check_refused(tmp_path, f"{path.name} missing")
             path.write_bytes(content)
         self.backend().load(tmp_path)
+
+    @pytest.mark.parametrize("case", ["types", "scalars", "no elements", "odd numbers", "many"])
+    def test_existing_tensors_are_filled(self, case: str, tmp_path: Path) -> None:
+        """Only for a back end that restores in place: to the bit, and no other tensor than those."""
+        backend = self.backend()
+        if not isinstance(backend, InPlaceCheckpointer):
+            pytest.skip("the back end does not restore into existing tensors")
+        tensors = cases()[case]
+        backend.save(tmp_path, tensors)
+        into = {name: torch.zeros_like(tensor) for name, tensor in list(tensors.items())[::2]}
+        places = {name: tensor.data_ptr() for name, tensor in into.items()}
+        backend.load_into(tmp_path, into)
+        where = difference({name: tensors[name] for name in into}, into)
+        assert where is None, f"saved tensors and those that were filled differ: {where}"
+        assert places == {name: tensor.data_ptr() for name, tensor in into.items()}, "a tensor has other memory"
+        wrong = {name: torch.zeros((*tensor.shape, 2), dtype=tensor.dtype) for name, tensor in into.items()}
+        for refused in ({name: wrong[name]} for name in list(wrong)[:3]):
+            with pytest.raises(StorageError):
+                backend.load_into(tmp_path, refused)
 
     def _check_refused(self, folder: Path, damage: str) -> None:
         try:

@@ -96,11 +96,11 @@ class Recorder:
         self._ended = time.monotonic()
 
     @hookimpl
-    def checkpoint_saved(self, trainer: Trainer) -> None:
-        """Write how long the save took, from the end of the iteration on."""
+    def checkpoint_saved(self, path: Path, trainer: Trainer) -> None:
+        """Write what is saved, and how long the save took, from the end of the iteration on."""
         if self._times is not None:
             seconds = {"saving": time.monotonic() - self._ended, "training": trainer.seconds_trained}
-            self._write(self._times, {"frames": trainer.progress.frames, **seconds})
+            self._write(self._times, {"frames": int(path.name.partition("-")[0]), **seconds})
 
     @staticmethod
     def _write(path: Path, line: Mapping[str, Any]) -> None:

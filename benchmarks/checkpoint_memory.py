@@ -1,0 +1,136 @@
+"""How much memory it takes to save and restore a large tensor that lies in a mapped file.
+
+Each way in a process of its own: it saves a shared mapping of a file and restores into another one, and says by how
+much the peak of its resident memory grew. Pages of a mapped file count as resident until the system takes them back.
+
+    python benchmarks/checkpoint_memory.py --gib 4
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from bench import RESULTS, machine
+
+Way = tuple[Callable[[torch.Tensor], object], Callable[[torch.Tensor], object]]
+
+
+def resident(field: str) -> int:
+    """Return a field of the process's status, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(field))
+
+
+def of_rlcore(folder: Path, name: str) -> Way:
+    import importlib
+
+    from rlcore.checkpoint import Facts, Store
+    from rlcore.progress import Progress
+    from rlcore.snapshot import Snapshot
+
+    module = importlib.import_module(f"rlcore_plugin_{name}.checkpointer")
+    kind = getattr(module, f"{name.capitalize()}Checkpointer")
+    store = Store(folder / "checkpoints", kind(kind.Config(), None), name)
+
+    def restore(tensor: torch.Tensor) -> None:
+        found = store.load_newest({"replay/frames": tensor})[1]["replay"]["frames"]
+        if found.data_ptr() != tensor.data_ptr():
+            tensor.copy_(found)
+
+    return lambda tensor: store.save(Snapshot.of({"replay": {"frames": tensor}}, Progress(10, 1)), Facts()), restore
+
+
+def of_library(folder: Path, name: str) -> Way:
+    if name == "torch":
+        file = folder / "file.pt"
+
+        def save(tensor: torch.Tensor) -> None:
+            torch.save({"frames": tensor}, file)
+            with file.open("rb") as stream:
+                os.fsync(stream.fileno())
+
+        return save, lambda tensor: tensor.copy_(torch.load(file, weights_only=True)["frames"])
+    if name == "dcp":
+        from torch.distributed import checkpoint as dcp
+
+        place = str(folder / "dcp")
+        return lambda tensor: dcp.save({"frames": tensor}, checkpoint_id=place), lambda tensor: dcp.load(
+            {"frames": tensor}, checkpoint_id=place
+        )
+    import torchsnapshot
+
+    place = str(folder / "snapshot")
+
+    def take(tensor: torch.Tensor) -> None:
+        torchsnapshot.Snapshot.take(place, {"state": torchsnapshot.StateDict(frames=tensor)})
+
+    def restore(tensor: torch.Tensor) -> None:
+        torchsnapshot.Snapshot(place).restore({"state": torchsnapshot.StateDict(frames=tensor)})
+
+    return take, restore
+
+
+def measure(folder: Path, way: str, elements: int) -> None:
+    """Print seconds and growth of a save and of a restore."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    kind, _, name = way.partition(" ")
+    save, restore = (of_rlcore if kind == "rlcore" else of_library)(folder, name)
+    source, target = folder.parent / "source", folder.parent / "target"
+    for call, file in ((save, source), (restore, target)):
+        tensor = torch.from_file(str(file), shared=True, size=elements, dtype=torch.float32)
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+        before, began = resident("VmRSS"), time.perf_counter()
+        call(tensor)
+        print(time.perf_counter() - began, (resident("VmHWM") - before) >> 20)
+    first = torch.from_file(str(source), shared=True, size=elements, dtype=torch.float32)
+    assert torch.equal(first[:: 1 << 16], tensor[:: 1 << 16])
+
+
+def main() -> None:
+    """Print a row per way, and write them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gib", type=float, default=4)
+    parser.add_argument("--folder", help="where to write; default: the temporary folder")
+    parser.add_argument("--way", nargs=3, metavar=("FOLDER", "WAY", "ELEMENTS"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.way:
+        measure(Path(args.way[0]), args.way[1], int(args.way[2]))
+        return
+    elements = int(args.gib * (1 << 28))
+    folder = Path(tempfile.mkdtemp(dir=args.folder))
+    with (folder / "source").open("wb") as stream:
+        for seed in range(elements >> 22):
+            np.random.default_rng(seed).random(1 << 22, dtype=np.float32).tofile(stream)
+    (folder / "target").touch()
+    lines = ["| way | save, s | growth, MiB | restore, s | growth, MiB |", "|---" * 5 + "|"]
+    for way in (f"{kind} {name}" for name in ("torchsnapshot", "torch", "dcp") for kind in ("rlcore", "library")):
+        place = folder / "place"
+        place.mkdir()
+        words = [sys.executable, __file__, "--way", str(place), way, str(elements)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        cells = [f"{float(s):.1f} | {m}" for s, m in (line.split() for line in done.stdout.splitlines())]
+        lines.append(f"| {way} | {' | '.join(cells)} |" if not done.returncode else f"| {way} | failed |" + done.stderr)
+        print(lines[-1], flush=True)
+        shutil.rmtree(place)
+    shutil.rmtree(folder)
+    text = (
+        f"# Memory for a checkpoint of {args.gib:g} GiB in a mapped file\n\n{machine()}.\n\n" + "\n".join(lines) + "\n"
+    )
+    print(text)
+    (RESULTS / "checkpoint-memory.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Tensors in mapped files: what gives their pages back, and restoring into them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
+from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
+
+import rlcore
+from rlcore.checkpoint import Facts, Store
+from rlcore.progress import Progress
+from rlcore.snapshot import Snapshot
+from rlcore.tensor_memory import PIECE_BYTES, bytes_of, in_shared_file, let_go, pieces
+from rlcore.testing import make_run
+from rlcore.testing.toy_parts import ToyCheckpointer
+
+BACKENDS = {"toy": ToyCheckpointer, "torchsnapshot": TorchsnapshotCheckpointer, "dcp": DcpCheckpointer}
+
+
+def mapped(path, elements, shared=True):
+    return torch.from_file(str(path), shared=shared, size=elements, dtype=torch.float32)
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file of 40 MiB that counts."""
+    np.arange(10 << 20, dtype=np.float32).tofile(tmp_path / "file")
+    return tmp_path / "file"
+
+
+def test_only_a_shared_mapping_of_a_file_is_taken_for_one(file):
+    shared = mapped(file, 10 << 20)
+    assert in_shared_file(bytes_of(shared))
+    assert in_shared_file(bytes_of(shared[1000:2000]))
+    assert not in_shared_file(bytes_of(mapped(file, 10 << 20, shared=False)))
+    assert not in_shared_file(bytes_of(torch.zeros(10 << 20)))
+
+
+def test_giving_pages_back_loses_nothing_that_was_written(file):
+    tensor = mapped(file, 10 << 20)
+    tensor += 1
+    let_go(bytes_of(tensor))
+    assert torch.equal(tensor, torch.arange(1, (10 << 20) + 1, dtype=torch.float32))
+
+
+def test_pieces_are_the_whole_in_order(file):
+    tensor = mapped(file, 10 << 20)[3:]
+    found = [piece.copy() for piece in pieces(bytes_of(tensor))]
+    assert [len(piece) for piece in found] == [PIECE_BYTES, PIECE_BYTES, 4 * tensor.numel() - 2 * PIECE_BYTES]
+    assert np.array_equal(np.concatenate(found).view(np.float32), tensor.numpy())
+    assert [len(piece) for piece in pieces(bytes_of(tensor.clone()))] == [4 * tensor.numel()]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_states_are_restored_into_the_tensors_that_fit(tmp_path, backend):
+    """The toy back end cannot do that; then the state holds another tensor, and the component copies it."""
+    store = Store(tmp_path / "checkpoints", BACKENDS[backend](BACKENDS[backend].Config(), None), backend)
+    saved = {"replay": {"frames": torch.arange(6.0), "other": torch.ones(3)}}
+    store.save(Snapshot.of(saved, Progress(10, 1)), Facts())
+    mine, wrong = torch.zeros(6), torch.zeros(4)
+    _, states = store.load_newest({"replay/frames": mine, "replay/other": wrong, "replay/none": torch.zeros(1)})
+    found = states["replay"]
+    assert torch.equal(found["frames"], torch.arange(6.0))
+    assert torch.equal(found["other"], torch.ones(3))
+    assert (found["frames"].data_ptr() == mine.data_ptr()) == (backend != "toy")
+    assert not wrong.any()
+
+
+# saves a mapped tensor and restores it into another one, and prints by how much the peak of memory grew each time
+_MEASURED = """
+import sys
+from pathlib import Path
+import torch
+import rlcore
+from rlcore.checkpoint import Facts, Store
+from rlcore.progress import Progress
+from rlcore.snapshot import Snapshot
+from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
+folder, elements = Path(sys.argv[1]), int(sys.argv[2])
+def peak(name="VmHWM"):
+    (line,) = [line for line in open("/proc/self/status") if line.startswith(name)]
+    return int(line.split()[1]) << 10
+def mapped(name):
+    (folder / name).touch()
+    return torch.from_file(str(folder / name), shared=True, size=elements, dtype=torch.float32)
+backend = TorchsnapshotCheckpointer(TorchsnapshotCheckpointer.Config(), None)
+store = Store(folder / "checkpoints", backend, "torchsnapshot")
+small = Snapshot.of({"replay": {"frames": torch.ones(10)}}, Progress(10, 0))
+store.save(small, Facts())
+store.load_newest()
+before = peak("VmRSS")
+source = mapped("source")
+store.save(Snapshot.of({"replay": {"frames": source}}, Progress(10, 1)), Facts())
+print(peak() - before)
+target = mapped("target")
+_, states = store.load_newest({"replay/frames": target})
+assert states["replay"]["frames"].data_ptr() == target.data_ptr()
+print(peak() - before)
+assert torch.equal(source[:1000], target[:1000]) and torch.equal(source[-1000:], target[-1000:])
+"""
+
+
+def test_a_state_in_a_file_is_saved_and_restored_without_being_in_memory(tmp_path):
+    elements = 96 << 20  # 384 MiB
+    with (tmp_path / "source").open("wb") as stream:
+        for _ in range(96):
+            np.random.default_rng(1).random(1 << 20, dtype=np.float32).tofile(stream)
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURED, str(tmp_path), str(elements)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    growth = [int(line) for line in done.stdout.split()]
+    assert len(growth) == 2
+    assert max(growth) < 128 << 20, growth
+
+
+@pytest.mark.parametrize(("backend", "in_place"), [("torchsnapshot", True), ("torch", False)])
+def test_a_resume_restores_into_a_mapped_tensor_of_a_part(file, tmp_path, backend, in_place):
+    """Without a copy where the back end can; the part sees that it is its own memory that it gets."""
+
+    class Keeper:
+        name = "keeper"
+
+        def __init__(self, tensor):
+            self.tensor, self.given = tensor, None
+
+        @rlcore.hookimpl
+        def post_steps(self, batch, trainer):
+            self.tensor[0] += 1
+
+        def state_dict(self):
+            return {"tensor": self.tensor}
+
+        def load_state_dict(self, state):
+            self.given = state["tensor"]
+
+    sections = {"checkpoint": {"use": backend, "every": 32}}
+    make_run(folder=tmp_path, sections=sections, hooks=[Keeper(mapped(file, 10 << 20))]).trainer.train()
+    (tmp_path / "other").write_bytes(bytes(40 << 20))
+    keeper = Keeper(mapped(tmp_path / "other", 10 << 20))
+    run = make_run("run.total_frames=96", folder=tmp_path, sections=sections, hooks=[keeper], resume=True)
+    run.trainer.metrics.close()
+    assert (keeper.given.data_ptr() == keeper.tensor.data_ptr()) == in_place
+    assert torch.equal(keeper.given, mapped(file, 10 << 20))
+    assert bool(keeper.tensor[1:].all()) == in_place
