@@ -192,14 +192,6 @@ class Operations:
         for entry in self._registered:
             entry.hook.name = self._name(entry)
 
-    def at(self, destination: str) -> list[Operation]:
-        """Return the operations of a destination in call order."""
-        return [entry.operation for entry in self._registered if entry.destination == destination]
-
-    def timings(self) -> dict[str, Hook]:
-        """Return the name of each operation with its seconds and calls."""
-        return {entry.hook.name: entry.hook for entry in self._registered}
-
     def _name(self, entry: Registered) -> str:
         given = self._names.get(id(entry.source))
         if given is not None:

@@ -340,3 +340,66 @@ def test_repr_names_the_parts():
     text = repr(make())
     assert text.startswith("Trainer(")
     assert all(word in text for word in ("loss=Regression", "collector=<", "optimizer=Adam", "logger=None"))
+
+
+def test_the_parts_as_they_were_handed_over():
+    collector, buffer = Batches(), object()
+    trainer = make(collector, replay_buffer=buffer)
+    assert trainer.collector is collector
+    assert trainer.replay_buffer is buffer
+    assert set(trainer.app_state) >= {"collector", "loss_module", "optimizer", "progress", "generators"}
+
+
+class Complete(Rows):
+    """A logger that knows everything that a logger of TorchRL knows, and is none of rlcore's."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def log_hparams(self, config):
+        self.calls.append(("log_hparams", config))
+
+    def flush(self):
+        self.calls.append("flush")
+
+    def close(self):
+        self.calls.append("close")
+
+    def state_dict(self):
+        return {"rows": len(self.rows)}
+
+
+def test_a_logger_that_knows_more_than_scalars_is_asked_for_it():
+    from rlcore.adapters.logger import as_logger
+
+    logger = Complete()
+    adapted = as_logger(logger)
+    adapted.log_hparams({"lr": 1})
+    adapted.flush()
+    adapted.close()
+    assert logger.calls == [("log_hparams", {"lr": 1}), "flush", "close"]
+    logger.log_scalar("a", 1.0, step=3)
+    assert adapted.state_dict() == {"rows": 1}
+
+    class Metrics:
+        """Knows rows alone, and its position."""
+
+        def __init__(self):
+            self.seen = []
+
+        def log_metrics(self, metrics, step=None):
+            self.seen.append((metrics, step))
+
+        def load_state_dict(self, state):
+            self.seen.append(state)
+
+    rows = Metrics()
+    adapted = as_logger(rows)
+    adapted.log_metrics({"a": 1.0}, 5)
+    adapted.load_state_dict({"rows": 2})
+    adapted.flush()
+    adapted.close()
+    adapted.log_hparams({})
+    assert adapted.state_dict() == {}
+    assert rows.seen == [({"a": 1.0}, 5), {"rows": 2}]
