@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rlcore.metrics import Last
@@ -21,7 +22,7 @@ class LogTiming(TrainerHookBase):
         erase: whether to begin anew after each log.
     """
 
-    destinations: ClassVar[Mapping[str, str]] = {"post_steps_log": "__call__"}
+    destinations: ClassVar[Mapping[str, str]] = MappingProxyType({"post_steps_log": "__call__"})
     default_name: ClassVar[str] = "log_timing"
 
     def __init__(self, prefix: str = "time", percall: bool = True, erase: bool = False) -> None:
@@ -30,10 +31,9 @@ class LogTiming(TrainerHookBase):
         self.erase = erase
         self._trainer: Trainer | None = None
 
-    def register(self, trainer: Trainer, name: str | None = None) -> None:
-        """Register it, and watch the hooks of this trainer."""
+    def attach(self, trainer: Trainer) -> None:
+        """Watch the hooks of this trainer."""
         self._trainer = trainer
-        super().register(trainer, name)
 
     def __call__(self, batch: Any = None) -> dict[str, Any]:
         """Return the timings so far."""
