@@ -30,6 +30,7 @@ LAYERS = [
     },
     {"implementations"},
     {"hooks", "log_writer", "adam", "curves", "transformed", "snapshot", "evaluations", "exactness", "resume"},
+    {"scheduled"},
     {
         "plugins",
         "compiled",

@@ -8,7 +8,7 @@ import torch
 
 from rlcore import Every, Progress
 from rlcore import metrics as module
-from rlcore.metrics import Metrics
+from rlcore.metrics import Last, Metrics
 from rlcore.state_tree import flatten, unflatten
 
 
