@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import torch
 from pydantic import BaseModel, Field
 
 from rlcore.context import Context
 from rlcore.errors import HookError, did_you_mean
+from rlcore.metrics import Last
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types import Key
 
@@ -95,7 +97,7 @@ class EarlyStopping(TrainerHookBase):
         trainer = self._trainer
         if trainer is None:
             raise HookError("EarlyStopping: it knows no trainer; call register(trainer)")
-        score, frames = trainer.metrics.newest(self.monitor), trainer.progress.frames
+        score, frames = self._newest(trainer), trainer.progress.frames
         if score is None or trainer.stop_reason is not None or frames < self.wait_for:
             return
         if self.check_finite and not math.isfinite(score):
@@ -129,6 +131,15 @@ class EarlyStopping(TrainerHookBase):
         self.best_score = state_dict["best_score"]
         self.stop_reason = state_dict["stop_reason"]
         self._last_improvement_frame = state_dict["last_improvement_frame"]
+
+    def _newest(self, trainer: Trainer) -> float | None:
+        """Return the newest value; one that a hook before this one returned is not among the metrics yet."""
+        value = trainer.hooks.collected.get(self.monitor)
+        if value is None:
+            return trainer.metrics.newest(self.monitor)
+        if isinstance(value, Last):
+            value = value.value
+        return float(torch.as_tensor(value, dtype=torch.float64).mean())
 
     def _is_improvement(self, score: float) -> bool:
         if self.best_score is None:

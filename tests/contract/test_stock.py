@@ -1,6 +1,7 @@
 """The stock hooks that a config can name keep the contract of their kind."""
 
 from rlcore.testing.contracts import HookContract
+from rlcore.testing.contracts.data import collected
 
 EVERY_KEY = [
     "observation",
@@ -21,6 +22,15 @@ class StockHookContract(HookContract):
 class TestSelectKeys(StockHookContract):
     use = "select-keys"
     config = {"keys": EVERY_KEY}
+
+    def test_batches_stay_whole(self):
+        """All but what is not named: that is dropped, as it should be."""
+        instance, trainer = self.in_a_run()
+        batch = collected(trainer.hooks.hooks[0].instance.context)
+        changed = trainer.hooks.batch_process(batch.clone().set("further", batch["action"]), trainer)
+        assert changed.batch_size == batch.batch_size
+        named = {key if isinstance(key, str) else tuple(key) for key in EVERY_KEY}
+        assert set(changed.keys(True, True)) == named
 
 
 class TestBatchSubSampler(StockHookContract):
