@@ -25,7 +25,7 @@ class TestSelectKeys(StockHookContract):
 
     def test_batches_stay_whole(self):
         """All but what is not named: that is dropped, as it should be."""
-        instance, trainer = self.in_a_run()
+        _, trainer = self.in_a_run()
         batch = collected(trainer.hooks.hooks[0].instance.context)
         changed = trainer.hooks.batch_process(batch.clone().set("further", batch["action"]), trainer)
         assert changed.batch_size == batch.batch_size
