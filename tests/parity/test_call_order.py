@@ -67,8 +67,7 @@ def test_two_batches_make_the_same_calls(batch, make_trainer, size, epochs, step
     assert len(found[1]) == 2 + 2 * (6 + 4 * epochs + 6 * epochs * steps)
 
 
-@pytest.mark.parametrize("ending", ["stop iteration", "none"])
-def test_an_epoch_can_be_ended_while_its_next_sub_batch_is_drawn(batch, make_trainer, ending):
+def test_an_epoch_can_be_ended_while_its_next_sub_batch_is_drawn(batch, make_trainer):
     found = []
     for library in ("torchrl", "rlcore"):
         calls = []
