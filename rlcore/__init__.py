@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rlcore.components import Component as Component
     from rlcore.context import Context as Context
+    from rlcore.env_checks import check_env_specs as check_env_specs
     from rlcore.errors import ConfigError as ConfigError
     from rlcore.errors import EnvError as EnvError
     from rlcore.errors import HookError as HookError
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
     from rlcore.errors import PluginError as PluginError
     from rlcore.errors import RlcoreError as RlcoreError
     from rlcore.errors import StorageError as StorageError
+    from rlcore.exploration import ExplorationType as ExplorationType
+    from rlcore.exploration import exploration_type as exploration_type
+    from rlcore.exploration import set_exploration_type as set_exploration_type
     from rlcore.factory import Factory as Factory
     from rlcore.hookspecs import hookimpl as hookimpl
     from rlcore.minibatch import Minibatch as Minibatch
     from rlcore.progress import Every as Every
     from rlcore.progress import Progress as Progress
+    from rlcore.rollouts import rollout as rollout
     from rlcore.run import build as build
     from rlcore.scripted import CheckpointRotation as CheckpointRotation
     from rlcore.sections import load_config as load_config
@@ -47,6 +52,7 @@ _PLACES: Final = {
     "Episode": "rlcore.types",
     "EvaluationResult": "rlcore.types",
     "Every": "rlcore.progress",
+    "ExplorationType": "rlcore.exploration",
     "HookError": "rlcore.errors",
     "Minibatch": "rlcore.minibatch",
     "NumericalError": "rlcore.errors",
@@ -63,6 +69,10 @@ _PLACES: Final = {
     "Factory": "rlcore.factory",
     "CheckpointRotation": "rlcore.scripted",
     "build": "rlcore.run",
+    "check_env_specs": "rlcore.env_checks",
+    "exploration_type": "rlcore.exploration",
+    "rollout": "rlcore.rollouts",
+    "set_exploration_type": "rlcore.exploration",
     "hookimpl": "rlcore.hookspecs",
     "load_config": "rlcore.sections",
 }
