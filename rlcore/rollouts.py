@@ -56,7 +56,7 @@ def rollout(
         raise ConfigError(f"rollout: steps = {steps}; at least one is needed")
     actor = _actor(env.spec, policy, steps, seed, torch.device(device))
     record = _Record(env.spec)
-    with torch.inference_mode():
+    with torch.no_grad():  # not inference mode: the batch may go into a loss
         observation = record.begin(env.reset(seed=seed))
         for time in range(steps):
             step = env.step(actor.act(time, observation.to(device)).cpu().numpy())
@@ -140,7 +140,7 @@ class _PolicyActor:
         action = torch.stack(self._actions, dim=1)
         if not self._parameters:
             return {"action": action}
-        with torch.inference_mode():
+        with torch.no_grad():
             described = self._policy.describe(torch.stack(self._parameters, dim=1), action)
         return {"action": action, **described}
 

@@ -232,7 +232,7 @@ def run_rlcore(arguments: list[str], environment: dict[str, str]) -> tuple[int, 
 
 def code_lines(text: str) -> list[str]:
     """Return the lines without a docstring of the module, comments and blank lines."""
-    text = re.sub(r'\A\"\"\".*?\"\"\"', "", text, flags=re.DOTALL)
+    text = re.sub(r"\A\"\"\".*?\"\"\"", "", text, flags=re.DOTALL)
     return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
 

@@ -87,6 +87,15 @@ def test_a_policy_is_sampled_and_described():
     assert not torch.equal(again["action"], policy.mode(again["observation"].reshape(6, 3)).reshape(2, 3, 1))
 
 
+def test_a_batch_may_go_into_a_loss():
+    make, env = made()
+    batch = env.rollout(3, make.model("testing:toy").policy)
+    assert not batch["action"].requires_grad
+    critic = torch.nn.Linear(3, 1)
+    (critic(batch["observation"]) * batch["sample_log_prob"]).sum().backward()
+    assert critic.weight.grad.abs().sum() > 0
+
+
 @pytest.mark.parametrize("kind", ["DETERMINISTIC", "MODE"])
 def test_a_deterministic_rollout_takes_the_mode(kind):
     make, env = made()
