@@ -119,6 +119,19 @@ def test_a_policy_without_a_mean_says_so():
         assert (env.rollout(3, policy)["action"] == 0.25).all()
 
 
+def test_the_mean_of_squashed_actions_is_not_their_mode():
+    make = Factory(total_frames=96)
+    env = make.env("gymnasium", id="Pendulum-v1")
+    policy = make.model("mlp", hidden=[8]).policy
+    taken = {}
+    for kind in (ExplorationType.MEAN, ExplorationType.MODE):
+        with set_exploration_type(kind):
+            taken[kind] = env.rollout(1, policy, seed=2)["action"]
+    mean, mode = taken.values()
+    assert mean.sign() == mode.sign()
+    assert 0 < mean.abs() < mode.abs(), "squashing pulls the mean towards the middle"
+
+
 def test_any_callable_from_tensordict_to_tensordict_is_a_policy():
     def policy(seen):
         assert seen.batch_size == (2,)
