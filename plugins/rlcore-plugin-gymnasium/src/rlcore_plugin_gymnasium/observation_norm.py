@@ -53,6 +53,8 @@ class ObservationNorm:
     def init_stats(self, num_iter: int) -> None:
         """Take the statistics anew, of `num_iter` random frames of an env as the transforms before this one leave it.
 
+        Transforms after this one keep the statistics that they took before.
+
         Raises:
             ConfigError: fewer than two frames.
             EnvError: an observation is not finite.
