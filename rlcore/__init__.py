@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rlcore.components import Component as Component
     from rlcore.context import Context as Context
+    from rlcore.env_checks import check_env_specs as check_env_specs
     from rlcore.errors import ConfigError as ConfigError
     from rlcore.errors import EnvError as EnvError
     from rlcore.errors import HookError as HookError
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
     from rlcore.errors import PluginError as PluginError
     from rlcore.errors import RlcoreError as RlcoreError
     from rlcore.errors import StorageError as StorageError
+    from rlcore.exploration import ExplorationType as ExplorationType
+    from rlcore.exploration import exploration_type as exploration_type
+    from rlcore.exploration import set_exploration_type as set_exploration_type
     from rlcore.factory import Factory as Factory
     from rlcore.hookspecs import hookimpl as hookimpl
     from rlcore.metrics import Last as Last
     from rlcore.minibatch import Minibatch as Minibatch
     from rlcore.progress import Every as Every
     from rlcore.progress import Progress as Progress
+    from rlcore.rollouts import rollout as rollout
     from rlcore.run import build as build
     from rlcore.scripted import CheckpointRotation as CheckpointRotation
     from rlcore.sections import load_config as load_config
@@ -71,6 +76,7 @@ _PLACES: Final = {
     "Episode": "rlcore.types",
     "EvaluationResult": "rlcore.types",
     "Every": "rlcore.progress",
+    "ExplorationType": "rlcore.exploration",
     "HookError": "rlcore.errors",
     "Last": "rlcore.metrics",
     "Minibatch": "rlcore.minibatch",
@@ -106,6 +112,10 @@ _PLACES: Final = {
     "Factory": "rlcore.factory",
     "CheckpointRotation": "rlcore.scripted",
     "build": "rlcore.run",
+    "check_env_specs": "rlcore.env_checks",
+    "exploration_type": "rlcore.exploration",
+    "rollout": "rlcore.rollouts",
+    "set_exploration_type": "rlcore.exploration",
     "hookimpl": "rlcore.hookspecs",
     "load_config": "rlcore.sections",
 }

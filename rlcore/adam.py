@@ -40,7 +40,8 @@ class AdamState:
         self.values = [parameter.detach() for parameter in self.parameters]
         self.decoupled = isinstance(optimizer, torch.optim.AdamW)
         self._optimizer = optimizer
-        optimizer._opt_called = True  # type: ignore[attr-defined]  # what torch's schedulers ask for before they warn
+        # schedulers of torch warn of an optimizer whose `step` was never called, and the kernel goes past it
+        optimizer._opt_called = True  # type: ignore[attr-defined]
         self._kernel: Any = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
         self._steps = [self.step] * len(self.parameters)
 

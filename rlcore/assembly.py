@@ -5,7 +5,6 @@ In which order, and from which keys, is up to the callers: `builder.py` for a co
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from pydantic import BaseModel
 from rlcore.components import Provided
 from rlcore.context import Context
 from rlcore.errors import ConfigError
-from rlcore.transformed import TransformedEnv
+from rlcore.transformed import TransformedEnv, transformed_spec
 from rlcore.types import Env, Transform
 
 
@@ -62,6 +61,7 @@ class Assembly:
 
         parts["make_env"] = lambda num_envs, **keys: make_env("evaluation", num_envs=num_envs, **keys)
         parts["make_env_for"] = make_env
+        parts["make_fitting_env"] = self._fitting_env
         parts["env"] = env = make_env("")  # its state is saved by the collector
         parts["env_spec"] = env.spec
         parts["transforms"] = []
@@ -71,16 +71,21 @@ class Assembly:
         """Build a transform, fit it on an env as the transforms before it leave it, and put it behind them."""
         parts = self.context.parts
         transform: Transform = self.part(provided, config, name)
-        fitting = parts["make_env_for"](f"fit {name}", num_envs=1)
+        fitting = self._fitting_env(transform, name)
         try:
-            seen = replace(fitting.spec, observation_space=parts["env_spec"].observation_space)
-            transform.fit(TransformedEnv(fitting, parts["transforms"], seen))
+            transform.fit(fitting)
         finally:
             fitting.close()
-        space = transform.observation_space(parts["env_spec"].observation_space)
-        parts["env_spec"] = replace(parts["env_spec"], observation_space=space)
+        parts["env_spec"] = transformed_spec(parts["env_spec"], transform)
         parts["transforms"].append(transform)
         return transform
+
+    def _fitting_env(self, transform: Transform, name: str) -> TransformedEnv:
+        """Return one env, seen through the transforms before `transform`, or through all where it is not among them."""
+        parts = self.context.parts
+        transforms: list[Transform] = parts["transforms"]
+        number = next((n for n, known in enumerate(transforms) if known is transform), len(transforms))
+        return TransformedEnv(parts["make_env_for"](f"fit {name}", num_envs=1), transforms[:number])
 
     def check_model_parts(self, requiring: Any, provided: Provided, model: str) -> None:
         """Refuse a model that lacks a part which `requiring` uses.

@@ -77,7 +77,7 @@ class Builder:
         if schedule is not None:
             register("checkpoints", schedule)
         metrics = register("metrics", Metrics(Every(self._config.metrics.every), writers))
-        evaluations = register("evaluations", Evaluations())
+        evaluations = register("evaluations", Evaluations(self._context.run.folder))
         register("generators", GlobalGenerators())
         return Parts(
             run=self._context.run,

@@ -18,6 +18,7 @@ from torch import Tensor
 from rlcore.context import Context
 from rlcore.episodes import EpisodeCounter
 from rlcore.errors import ConfigError, EnvError, RlcoreError
+from rlcore.transformed import env_step, observation_dtype
 from rlcore.types import Episode, Policy, Step
 
 if TYPE_CHECKING:
@@ -146,7 +147,8 @@ class LocalCollector:
 
     def _run(self) -> dict[tuple[int, int], Mapping[str, Any]]:
         """Fill the storage and return the infos of ended episodes by (time, env)."""
-        storage, env_step, write = self._storage, self._env.step, self._write
+        storage, write = self._storage, self._write
+        step_envs = env_step(self._env, self._transforms)
         device = self._context.device
         act = self._policy.act if device.type == "cpu" else self._act_elsewhere
         heart = self._context.heart
@@ -160,7 +162,7 @@ class LocalCollector:
                 actions.append(action)
                 parameters.append(parameter)
                 try:
-                    step = env_step(action.numpy())
+                    step = step_envs(action.numpy())
                     write(time, step)
                 except Exception as error:
                     raise self._env_error(error, f"at step {time}") from error
@@ -244,7 +246,7 @@ class _Storage:
             raise ConfigError(
                 f"the collector takes observations of one array, not {space}; flatten them with a wrapper or transform"
             )
-        dtype = np.float32 if space.dtype == np.float64 else space.dtype
+        dtype = observation_dtype(space)
         self.observation = np.zeros((steps + 1, num_envs, *space.shape), dtype=dtype)
         self.next_observation = np.zeros((steps, num_envs, *space.shape), dtype=dtype)
         self.reward = np.zeros((steps, num_envs), dtype=np.float32)

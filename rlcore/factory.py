@@ -15,6 +15,7 @@ from rlcore.errors import ConfigError
 from rlcore.plugins import PluginHost
 from rlcore.progress import Progress
 from rlcore.random_state import seed_all
+from rlcore.script_env import ScriptEnv
 from rlcore.sections import DEFAULT_USE
 from rlcore.trainer import Trainer
 from rlcore.types import RunInfo
@@ -70,10 +71,14 @@ class Factory:
         """What the parts see of each other."""
         return self._assembly.context
 
-    def env(self, use: str, **keys: Any) -> Any:
-        """Build the training envs; `evaluator` and `transform` make further ones from the same keys."""
+    def env(self, use: str, **keys: Any) -> ScriptEnv:
+        """Build the training envs, and return what a script may do with envs of the same keys.
+
+        `evaluator` and `transform` make further ones. What is returned follows every transform that is built later.
+        """
         provided, config = self._find("env", use, keys)
-        return self._assembly.env(provided, config, provided.component.name)
+        self._assembly.env(provided, config, provided.component.name)
+        return ScriptEnv(self.context)
 
     def transform(self, use: str, **keys: Any) -> Any:
         """Build a transform behind those there are, and fit it on an env of its own."""

@@ -77,6 +77,11 @@ class Loop:
         return self.parts.collector
 
     @property
+    def batch(self) -> TensorDict | None:
+        """The newest batch `[env, time]`; the next iteration may overwrite its tensors."""
+        return self._batch
+
+    @property
     def frames_here(self) -> int:
         """Frames that this process collected; after a resume, those since."""
         return self.progress.frames - self._first_frame

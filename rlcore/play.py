@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from rlcore.context import Context
-from rlcore.types import Env, Transform
+from rlcore.transformed import TransformedEnv, observation_dtype
+from rlcore.types import Env
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
 
 
 def play(
-    env: Env, context: Context, seed: int, before_step: Callable[[BoolArray], object] = lambda running: None
+    env: Env,
+    context: Context,
+    seed: int,
+    before_step: Callable[[BoolArray], object] = lambda running: None,
+    episodes: int | None = None,
 ) -> tuple[Array, Array]:
     """Play one episode in each env, to its end.
 
@@ -25,34 +30,28 @@ def play(
         context: of whoever plays; has the model and the transforms.
         seed: env `i` is reset with `seed + i`.
         before_step: called before each step, with the envs `[env]` whose episode is not over.
+        episodes: how many, where that is less than the number of envs.
 
     Returns:
-        The undiscounted returns `[env]`, float64, and the lengths in steps `[env]`, int64.
+        The undiscounted returns `[episode]`, float64, and the lengths in steps `[episode]`, int64.
     """
     policy = context.model.policy
     policy.refresh()
-    transforms = [transform.frozen() for transform in context.transforms]
-    running = np.ones(env.spec.num_envs, dtype=bool)
-    first = running.copy()
-    returns, lengths = np.zeros(len(running)), np.zeros(len(running), dtype=np.int64)
-    observation = env.reset(seed=seed)
+    seen_env = TransformedEnv(env, context.transforms)
+    num_envs = env.spec.num_envs
+    running = np.arange(num_envs) < (num_envs if episodes is None else episodes)
+    count = int(running.sum())
+    returns, lengths = np.zeros(num_envs), np.zeros(num_envs, dtype=np.int64)
+    dtype = observation_dtype(seen_env.spec.observation_space)
+    observation = seen_env.reset(seed=seed)
     with torch.inference_mode():
         while running.any():
             before_step(running)
-            step = env.step(policy.mode(_seen(context, transforms, observation, first)).cpu().numpy())
+            seen = torch.from_numpy(np.asarray(observation, dtype=dtype)).to(context.device)
+            step = seen_env.step(policy.mode(seen).cpu().numpy())
             context.heart.beats += 1
             returns += step.reward * running
             lengths += running
-            first = step.terminated | step.truncated
-            running &= ~first
+            running &= ~(step.terminated | step.truncated)
             observation = step.observation
-    return returns, lengths
-
-
-def _seen(context: Context, transforms: list[Transform], observation: Any, first: Any) -> torch.Tensor:
-    """Return the observation as the policy sees it."""
-    for transform in transforms:
-        observation = transform.step(observation, first)
-    space = context.env_spec.observation_space
-    dtype = np.float32 if space.dtype == np.float64 else space.dtype
-    return torch.from_numpy(np.asarray(observation, dtype=dtype)).to(context.device)
+    return returns[:count], lengths[:count]

@@ -26,7 +26,10 @@ NO_PLUGINS: Final = "RLCORE_NO_PLUGINS"
 # Where well-known components are found, so that a config that names one which is not installed can be helped.
 WELL_KNOWN: Final = {
     "a2c": "rlcore-plugin-ppo",
+    "action-clip": "rlcore-plugin-transforms",
+    "action-scale": "rlcore-plugin-transforms",
     "csv": "rlcore-plugin-csv",
+    "double-to-float": "rlcore-plugin-transforms",
     "frame-stack": "rlcore-plugin-transforms",
     "gae": "rlcore-plugin-ppo",
     "gymnasium": "rlcore-plugin-gymnasium",
@@ -36,7 +39,9 @@ WELL_KNOWN: Final = {
     "ppo": "rlcore-plugin-ppo",
     "reward-norm": "rlcore-plugin-transforms",
     "reward-scale": "rlcore-plugin-transforms",
+    "reward-sum": "rlcore-plugin-transforms",
     "running-observation-norm": "rlcore-plugin-transforms",
+    "step-counter": "rlcore-plugin-transforms",
     "tensorboard": "rlcore-plugin-tensorboard",
     "time-feature": "rlcore-plugin-transforms",
     "torch": "rlcore-plugin-torch",

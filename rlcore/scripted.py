@@ -120,7 +120,7 @@ def assemble(trainer: Trainer, settings: Settings, assembly: Assembly | None) ->
     store, evidence, schedule = _storage(settings)
     register("checkpoints", schedule)
     metrics = register("metrics", Metrics(Every(settings.log_interval), writers))
-    evaluations = register("evaluations", Evaluations())
+    evaluations = register("evaluations", Evaluations(context.run.folder))
     register("generators", GlobalGenerators())
     parts = Parts(
         run=context.run,

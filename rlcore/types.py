@@ -41,7 +41,10 @@ State: TypeAlias = dict[str, Any]
 class Env(Protocol):
     """A vector of environments that step together, arrays in and arrays out."""
 
-    spec: EnvSpec
+    @property
+    def spec(self) -> EnvSpec:
+        """Spaces, counts and how the envs are reset."""
+        ...
 
     def reset(self, seed: int | None = None) -> Array:
         """Start every env anew, env `i` with `seed + i`, and return the observations `[env, *shape]`."""
@@ -103,6 +106,21 @@ class Transform(Protocol):
 
     def frozen(self) -> Transform:
         """Return a copy for evaluation that shares no state and does not learn from what it sees."""
+        ...
+
+
+class ActionTransform(Transform, Protocol):
+    """A transform that also changes actions. The batch holds those of the policy, the env gets those of the transform.
+
+    Where several transforms do, an action passes them in the opposite order of observations.
+    """
+
+    def action_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+        """Return the space of the actions that the policy takes, from that of the actions that `action` returns."""
+        ...
+
+    def action(self, action: Array) -> Array:
+        """Return what the env gets for the actions `[env, *shape]` of the policy, as a new array."""
         ...
 
 

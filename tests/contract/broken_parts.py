@@ -2,6 +2,7 @@
 
 import copy
 
+import gymnasium
 import numpy as np
 import torch
 from pydantic import Field
@@ -76,6 +77,16 @@ class ChangingTransform(ToyTransform):
     def step(self, observation, first):
         observation += 1
         return super().step(observation, first)
+
+
+class TooFarTransform(ToyTransform):
+    """Lets the policy take actions that the env does not."""
+
+    def action_space(self, space):
+        return gymnasium.spaces.Box(-np.inf, np.inf, space.shape, space.dtype)
+
+    def action(self, action):
+        return action.copy()
 
 
 class DoneEstimator(ToyEstimator):

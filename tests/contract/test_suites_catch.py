@@ -102,6 +102,12 @@ def broken(contract, name):
     return type("TestBroken", (contract,), {"target": PARTS[name], "config": config})()
 
 
+def test_actions_that_do_not_fit_the_env_are_refused():
+    case = broken(c.TransformContract, "TooFarTransform")
+    type(case).around = {"env": {"use": "testing:toy", "actions": "bounded"}}
+    check_refused("which is not in the env's", case.test_actions_fit_the_env)
+
+
 def check_refused(expected, test, *arguments):
     with pytest.raises((AssertionError, pytest.fail.Exception)) as caught:
         test(*arguments)
@@ -214,5 +220,5 @@ def test_a_component_that_is_not_installed_is_an_error():
 def test_every_broken_part_is_used():
     named = {name for _, name, _, _ in [*BROKEN, *BROKEN_IN_A_FOLDER]}
     named |= {"SinglePrecisionCheckpointer", "ShiftedCollector", "SilentCollector", "ShortEvaluator", "UnpreparedHook"}
-    named |= {"OneStepEstimator", "ForgetfulCheckpointer"}
+    named |= {"OneStepEstimator", "ForgetfulCheckpointer", "TooFarTransform"}
     assert set(PARTS) == named

@@ -15,7 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 # a config runs two iterations; what it says of sizes is kept where it costs nothing
 FEW = ("collector.frames_per_batch=256", "run.total_frames=512", "buffer.epochs=1", "metrics.every=256")
-SCRIPTS = {"train_from_python.py": ["run.total_frames=512"]}
+SCRIPTS = {
+    "train_from_python.py": ["run.total_frames=512"],
+    "ppo_tutorial.py": ["--frames", "2000", "--out", "curves.png"],
+}
 LOOSE_FILES = {"my_hooks.py": ["stop-when-solved", "stopwatch"]}
 
 

@@ -4,6 +4,7 @@ How a fence is treated follows from its info string; see CONTRIBUTING.md for wha
 
     python              executed; the snippets of a page share names and a folder
     python file=NAME    written to that file, for a later snippet to use; must compile
+    python from=PATH    lines of that file, as they stand there; all of them, over the page; a test runs the file
     toml                a full config, validated by load_config; written when it has file=NAME
     toml excerpt        merged into examples/ppo-idp.toml, then validated
     console             each line after `$ ` is run; what is shown must be in its output, figures aside
@@ -113,7 +114,9 @@ def test_snippets_run(page, folder, monkeypatch):
             write(folder, snippet)
     for snippet in snippets(page):
         assert snippet.language in LANGUAGES, f"{snippet.place}: say what the fence holds: {', '.join(LANGUAGES)}"
-        if snippet.language == "python":
+        if "from" in snippet.flags:
+            check_excerpt(snippet)
+        elif snippet.language == "python":
             run_python(snippet, names)
         elif snippet.language == "toml":
             check_toml(snippet, folder)
@@ -225,6 +228,27 @@ def run_rlcore(arguments: list[str], environment: dict[str, str]) -> tuple[int, 
 
 
 # checking
+
+
+def code_lines(text: str) -> list[str]:
+    """Return the lines without a docstring of the module, comments and blank lines."""
+    text = re.sub(r"\A\"\"\".*?\"\"\"", "", text, flags=re.DOTALL)
+    return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+def check_excerpt(snippet: Snippet) -> None:
+    source = (ROOT / snippet.flags["from"]).read_text()
+    assert snippet.text in source, f"{snippet.place}: this is not what {snippet.flags['from']} says"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_excerpts_show_the_whole_file_in_its_order(page):
+    shown: dict[str, list[str]] = {}
+    for snippet in snippets(page):
+        if "from" in snippet.flags:
+            shown.setdefault(snippet.flags["from"], []).extend(code_lines(snippet.text))
+    for name, lines in shown.items():
+        assert lines == code_lines((ROOT / name).read_text()), f"{name_of(page)}: lines of {name} are left out"
 
 
 def check_command(snippet: Snippet, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,26 @@ def test_twenty_steps_are_those_of_a_loop_in_torch(kind, keys, max_norm):
     assert not equal(weights(model), weights(TwoParts())), "the steps changed something"
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_scheduler_of_torch_may_drive_the_optimizer():
+    model, reference = TwoParts(), TwoParts()
+    learner = make(model, ("adam", "adam", {"lr": 1e-2}), max_grad_norm=None)
+    (ours,) = learner.optimizers.values()
+    theirs = torch.optim.Adam(reference.parameters(), lr=1e-2)
+    schedules = [torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 20) for optimizer in (ours, theirs)]
+    loss = Loss(reference)
+    for minibatch in minibatches():
+        learner.update(dict(minibatch))
+        theirs.zero_grad()
+        losses = loss(minibatch)
+        (losses["loss_actor"] + losses["loss_critic"]).backward()
+        theirs.step()
+        for schedule in schedules:
+            schedule.step()  # warns of an optimizer that took no step
+    for one, other in zip(weights(model), weights(reference), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
 def test_metrics_are_detached_scalars_and_hold_what_the_loss_returned():
     learner = make(TwoParts(), ("adam", "adam", {}))
     metrics = learner.update(next(minibatches()))

@@ -116,3 +116,20 @@ def test_a_space_gets_its_distribution(space, expected):
 def test_other_spaces_are_refused(space):
     with pytest.raises(ConfigError, match="action space"):
         for_space(space, CPU)
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [Normal(2), TanhNormal(torch.tensor([-1.0, -3.0]), torch.tensor([1.0, 5.0]))],
+    ids=["normal", "tanh-normal"],
+)
+def test_the_mean_is_that_of_many_samples(distribution):
+    parameters = torch.tensor([0.8, -0.4, 0.5, -1.0])
+    noise = distribution.noise((400_000,), torch.Generator().manual_seed(0))
+    samples = distribution.sample(parameters.expand(400_000, 4), noise)
+    torch.testing.assert_close(distribution.mean(parameters), samples.mean(0), atol=0.01, rtol=0)
+
+
+def test_discrete_actions_have_no_mean():
+    with pytest.raises(ConfigError, match=r"no mean; use ExplorationType\.DETERMINISTIC"):
+        Categorical(3).mean(torch.zeros(1, 3))

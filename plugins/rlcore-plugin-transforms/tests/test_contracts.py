@@ -55,7 +55,17 @@ def rewarded(component, context, flags):
     return changed
 
 
-class RewardContract(TransformContract):
+class PassThroughContract(TransformContract):
+    """The policy sees the same with and without these."""
+
+    def test_observations_pass_unchanged(self):
+        transform = self.make(self.bench())
+        observation = np.ones((2, 3), dtype=np.float32)
+        assert np.array_equal(transform.step(observation, np.ones(2, dtype=bool)), observation)
+        assert np.array_equal(transform.final(observation[0], 0), observation[0])
+
+
+class RewardContract(PassThroughContract):
     """The state of these shows in batches, not in observations."""
 
     def exercise(self, component, context):
@@ -64,11 +74,47 @@ class RewardContract(TransformContract):
     def behaviour(self, component, context):
         return [rewarded(component, context, [False, False, True, False]) for _ in range(2)]
 
-    def test_observations_pass_unchanged(self):
-        transform = self.make(self.bench())
-        observation = np.ones((2, 3), dtype=np.float32)
-        assert np.array_equal(transform.step(observation, np.ones(2, dtype=bool)), observation)
-        assert np.array_equal(transform.final(observation[0], 0), observation[0])
+
+class TotalsContract(PassThroughContract):
+    """The state of these shows in entries of their own."""
+
+    key = ""
+
+    def exercise(self, component, context):
+        self.totals(component, context, [True, False, False])
+
+    def behaviour(self, component, context):
+        return [self.totals(component, context, [False, False, True, False]) for _ in range(2)]
+
+    def totals(self, component, context, flags):
+        ends = torch.zeros(2, len(flags), dtype=torch.bool)
+        ends[0] = torch.tensor(flags)
+        changed = component.batch(made_up(context, ends, torch.zeros_like(ends)))
+        return [changed[self.key], changed["next", self.key]]
+
+
+class TestDoubleToFloat(PassThroughContract):
+    use = "transforms:double-to-float"
+
+
+class TestStepCounter(TotalsContract):
+    use = "transforms:step-counter"
+    key = "step_count"
+
+
+class TestRewardSum(TotalsContract):
+    use = "transforms:reward-sum"
+    key = "episode_reward"
+
+
+class TestActionClip(PassThroughContract):
+    use = "transforms:action-clip"
+    around = {"env": {"use": "testing:toy", "actions": "bounded"}}
+
+
+class TestActionScale(TestActionClip):
+    use = "transforms:action-scale"
+    config = {"low": 0.0}
 
 
 class TestRewardScale(RewardContract):
@@ -97,6 +143,7 @@ class TestRewardNormOfNextStepEnvs(TestRewardNorm):
         ("reward-norm", {"gamma": 1.5}),
         ("reward-norm", {"clip": -1.0}),
         ("time-feature", {"limit": 10}),
+        ("action-scale", {"low": float("inf")}),
     ],
     ids=str,
 )
@@ -126,4 +173,17 @@ def test_an_env_without_a_step_limit_has_no_time_feature(tmp_path):
         "transform": [{"use": "transforms:time-feature"}],
     }
     with pytest.raises(ConfigError, match=r"'toy' has no step limit.*max_episode_steps"):
+        make_run(sections=sections)
+
+
+def test_bounds_in_the_wrong_order_are_refused():
+    with pytest.raises(ConfigError, match=r"low = 1\.0 must be less than high = 1\.0"):
+        make_config(sections={"transform": [{"use": "transforms:action-scale", "low": 1.0}]})
+
+
+@pytest.mark.parametrize("use", ["action-clip", "action-scale"])
+@pytest.mark.parametrize(("actions", "message"), [("unbounded", "with bounds"), ("discrete", "actions in a Box")])
+def test_actions_without_bounds_are_refused(use, actions, message):
+    sections = {"env": {"use": "testing:toy", "actions": actions}, "transform": [{"use": f"transforms:{use}"}]}
+    with pytest.raises(ConfigError, match=f"{use} needs .*{message}"):
         make_run(sections=sections)

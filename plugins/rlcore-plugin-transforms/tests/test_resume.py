@@ -10,7 +10,10 @@ EACH = {
     "reward-scale": [{"use": "transforms:reward-scale", "scale": 0.1}],
     "reward-norm": [{"use": "transforms:reward-norm"}],
     "time-feature": [{"use": "transforms:time-feature"}],
+    "step-counter": [{"use": "transforms:step-counter"}],
+    "reward-sum": [{"use": "transforms:reward-sum"}],
     "all": [
+        {"use": "transforms:step-counter"},
         {"use": "transforms:running-observation-norm"},
         {"use": "transforms:time-feature"},
         {"use": "transforms:frame-stack"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from rlcore.context import Context
 from rlcore.minibatch import Minibatch
+from rlcore.rollouts import random_actions
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -31,9 +33,7 @@ def observations(spec: EnvSpec, *shape: int, seed: int = 0) -> Tensor:
 
 def actions(env: Env, steps: int, seed: int = 0) -> list[Array]:
     """Return random actions `[env, *shape]` for as many steps."""
-    space = env.spec.action_space
-    space.seed(seed)
-    return [np.stack([np.asarray(space.sample()) for _ in range(env.spec.num_envs)]) for _ in range(steps)]
+    return list(islice(random_actions(env.spec, seed), steps))
 
 
 def collected(context: Context) -> TensorDict:

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from rlcore.env_checks import end_problem, observation_problem, step_problem
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract, saved
 from rlcore.testing.contracts.data import actions, steps_of
-from rlcore.types import Env, RenderableEnv, Step
+from rlcore.types import Env, RenderableEnv
 
 
 class EnvContract(ComponentContract):
@@ -48,12 +49,8 @@ class EnvContract(ComponentContract):
     def test_spec_describes_the_observations(self) -> None:
         """Storage is allocated once, from the spec."""
         env = self.env()
-        space, observation = env.spec.observation_space, env.reset(seed=0)
-        assert observation.shape == (env.spec.num_envs, *(space.shape or ())), (
-            f"reset returns {observation.shape}; the spec says {env.spec.num_envs} envs of shape {space.shape}"
-        )
-        assert observation.dtype == space.dtype, f"reset returns {observation.dtype}, the space says {space.dtype}"
-        assert all(space.contains(row) for row in observation), f"a first observation is outside {space}"
+        problem = observation_problem(env.spec, env.reset(seed=0))
+        assert problem is None, f"reset: {problem}"
         assert env.spec.frame_skip >= 1
         assert env.spec.reset_mode in ("same_step", "next_step")
 
@@ -61,19 +58,12 @@ class EnvContract(ComponentContract):
         """The collector writes them into storage without looking."""
         env = self.env()
         env.reset(seed=0)
-        count, space = env.spec.num_envs, env.spec.observation_space
         for action in actions(env, 20):
             given = action.copy()
             step = env.step(action)
             assert np.array_equal(action, given), "step changed the array of actions that it was given"
-            assert step.observation.shape == (count, *(space.shape or ())), f"observation: {step.observation.shape}"
-            assert step.observation.dtype == space.dtype, f"observation: {step.observation.dtype}, not {space.dtype}"
-            assert step.reward.shape == (count,), f"reward: {step.reward.shape}, not {(count,)}"
-            assert step.reward.dtype.kind == "f", f"reward: {step.reward.dtype}, not a float"
-            for name in ("terminated", "truncated"):
-                flag = getattr(step, name)
-                assert flag.shape == (count,), f"{name}: {flag.shape}, not {(count,)}"
-                assert flag.dtype == bool, f"{name}: {flag.dtype}, not bool"
+            problem = step_problem(env.spec, step)
+            assert problem is None, problem
 
     def test_equal_seeds_give_equal_episodes(self) -> None:
         """A run can only be repeated if its envs can."""
@@ -105,7 +95,8 @@ class EnvContract(ComponentContract):
         for action in actions(env, self.steps):
             step = env.step(action)
             done = step.terminated | step.truncated
-            self._check_end(env, step, done, over)
+            problem = end_problem(env.spec, step, over)
+            assert problem is None, problem
             over = done.copy()
             ended += int(done.sum())
         assert ended, f"no episode ended within {self.steps} random steps; set `steps` higher in this test"
@@ -193,16 +184,3 @@ class EnvContract(ComponentContract):
         env.reset(seed=0)
         env.close()
         env.close()
-
-    def _check_end(self, env: Env, step: Step, done: Any, over: Any) -> None:
-        places = set(np.flatnonzero(done).tolist())
-        assert set(step.infos) <= places, f"infos of {sorted(step.infos)}, but the envs that ended are {sorted(places)}"
-        if env.spec.reset_mode == "same_step":
-            finals = step.final_observation
-            assert set(finals) == places, f"final_observation of {sorted(finals)}, but {sorted(places)} ended"
-            for final in finals.values():
-                assert np.shape(final) == (env.spec.observation_space.shape or ())
-            return
-        assert not step.final_observation, "an env that resets in the next step returns the last observation itself"
-        assert not (done & over).any(), "the step after an end only resets: both flags must be False there"
-        assert not step.reward[over].any(), "the step after an end only resets: its reward must be 0"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 
 from rlcore.context import Context
+from rlcore.rollouts import random_actions
 from rlcore.testing.compare import difference, snapshot
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import actions, collected, steps_of
@@ -95,6 +99,22 @@ class TransformContract(StateContract):
         self._pass(transform, self.env(context), steps=8, seed=6)
         where = difference(expected, np.array(frozen.step(observation, first)))
         assert where is None, f"a frozen copy shares state with the original: {where}"
+
+    def test_actions_fit_the_env(self) -> None:
+        """A transform that changes actions makes those of the policy into those of the env."""
+        context = self.bench()
+        transform, env = self.make(context), self.env(context)
+        if not hasattr(transform, "action"):
+            pytest.skip("does not change actions")
+        space = env.spec.action_space
+        taken = replace(env.spec, action_space=transform.action_space(space))
+        for chosen in islice(random_actions(taken, seed=7), 20):
+            given = chosen.copy()
+            changed = transform.action(chosen)
+            assert np.array_equal(chosen, given), "action changed its input; work on a copy"
+            assert changed.dtype == space.dtype, f"action returns {changed.dtype}, the env takes {space.dtype}"
+            outside = [row for row in changed if not space.contains(row)]
+            assert not outside, f"action returns {outside[0]}, which is not in the env's {space}"
 
     def test_batch_keeps_size_and_ends(self) -> None:
         """A transform may change what was observed, not when episodes ended."""

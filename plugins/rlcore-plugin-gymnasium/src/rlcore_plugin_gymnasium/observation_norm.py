@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -12,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from rlcore.context import Context
 from rlcore.errors import ConfigError, EnvError
+from rlcore.rollouts import random_actions
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,13 +48,39 @@ class ObservationNorm:
         Raises:
             EnvError: an observation is not finite.
         """
-        env.spec.action_space.seed(self._context.seed("actions") % 2**31)
+        self._take_statistics(env, self._frames)
+
+    def init_stats(self, num_iter: int) -> None:
+        """Take the statistics anew, of `num_iter` random frames of an env as the transforms before this one leave it.
+
+        Transforms after this one keep the statistics that they took before.
+
+        Raises:
+            ConfigError: fewer than two frames.
+            EnvError: an observation is not finite.
+        """
+        if num_iter < 2:
+            raise ConfigError(f"init_stats: num_iter = {num_iter}; statistics need at least two frames")
+        env = self._context.part("make_fitting_env")(self, self._context.name)
+        try:
+            self._take_statistics(env, num_iter)
+        finally:
+            env.close()
+
+    @property
+    def loc(self) -> npt.NDArray[np.float32]:
+        """The mean that is subtracted, `[*shape]`."""
+        return self._mean
+
+    @property
+    def scale(self) -> npt.NDArray[np.float32]:
+        """The deviation that differences are divided by, `[*shape]`."""
+        return 1.0 / self._scale
+
+    def _take_statistics(self, env: Env, count: int) -> None:
         env.reset(seed=self._context.seed("env") % 2**31)
-        seen = []
-        for _ in range(self._frames):
-            action = np.stack([env.spec.action_space.sample() for _ in range(env.spec.num_envs)])
-            seen.append(np.array(env.step(action).observation))
-        frames = np.concatenate(seen).astype(np.float64)
+        plan = islice(random_actions(env.spec, self._context.seed("actions") % 2**31), count)
+        frames = np.concatenate([np.array(env.step(action).observation) for action in plan]).astype(np.float64)
         if not np.isfinite(frames).all():
             raise EnvError(f"env {env.spec.id!r}: an observation of the random frames is not finite")
         deviation = frames.std(0)

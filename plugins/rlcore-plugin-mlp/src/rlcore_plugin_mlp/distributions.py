@@ -62,6 +62,14 @@ class Categorical:
         """Return the likeliest actions `[...]`, int64."""
         return parameters.argmax(-1)
 
+    def mean(self, parameters: Tensor) -> Tensor:
+        """Refuse: the mean of numbered actions is no action.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError("discrete actions have no mean; use ExplorationType.DETERMINISTIC, which takes the likeliest")
+
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
         """Return `[..., 1]`."""
         return torch.log_softmax(parameters, -1).gather(-1, action.unsqueeze(-1))
@@ -96,6 +104,10 @@ class Normal:
 
     def mode(self, parameters: Tensor) -> Tensor:
         """Return the locations."""
+        return parameters[..., : self._num_actions]
+
+    def mean(self, parameters: Tensor) -> Tensor:
+        """Return the means `[..., action]`: the locations."""
         return parameters[..., : self._num_actions]
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
@@ -150,6 +162,12 @@ class TanhNormal(Normal):
     def mode(self, parameters: Tensor) -> Tensor:
         """Return the squashed locations."""
         return self._squash(super().mode(parameters))
+
+    def mean(self, parameters: Tensor) -> Tensor:
+        """Return the means `[..., action]` after squashing, by the quadrature of the entropy."""
+        loc, scale = self._loc_scale(parameters)
+        inner = torch.addcmul(loc.unsqueeze(-1), scale.unsqueeze(-1), self._nodes)
+        return self._middle + self._half * (inner.tanh() @ self._weights)
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
         """Return `[..., 1]`; actions closer to a bound than 1e-6 of the range count as that close."""

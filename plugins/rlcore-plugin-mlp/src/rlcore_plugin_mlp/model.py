@@ -57,6 +57,14 @@ class ActorPolicy:
         """Return the likeliest actions."""
         return self._distribution.mode(self._forward(self._inputs(observation)))  # type: ignore[no-any-return]
 
+    def mean(self, observation: Tensor) -> Tensor:
+        """Return the mean actions.
+
+        Raises:
+            ConfigError: actions are discrete.
+        """
+        return self._distribution.mean(self._forward(self._inputs(observation)))  # type: ignore[no-any-return]
+
     def refresh(self) -> None:
         """Follow the weights, also after they were moved or replaced."""
         self._forward = self._actor.network.raw()

@@ -1,4 +1,4 @@
-"""Transforms of observations and rewards for rlcore."""
+"""Transforms of observations, rewards and actions for rlcore."""
 
 from rlcore import Component, hookimpl
 
@@ -33,5 +33,35 @@ def provide_components() -> list[Component]:
             "time-feature",
             f"{__name__}.time_feature:TimeFeature",
             summary="append the share of the step limit that has passed",
+        ),
+        Component(
+            "transform",
+            "double-to-float",
+            f"{__name__}.double_to_float:DoubleToFloat",
+            summary="observations in single precision",
+        ),
+        Component(
+            "transform",
+            "step-counter",
+            f"{__name__}.step_counter:StepCounter",
+            summary="add the steps of the episode so far to batches",
+        ),
+        Component(
+            "transform",
+            "reward-sum",
+            f"{__name__}.reward_sum:RewardSum",
+            summary="add the return of the episode so far to batches",
+        ),
+        Component(
+            "transform",
+            "action-clip",
+            f"{__name__}.action_bounds:ActionClip",
+            summary="clip actions without bounds to those of the env",
+        ),
+        Component(
+            "transform",
+            "action-scale",
+            f"{__name__}.action_bounds:ActionScale",
+            summary="map actions from -1 to 1 onto the bounds of the env",
         ),
     ]

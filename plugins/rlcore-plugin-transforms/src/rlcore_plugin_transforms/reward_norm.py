@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field
 
 from rlcore.context import Context
 from rlcore_plugin_transforms.moments import Moments
-from rlcore_plugin_transforms.reward_only import RewardOnly
+from rlcore_plugin_transforms.pass_through import PassThrough
+from rlcore_plugin_transforms.rows import rows, valid_steps
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rlcore.types import Array
 
 
-class RewardNorm(RewardOnly):
+class RewardNorm(PassThrough):
     """Divides the rewards of a batch by `sqrt(variance + epsilon)` of the discounted returns so far, and clips them.
 
     The return of an env is `R = gamma * R + reward`, over the steps of an episode and from batch to batch. The returns
@@ -75,10 +76,8 @@ class RewardNorm(RewardOnly):
 
     def _learn(self, batch: TensorDict) -> None:
         """Take the returns of the batch into the statistics."""
-        reward, done = _rows(batch["next", "reward"]).astype(np.float64), _rows(batch["next", "done"])
-        mask = np.ones_like(done)
-        if "collector" in batch.keys() and "mask" in batch["collector"].keys():  # noqa: SIM118, of a TensorDict
-            mask = _rows(batch["collector", "mask"])
+        reward, done = rows(batch["next", "reward"]).astype(np.float64), rows(batch["next", "done"])
+        mask = valid_steps(batch)
         counted, ended = np.where(mask, reward, 0.0), done & mask
         factor = np.where(mask, self._gamma, 1.0)
         carried = self._carried
@@ -90,9 +89,3 @@ class RewardNorm(RewardOnly):
             carried = np.where(ended[time], 0.0, returns[time])
         self._carried = carried
         self._moments.add(returns[mask])
-
-
-def _rows(column: Any) -> Array:
-    """Return a tensor `[env, time, 1]` as an array `[time, env]`."""
-    array: Array = column.squeeze(-1).transpose(0, 1).cpu().numpy()
-    return array

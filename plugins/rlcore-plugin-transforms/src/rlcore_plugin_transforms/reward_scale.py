@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
 from rlcore.context import Context
-from rlcore_plugin_transforms.reward_only import RewardOnly
+from rlcore_plugin_transforms.pass_through import PassThrough
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
 
-class RewardScale(RewardOnly):
+class RewardScale(PassThrough):
     """Sets every reward of a batch to `reward * scale + shift`."""
 
     class Config(BaseModel, extra="forbid"):
@@ -31,7 +30,3 @@ class RewardScale(RewardOnly):
         """Return the batch with the scaled rewards as a new tensor."""
         changed = batch.copy()
         return changed.set(("next", "reward"), batch["next", "reward"] * self._scale + self._shift)
-
-    def frozen(self) -> RewardScale:
-        """Return a copy."""
-        return copy.copy(self)

@@ -1,17 +1,21 @@
-"""What transforms that change rewards alone have in common: observations pass as they are."""
+"""What transforms that leave observations alone have in common."""
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing import Self
+
     import gymnasium
+    from tensordict import TensorDict
 
     from rlcore.types import Array, BoolArray, Env
 
 
-class RewardOnly:
-    """Leaves observations alone; `batch` and `frozen` are those of the transform."""
+class PassThrough:
+    """Leaves everything as it is, and keeps nothing; a transform overrides what it changes."""
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         """Return the same space."""
@@ -27,3 +31,11 @@ class RewardOnly:
     def final(self, observation: Array, env_index: int) -> Array:
         """Return the observation as it is."""
         return observation
+
+    def batch(self, batch: TensorDict) -> TensorDict:
+        """Return the batch as it is."""
+        return batch
+
+    def frozen(self) -> Self:
+        """Return a copy."""
+        return copy.copy(self)
