@@ -15,7 +15,6 @@ from rlcore.metrics import Averages, Last
 from rlcore.parts import Parts
 from rlcore.progress import Every, Progress
 from rlcore.resume import Restored, restore
-from rlcore.saver import Saver
 from rlcore.signals import GraceExpired, StopAtOnce
 from rlcore.snapshot import Snapshot
 from rlcore.types import BackgroundCollector, EvaluationResult, Evaluator
@@ -51,7 +50,7 @@ class Loop:
         self.evaluator = parts.evaluator
         self.stop_reason: str | None = None
         self.stop_at = parts.run.total_frames
-        self.saver = _saver(parts)
+        self.saver = parts.saver()
         self.seconds_trained = 0.0
         self._evaluate_every = _interval(parts.evaluator)
         self._batch: TensorDict | None = None
@@ -395,9 +394,3 @@ class Loop:
 
 def _interval(evaluator: Evaluator | None) -> Every | None:
     return Every(evaluator.every) if evaluator is not None and evaluator.every is not None else None
-
-
-def _saver(parts: Parts) -> Saver | None:
-    if parts.store is None or parts.schedule is None or parts.evidence is None:
-        return None
-    return Saver(parts.store, parts.schedule, parts.evidence)

@@ -11,7 +11,7 @@ from rlcore.evaluations import Evaluations
 from rlcore.hooks import LoopHooks
 from rlcore.metrics import Metrics
 from rlcore.progress import Progress
-from rlcore.saver import CheckpointSchedule
+from rlcore.saver import CheckpointSchedule, Saver
 from rlcore.types import Buffer, Collector, Estimator, Evaluator, Learner, RunInfo, Transform
 from rlcore.watchdog import Heart
 
@@ -51,3 +51,9 @@ class Parts:
     facts: Facts = field(default_factory=Facts)
     evaluations: Evaluations = field(default_factory=Evaluations)
     release: Callable[[], None] = lambda: None
+
+    def saver(self) -> Saver | None:
+        """Return what saves checkpoints; None for a run that writes nothing."""
+        if self.store is None or self.schedule is None or self.evidence is None:
+            return None
+        return Saver(self.store, self.schedule, self.evidence)
