@@ -1,4 +1,4 @@
-"""One optimisation step: loss, post_loss, backward, clip, step, post_optim; and the schedules.
+"""One optimisation step: loss, post_loss, backward, clip, step, targets, post_optim; and the schedules.
 
 The compiled step is in `compiled.py`. Collecting is somewhere else entirely.
 """
@@ -18,6 +18,7 @@ from rlcore.adam import AdamState
 from rlcore.context import Context
 from rlcore.errors import ConfigError, NumericalError, did_you_mean
 from rlcore.hooks import LoopHooks
+from rlcore.targets import TargetUpdater
 from rlcore.types import Key, Scheduler
 
 if TYPE_CHECKING:
@@ -72,13 +73,13 @@ class GradientLearner:
         self._owned = self._hooks.used("optimizer")
         self._split = self._owned or self._hooks.used("post_loss")
         self._compiled: CompiledStep | None = self._compile(context) if config.compile else None
+        self._targets: TargetUpdater | None = getattr(self._loss, "target_updater", None)
 
     def update(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         """Take one optimisation step.
 
         Returns:
-            The losses, the metrics of the loss and `grad_norm`, 0-d tensors on the device, with what
-            `post_optim_log` adds.
+            What the loss returned, detached, and `grad_norm`, on the device, with what `post_optim_log` adds.
         """
         hooks = self._hooks
         minibatch = hooks.process_optim_batch(minibatch, self)
@@ -89,6 +90,8 @@ class GradientLearner:
             losses = hooks.post_loss(losses, minibatch, self)
             metrics = hooks.optimizer(losses, minibatch, self) if self._owned else self.step(losses)
         self.progress.updates += 1
+        if self._targets is not None:
+            self._targets.step()
         hooks.post_optim(minibatch, self)
         return hooks.post_optim_log(metrics, minibatch, self)
 
@@ -153,12 +156,17 @@ class GradientLearner:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the count of skipped updates; model and optimizers are saved under their own names."""
-        return {"skipped_updates": self.skipped_updates}
+        """Return the counts of skipped updates and of the targets; model and optimizers have their own names."""
+        state: dict[str, Any] = {"skipped_updates": self.skipped_updates}
+        if self._targets is not None:
+            state["targets"] = self._targets.state_dict()
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the count, and follow the restored progress and optimizers."""
+        """Set the counts, and follow the restored progress and optimizers."""
         self.skipped_updates = state["skipped_updates"]
+        if self._targets is not None:
+            self._targets.load_state_dict(state["targets"])
         self.apply_schedules()
         if self._compiled is not None:
             self._compiled.reload()

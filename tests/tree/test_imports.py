@@ -29,7 +29,7 @@ LAYERS = [
         "random_state",
     },
     {"hooks", "log_writer", "adam", "curves", "transformed", "snapshot", "evaluations", "exactness", "resume"},
-    {"plugins", "compiled", "checkpoint", "metrics", "boundary"},
+    {"plugins", "compiled", "checkpoint", "metrics", "boundary", "targets"},
     {"collect", "buffer", "learner", "evaluate", "optimizers", "schedules", "stock", "builtin", "sections"},
     {"saver"},
     {"trainer"},
