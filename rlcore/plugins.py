@@ -26,7 +26,9 @@ NO_PLUGINS: Final = "RLCORE_NO_PLUGINS"
 # Where well-known components are found, so that a config that names one which is not installed can be helped.
 WELL_KNOWN: Final = {
     "a2c": "rlcore-plugin-ppo",
+    "c51": "rlcore-plugin-dqn",
     "csv": "rlcore-plugin-csv",
+    "dqn": "rlcore-plugin-dqn",
     "frame-stack": "rlcore-plugin-transforms",
     "gae": "rlcore-plugin-ppo",
     "gymnasium": "rlcore-plugin-gymnasium",
@@ -34,6 +36,9 @@ WELL_KNOWN: Final = {
     "mlflow": "rlcore-plugin-mlflow",
     "observation-norm": "rlcore-plugin-gymnasium",
     "ppo": "rlcore-plugin-ppo",
+    "prioritized": "rlcore-plugin-replay",
+    "replay": "rlcore-plugin-replay",
+    "q-network": "rlcore-plugin-dqn",
     "reward-norm": "rlcore-plugin-transforms",
     "reward-scale": "rlcore-plugin-transforms",
     "running-observation-norm": "rlcore-plugin-transforms",

@@ -1,0 +1,35 @@
+"""A loose plugin file: a loss that learns from transitions without an estimator, for runs with a replay buffer."""
+
+import torch
+from pydantic import BaseModel
+from torch import nn
+
+from rlcore import Component, hookimpl
+
+
+class TDLoss(nn.Module):
+    requires = ("actor", "critic")
+
+    class Config(BaseModel, extra="forbid"):
+        """Nothing to configure."""
+
+    def __init__(self, config, context):
+        super().__init__()
+        self.actor, self.critic = context.model.actor, context.model.critic
+
+    def forward(self, minibatch):
+        observation = minibatch["observation"]
+        with torch.no_grad():
+            following = self.critic(minibatch["next", "observation"]) * ~minibatch["next", "terminated"]
+        error = minibatch["next", "reward"] + 0.9 * following - self.critic(observation)
+        log_prob = self.actor.distribution.log_prob(self.actor(observation), minibatch["action"])
+        return {
+            "loss_critic": error.square().mean(),
+            "loss_actor": -(log_prob * error.detach()).mean(),
+            "td_error": error.detach(),
+        }
+
+
+@hookimpl
+def provide_components():
+    return [Component("loss", "td", TDLoss)]
