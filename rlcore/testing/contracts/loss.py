@@ -122,7 +122,7 @@ class LossContract(StateContract):
         for flag in (False, True):
             flags = torch.full_like(entries["next", "terminated"], flag)
             losses = loss({**recorder.all(), ("next", "terminated"): flags})
-            totals.append(sum(float(value.sum()) for value in losses.values()))
+            totals.append(sum(float(value.detach().sum()) for value in losses.values()))
         assert totals[0] != totals[1], 'the loss reads ("next", "terminated") and does not use it'
 
 
