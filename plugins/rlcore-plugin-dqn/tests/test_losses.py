@@ -107,7 +107,7 @@ def samples(minibatch, model, double):
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("steps", [False, True])
 @pytest.mark.parametrize("double", [False, True])
-@pytest.mark.parametrize("error", ["l2", "smooth_l1"])
+@pytest.mark.parametrize("error", ["l1", "l2", "smooth_l1"])
 def test_dqn_is_the_error_of_the_target(error, double, steps, weights):
     loss, model = built(AROUND, error=error, double=double)
     minibatch = made_up(steps, weights)
@@ -118,7 +118,7 @@ def test_dqn_is_the_error_of_the_target(error, double, steps, weights):
             errors.append(target - float(model.q_values(minibatch["observation"][row])[action]))
     errors = np.array(errors)
     size = np.abs(errors)
-    each = 0.5 * errors**2 if error == "l2" else np.where(size < 1, 0.5 * errors**2, size - 0.5)
+    each = {"l1": size, "l2": 0.5 * size**2, "smooth_l1": np.where(size < 1, 0.5 * size**2, size - 0.5)}[error]
     factor = minibatch["priority_weight"].squeeze(-1).numpy() if weights else 1.0
     found = loss(minibatch)
     assert found["loss_q"].item() == pytest.approx((each * factor).mean(), rel=1e-4)

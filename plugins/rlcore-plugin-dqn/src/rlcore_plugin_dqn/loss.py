@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, Literal
 
 import torch
 from pydantic import Field
@@ -12,6 +13,19 @@ from torch import Tensor, nn
 from rlcore.context import Context
 from rlcore.targets import TargetConfig, TargetUpdater
 from rlcore.types import Key
+
+Error = Literal["smooth_l1", "l1", "l2"]
+
+
+def _half_l2(value: Tensor, target: Tensor) -> Tensor:
+    return 0.5 * (value - target).square()
+
+
+ERRORS: Final[dict[Error, Callable[[Tensor, Tensor], Tensor]]] = {
+    "smooth_l1": partial(nn.functional.smooth_l1_loss, reduction="none"),
+    "l1": partial(nn.functional.l1_loss, reduction="none"),
+    "l2": _half_l2,
+}
 
 
 class QLearningConfig(TargetConfig):
@@ -25,7 +39,7 @@ class QLearningLoss(nn.Module):
     """Holds the networks, moves the target, and says what follows a transition.
 
     Attributes:
-        target_updater: moves `target_q_values`; the learner calls it.
+        target_updater: moves `target_q_values`, called by the learner; None where the network is its own target.
     """
 
     requires = ("q_values", "target_q_values")
@@ -35,14 +49,16 @@ class QLearningLoss(nn.Module):
         model: Any = context.model
         self.q_values = model.q_values
         self.target_q_values = model.target_q_values
-        pair = (self.q_values, self.target_q_values)
-        self.target_updater = TargetUpdater([pair], config.target_interval, config.target_tau)
+        self.target_updater: TargetUpdater | None = None
+        if self.target_q_values is not self.q_values:
+            pair = (self.q_values, self.target_q_values)
+            self.target_updater = TargetUpdater([pair], config.target_interval, config.target_tau)
         self._gamma = config.gamma
         self._double = config.double
 
     def _discount(self, minibatch: Mapping[Key, Tensor]) -> Tensor | float:
         """Return the discount of the value that follows: over several steps, where transitions have several."""
-        steps = minibatch.get("steps_to_next_obs")
+        steps = minibatch.get("steps_to_next_obs", None)
         return self._gamma if steps is None else self._gamma**steps
 
     def _next_action(self, following: Tensor, target_values: Tensor) -> Tensor:
@@ -53,7 +69,7 @@ class QLearningLoss(nn.Module):
 
 def weighted_mean(errors: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
     """Return the mean of errors `[sample, 1]`, each times its importance weight where a prioritized buffer drew it."""
-    weight = minibatch.get("priority_weight")
+    weight = minibatch.get("priority_weight", None)
     return errors.mean() if weight is None else (errors * weight).mean()
 
 
@@ -69,22 +85,18 @@ class DQNLoss(QLearningLoss):
     class Config(QLearningConfig):
         """DQN."""
 
-        error: Literal["smooth_l1", "l2"] = Field("smooth_l1", description="smooth_l1, or l2: half the squared error")
+        error: Error = Field("smooth_l1", description="smooth_l1, l1, or l2: half the squared error")
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
-        self._squared = config.error == "l2"
+        self._error = ERRORS[config.error]
 
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return the loss and metrics of a minibatch."""
         value = self.q_values(minibatch["observation"]).gather(-1, minibatch["action"].unsqueeze(-1))
         target = self._target(minibatch)
-        if self._squared:
-            errors = 0.5 * (value - target).square()
-        else:
-            errors = torch.nn.functional.smooth_l1_loss(value, target, reduction="none")
         return {
-            "loss_q": weighted_mean(errors, minibatch),
+            "loss_q": weighted_mean(self._error(value, target), minibatch),
             "q_value": value.detach().mean(),
             "td_error": (target - value).detach(),
         }
