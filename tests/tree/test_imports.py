@@ -30,7 +30,7 @@ LAYERS = [
     },
     {"hooks", "log_writer", "adam", "curves", "transformed", "snapshot", "evaluations", "exactness", "resume"},
     {"plugins", "compiled", "checkpoint", "metrics", "boundary", "targets"},
-    {"collect", "buffer", "learner", "evaluate", "optimizers", "schedules", "stock", "builtin", "sections"},
+    {"collect", "buffer", "learner", "evaluate", "optimizers", "schedules", "stock", "builtin", "sections", "helpers"},
     {"saver"},
     {"trainer"},
     {"builder"},
