@@ -1,4 +1,4 @@
-"""Target networks: slower copies of networks that are trained. Losses say when they move, learners let them."""
+"""Target networks: slower copies of networks that are trained. Losses own them, learners move them."""
 
 from __future__ import annotations
 
