@@ -35,13 +35,15 @@ class Boundary:
         return frames != self._frames and time.monotonic() >= self._next
 
     def keep(self, take: Callable[[], Snapshot]) -> None:
-        """Keep what `take` returns."""
+        """Keep a copy of what `take` returns, unless it is too large to be copied at all."""
         began = time.monotonic()
-        self.snapshot = take()
-        self._frames = self.snapshot.frames
+        taken = take()
+        if taken.nbytes > _LARGEST_BYTES:
+            self.snapshot, self._next = None, float("inf")
+            return
+        self.snapshot = taken.copied()
+        self._frames = taken.frames
         now = time.monotonic()
         first = not self._costs  # it pays for what happens once, so it says nothing about the next
         self._costs.append(now - began)
         self._next = now if first else now + _COST_FACTOR * min(self._costs)
-        if self.snapshot.nbytes > _LARGEST_BYTES:
-            self.snapshot, self._next = None, float("inf")

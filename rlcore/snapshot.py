@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -59,9 +59,12 @@ class Snapshot:
             before = len(tensors)
             tree[component] = flatten(state, component, tensors)
             names[component] = tuple(tensors)[before:]
-        if copy:
-            tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-        return cls(tree, tensors, progress.state_dict(), evaluation, names)
+        found = cls(tree, tensors, progress.state_dict(), evaluation, names)
+        return found.copied() if copy else found
+
+    def copied(self) -> Snapshot:
+        """Return the same with copies of the tensors, which stay as they are while training goes on."""
+        return replace(self, tensors={name: tensor.clone() for name, tensor in self.tensors.items()})
 
     @property
     def frames(self) -> int:

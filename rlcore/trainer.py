@@ -298,7 +298,7 @@ class Trainer:
 
     def _keep_boundary(self) -> None:
         if self.saver is not None:
-            self.saver.keep_boundary(self.progress, lambda: self.snapshot(copy=True))
+            self.saver.keep_boundary(self.progress, self.snapshot)
 
     def _save_what_stands(self, error: BaseException) -> None:
         """Save the state before a failure; the iteration that failed is discarded."""
