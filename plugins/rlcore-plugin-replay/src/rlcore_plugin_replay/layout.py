@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from rlcore.errors import RlcoreError
 from rlcore.types import Key
 
 WORD: Final = torch.int64
+Entry: TypeAlias = tuple[torch.dtype, tuple[int, ...]]  # dtype and shape of one transition
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class RowLayout:
         words: length of a row.
     """
 
-    def __init__(self, entries: Mapping[Key, tuple[torch.dtype, tuple[int, ...]]]) -> None:
+    def __init__(self, entries: Mapping[Key, Entry]) -> None:
         self.entries = dict(entries)
         self.keys = tuple(entries)
         self._fields: dict[Key, _Field] = {}
@@ -53,7 +54,7 @@ class RowLayout:
     @classmethod
     def of(cls, columns: Mapping[Key, Tensor]) -> RowLayout:
         """Return the layout for columns `[row, *shape]`."""
-        return cls({key: (column.dtype, tuple(column.shape[1:])) for key, column in columns.items()})
+        return cls(_entries(columns))
 
     def view(self, rows: Tensor, key: Key) -> Tensor:
         """Return one entry `[row, *shape]` of packed rows `[row, words]`, in the same memory."""
@@ -67,7 +68,7 @@ class RowLayout:
         Raises:
             RlcoreError: keys, dtypes or shapes differ from those of the first batch.
         """
-        found = RowLayout.of(columns).entries
+        found = _entries(columns)
         if found == self.entries:
             return
         wrong = [key for key in {**self.entries, **found} if self.entries.get(key) != found.get(key)]
@@ -97,5 +98,9 @@ class RowLayout:
         )
 
 
-def _described(entry: tuple[torch.dtype, tuple[int, ...]] | None) -> str:
+def _entries(columns: Mapping[Key, Tensor]) -> dict[Key, Entry]:
+    return {key: (column.dtype, tuple(column.shape[1:])) for key, column in columns.items()}
+
+
+def _described(entry: Entry | None) -> str:
     return "absent" if entry is None else f"{str(entry[0]).removeprefix('torch.')} {list(entry[1])}"

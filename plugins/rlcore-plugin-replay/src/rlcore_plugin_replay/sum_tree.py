@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 FANOUT: Final = 32
+_BITS: Final = 5  # of a place within its group
 _JUST_BELOW_ONE: Final = 1 - 2.0**-52
 
 
@@ -32,14 +33,14 @@ class SumTree:
 
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return the numbers at places `[sample]`."""
-        return self._levels[0].view(-1)[index]
+        return self._levels[0].view(-1).index_select(0, index)
 
     def __setitem__(self, index: Tensor, values: Tensor) -> None:
         """Set the numbers at places `[sample]`; of a place that is named twice, one of its values stays."""
         self._levels[0].view(-1)[index] = values.to(torch.float64)
         for lower, upper in zip(self._levels, self._levels[1:], strict=False):
-            index = index // FANOUT
-            upper.view(-1)[index] = lower[index].sum(1)
+            index = index >> _BITS
+            upper.view(-1)[index] = lower.index_select(0, index).sum(1)
 
     def draw(self, uniform: Tensor) -> Tensor:
         """Return places, int64 `[sample]`, in proportion to their numbers; one whose number is 0 is never drawn.
@@ -49,13 +50,14 @@ class SumTree:
         """
         place = torch.zeros_like(uniform, dtype=torch.int64)
         rest = uniform * self._levels[-1].sum()
+        edges = uniform.new_zeros(len(uniform), FANOUT + 1)
         for level in reversed(self._levels):
-            edges = level[place].cumsum(1)
+            torch.cumsum(level.index_select(0, place), 1, out=edges[:, 1:])
             # the level above rounded differently; at the very edge, what is left must still fall inside
             rest = torch.minimum(rest, edges[:, -1] * _JUST_BELOW_ONE)
-            child = (edges <= rest.unsqueeze(1)).sum(1)
-            below = torch.nn.functional.pad(edges, (1, 0)).gather(1, child.unsqueeze(1)).squeeze(1)
-            rest, place = rest - below, place * FANOUT + child
+            child = torch.searchsorted(edges, rest.unsqueeze(1), right=True) - 1
+            rest = rest - edges.gather(1, child).squeeze(1)
+            place = (place << _BITS) + child.squeeze(1)
         return place
 
     def state_dict(self) -> dict[str, Any]:
