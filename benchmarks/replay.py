@@ -46,7 +46,7 @@ def transitions(count: int) -> Any:
 
 
 def measure(
-    extend: Callable[[Any], Any], draw: Callable[[], Any], update: Callable[[], Any] | None
+    extend: Callable[[Any], Any], draw: Callable[[], Any], update: Callable[[], Any] | None = None
 ) -> dict[str, float]:
     """Fill a buffer, and time what is done with it."""
     many = transitions(4096)
@@ -61,7 +61,7 @@ def measure(
 
 
 def bare() -> dict[str, float]:
-    """One row of numbers per transition, written and gathered by hand; flags are numbers too."""
+    """One row of numbers per transition, packed beforehand and gathered by hand; flags are numbers too."""
     import torch
 
     rows, position = torch.zeros(CAPACITY, 2 * OBSERVATION + ACTION + 4), 0
@@ -79,7 +79,7 @@ def bare() -> dict[str, float]:
         o, a = OBSERVATION, ACTION
         return found[:, :o], found[:, o : o + a], found[:, o + a : 2 * o + a], found[:, -4], found[:, -3] > 0
 
-    return measure(extend, draw, None)
+    return measure(extend, draw)
 
 
 def rlcore(prioritized: bool) -> dict[str, float]:
@@ -111,7 +111,7 @@ def torchrl(mapped: bool) -> dict[str, float]:
         found = buffer.sample()
         return [found.get(key) for key in KEYS]
 
-    return measure(buffer.extend, draw, None)
+    return measure(buffer.extend, draw)
 
 
 def sb3() -> dict[str, float]:
