@@ -7,8 +7,8 @@ import pytest
 from rlcore.testing.contracts import BufferContract, PluginContract
 
 AROUND = {
-    "plugins": {"files": [str(Path(__file__).with_name("td_loss.py"))]},
-    "loss": {"use": "td-loss:td"},
+    "plugins": {"files": [str(Path(__file__).with_name("loose_parts.py"))]},
+    "loss": {"use": "loose-parts:td"},
     "estimator": None,
 }
 

@@ -15,8 +15,8 @@ BUFFER = {"use": "replay", "capacity": 40, "minibatch_size": 8, "warmup_frames":
 
 def sections(**changes):
     return {
-        "plugins": {"files": [str(Path(__file__).with_name("td_loss.py"))]},
-        "loss": {"use": "td-loss:td"},
+        "plugins": {"files": [str(Path(__file__).with_name("loose_parts.py"))]},
+        "loss": {"use": "loose-parts:td"},
         "estimator": None,
         "buffer": {**BUFFER, **changes},
     }
@@ -82,6 +82,18 @@ def test_a_run_whose_transitions_are_not_saved_says_so_and_warms_up_again(tmp_pa
     assert updates == {48: 3, 64: 4}, "16 frames more, then one each"
     assert not second.parts.store.entries()[-1].manifest["exact"]
     assert "the replay buffer is not in the checkpoints" in caplog.text
+
+
+def test_steps_that_nothing_continues_are_not_joined_with_those_of_other_episodes(tmp_path):
+    """An env that cannot be saved begins new episodes, without an end of the ones before."""
+    changed = {**sections(n_steps=3, capacity=100), "env": {"use": "loose-parts:forgetful"}}
+    first = make_trainer(folder=tmp_path, sections=changed)
+    first.stop_at = 32
+    first.train()
+    assert first.buffer.write_count == 2 * (16 - 2), "the last two steps of each env wait"
+    second = make_trainer(folder=tmp_path, sections=changed, resume=True)
+    second.train()
+    assert second.buffer.write_count == 2 * (16 - 2) + 2 * (16 - 2)
 
 
 def test_priorities_reach_the_buffer_through_the_loop():

@@ -179,15 +179,17 @@ class ReplayBuffer:
             StorageError: the transitions are those of a buffer of another size, or there is no room for them.
         """
         self._generator.set_state(state["generator"])
-        if "ring" not in state:
+        saved = "ring" in state
+        if saved:
+            self._ring.load_state_dict(state["ring"])
+        else:
             self._ring = Ring(self._config.capacity, self._ring.allocate)
             self.warmup_frames = self._context.progress.frames + self._config.warmup_frames
-            return
-        self._ring.load_state_dict(state["ring"])
         if self._n_step is not None:
-            self._n_step.load_state_dict(state["n_step"])
-            if self._new_episodes():
+            if not saved or self._new_episodes():
                 self._n_step.forget()
+            else:
+                self._n_step.load_state_dict(state["n_step"])
 
     def _new_episodes(self) -> bool:
         """Return whether the collector drops the running episodes in a resume, so that nothing continues them."""

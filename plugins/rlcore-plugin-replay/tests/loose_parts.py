@@ -1,10 +1,11 @@
-"""A loose plugin file: a loss that learns from transitions without an estimator, for runs with a replay buffer."""
+"""A loose plugin file: a loss that learns from transitions without an estimator, and an env that cannot be saved."""
 
 import torch
 from pydantic import BaseModel
 from torch import nn
 
 from rlcore import Component, hookimpl
+from rlcore.testing.toy import ToyEnv
 
 
 class TDLoss(nn.Module):
@@ -30,6 +31,12 @@ class TDLoss(nn.Module):
         }
 
 
+class ForgetfulEnv(ToyEnv):
+    """A toy env of which a resume begins new episodes."""
+
+    state_dict = property()
+
+
 @hookimpl
 def provide_components():
-    return [Component("loss", "td", TDLoss)]
+    return [Component("loss", "td", TDLoss), Component("env", "forgetful", ForgetfulEnv)]
