@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcore import cli, load_config
+from rlcore import build, cli, load_config
 from rlcore.config import read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +35,14 @@ def test_config_trains(path, tmp_path, monkeypatch, capsys):
     arguments = [word for override in overrides for word in ("--set", override)]
     assert cli.main(["train", str(path), *arguments, "--set", "run.name=few"]) == 0, capsys.readouterr().err
     assert (tmp_path / "runs/few/metrics.csv").stat().st_size
+
+
+@pytest.mark.slow
+def test_the_dqn_example_learns(tmp_path):
+    """Its network balances the pole to the limit of 500 steps at some evaluation; random actions last for some 20."""
+    trainer = build(load_config(EXAMPLES / "dqn-cartpole.toml", [f"run.folder='{tmp_path}'"])).trainer
+    trainer.train()
+    assert trainer.best_evaluation.mean_return >= 450
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

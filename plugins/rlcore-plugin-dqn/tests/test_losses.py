@@ -198,6 +198,7 @@ def test_a_resumed_run_is_the_run_without_a_stop(tmp_path, buffer, interval):
         assert torch.equal(weights_of(getattr(whole.model, part)), weights_of(getattr(second.model, part)))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
 @pytest.mark.parametrize("sections", [AROUND, C51], ids=["dqn", "c51"])
 def test_the_compiled_update_is_the_eager_one(sections):
