@@ -115,6 +115,12 @@ class CompiledStep:
                 read[key] = None
                 return minibatch[key]
 
+            def __contains__(self, key: object) -> bool:
+                return key in minibatch
+
+            def get(self, key: Key, default: Any = None) -> Any:
+                return self[key] if key in minibatch else default
+
         with torch.no_grad():
             losses = self._loss(Recorder())
         self._metric_names = (*losses, "grad_norm")
@@ -152,7 +158,7 @@ class CompiledStep:
 
         gradients, losses = torch.func.grad(total, has_aux=True)(self._adam.values)
         norm = torch.stack([gradient.square().sum() for gradient in gradients]).sum().sqrt()
-        finite = (norm + sum(losses.values())).isfinite()
+        finite = (norm + sum(value.sum() for value in losses.values())).isfinite()
         self.skipped[0].add_((~finite).to(norm.dtype))
         self._adam_step(gradients, norm, finite)
         return (*losses.values(), norm)

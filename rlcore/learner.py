@@ -1,4 +1,4 @@
-"""One optimisation step: loss, post_loss, backward, clip, step, post_optim; and the schedules.
+"""One optimisation step: loss, post_loss, backward, clip, step, targets, post_optim; and the schedules.
 
 The compiled step is in `compiled.py`. Collecting is somewhere else entirely.
 """
@@ -16,6 +16,7 @@ from rlcore.context import Context
 from rlcore.errors import NumericalError
 from rlcore.optimizer_step import OptimizerStep
 from rlcore.scheduled import bind
+from rlcore.targets import TargetUpdater
 from rlcore.types import Key
 from rlcore.updating import Updating
 
@@ -59,9 +60,16 @@ class GradientLearner(Updating):
         ]
         self._schedules = bind(context.parts.get("schedulers", []), self.optimizers)
         self._compiled: CompiledStep | None = self._compile(context) if config.compile else None
+        self._targets: TargetUpdater | None = getattr(self._loss, "target_updater", None)
 
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         """Take the loss and step; return the losses, the metrics of the loss and `grad_norm`, 0-d tensors."""
+        metrics = self._minimise(minibatch)
+        if self._targets is not None:
+            self._targets.step()
+        return metrics
+
+    def _minimise(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         hooks = self._hooks
         owned = hooks.used("optimizer")
         if self._compiled is not None and not (owned or hooks.used("post_loss")):
@@ -129,12 +137,17 @@ class GradientLearner(Updating):
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the count of skipped updates; model and optimizers are saved under their own names."""
-        return {"skipped_updates": self.skipped_updates}
+        """Return the counts of skipped updates and of the targets; model and optimizers have their own names."""
+        state: dict[str, Any] = {"skipped_updates": self.skipped_updates}
+        if self._targets is not None:
+            state["targets"] = self._targets.state_dict()
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the count, and follow the restored progress and optimizers."""
+        """Set the counts, and follow the restored progress and optimizers."""
         self.skipped_updates = state["skipped_updates"]
+        if self._targets is not None:
+            self._targets.load_state_dict(state["targets"])
         self.apply_schedules()
         if self._compiled is not None:
             self._compiled.reload()

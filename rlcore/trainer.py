@@ -51,7 +51,8 @@ class Trainer(Loop):
         log_timings: whether to register a `LogTiming`.
         auto_log_optim_steps: whether the losses and `optim_steps` are logged.
         replay_buffer: of rlcore, from which minibatches are drawn in place of `optim_steps_per_batch`.
-        target_net_updater: moves target networks after each step; registered as a `TargetNetUpdaterHook`.
+        target_net_updater: moves target networks after each step; registered as a `TargetNetUpdaterHook`. Default: the
+            loss module's own, if it has one.
         checkpoint: name of the checkpoint back end; default: `CKPT_BACKEND`, or torch.
         checkpoint_rotation: which checkpoints are kept, and where; in place of `save_trainer_file`.
         checkpoint_metadata: from the trainer to what the manifest of a checkpoint says besides.
@@ -292,7 +293,8 @@ class Trainer(Loop):
             OptimizerHook(self.optimizer).register(self)
         elif self.optimizer is not None:
             self.register_module("optimizer", self.optimizer)
-        if self.target_net_updater is not None:
-            TargetNetUpdaterHook(self.target_net_updater).register(self)
+        updater = self.target_net_updater or getattr(self.loss_module, "target_updater", None)
+        if updater is not None:
+            TargetNetUpdaterHook(updater).register(self)
         if log_timings:
             LogTiming().register(self)

@@ -208,6 +208,9 @@ class Estimator(Protocol):
 class Loss(Protocol):
     """A `torch.nn.Module` from a minibatch to named scalars.
 
+    A loss with target networks also has an attribute `target_updater`, a `rlcore.targets.TargetUpdater`: the learner
+    calls its `step()` after each optimisation step, and saves its state.
+
     Attributes:
         requires: the parts of the model that it uses.
     """
@@ -215,7 +218,10 @@ class Loss(Protocol):
     requires: tuple[str, ...]
 
     def __call__(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
-        """Return 0-d tensors. Those named `loss_*` are summed and minimised; the others are metrics, detached."""
+        """Return 0-d tensors. Those named `loss_*` are summed and minimised; the others are metrics, detached.
+
+        One other shape is known: `td_error` `[sample, 1]`, which a prioritized buffer reads in its `feedback`.
+        """
         ...
 
 
@@ -292,7 +298,7 @@ class Learner(Protocol):
     """Owns one optimisation step."""
 
     def update(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
-        """Take one optimisation step and return its metrics, 0-d tensors on the device."""
+        """Take one optimisation step and return what the loss returned, and more metrics, on the device."""
         ...
 
     def end_iteration(self) -> None:

@@ -1,7 +1,8 @@
 """Learning results over seeds: rlcore from its example configs, and peers beside it.
 
-idp       50,000 frames of ppo-idp.toml, then 20 deterministic episodes on fixed seeds; peers: TorchRL, SB3
-cartpole  500,000 frames of ppo-cartpole.toml, mean return of the last 100 training episodes; peers: CleanRL, SB3
+idp           50,000 frames of ppo-idp.toml, then 20 deterministic episodes on fixed seeds; peers: TorchRL, SB3
+cartpole      500,000 frames of ppo-cartpole.toml, mean return of the last 100 training episodes; peers: CleanRL, SB3
+dqn-cartpole  50,000 frames of dqn-cartpole.toml, mean return of the last 100 training episodes; peer: SB3
 
     python benchmarks/learning/learn.py idp --seeds 1 2 3 4 5 --peers-python .venv-peers/bin/python
 """
@@ -22,6 +23,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
+EXAMPLES = {"idp": "ppo-idp", "cartpole": "ppo-cartpole", "dqn-cartpole": "dqn-cartpole"}
+PEERS = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl"), "dqn-cartpole": ("sb3",)}
 
 
 def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
@@ -41,10 +44,10 @@ def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
         overrides = [f"run.seed={seed}", f"run.folder='{folder}'", *changes]
         if task == "idp":
             overrides += ["evaluator.episodes=20"]
-        trainer = build(load_config(ROOT / "examples" / f"ppo-{task}.toml", overrides), hooks=[hook]).trainer
+        trainer = build(load_config(ROOT / "examples" / f"{EXAMPLES[task]}.toml", overrides), hooks=[hook]).trainer
         trainer.train()
     result = {"peer": "rlcore", "task": task, "seed": seed, "train_s": round(trainer.seconds_trained, 1)}
-    if task == "cartpole":
+    if task != "idp":
         return result | {"mean": statistics.fmean(hook.seen[-100:])}
     evaluation = trainer.last_evaluation
     assert evaluation is not None
@@ -58,14 +61,13 @@ def in_process(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
     return last_line([sys.executable, __file__, task, "--one", str(seed), *flags])
 
 
-PEERS = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl")}
-
-
 def peer(python: str, task: str, name: str, seed: int) -> dict[str, Any]:
     """Run a peer; on cartpole with the script that times it, which records the returns of training too."""
     if task == "idp":
         script = Path(__file__).with_name("peer_idp.py")
         return last_line([python, str(script), "--peer", name, "--seed", str(seed), "--frames", "50000"])
+    if task == "dqn-cartpole":
+        return last_line([python, str(Path(__file__).with_name("sb3_dqn.py")), "--seed", str(seed)])
     script = ROOT / "benchmarks" / "speed" / f"{name}_ppo.py"
     result = last_line([python, str(script), "--workload", task, "--frames", "500000", "--seed", str(seed)])
     return {"peer": name, "task": task, "seed": seed, "mean": result["return_last_100"]}
@@ -98,7 +100,7 @@ def table(task: str, results: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Run the seeds and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=["idp", "cartpole"])
+    parser.add_argument("task", choices=list(EXAMPLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--jobs", type=int, default=2, help="seeds at a time; nothing is timed here")
     parser.add_argument("--peers-python", help="interpreter of the peers' environment")

@@ -176,6 +176,14 @@ class UnscheduledLearner(GradientLearner):
         self.check_finite()
 
 
+class HeedlessLearner(GradientLearner):
+    """Leaves target networks where they are."""
+
+    def update(self, minibatch):
+        self._targets = None
+        return super().update(minibatch)
+
+
 class UncountingLearner(GradientLearner):
     def update(self, minibatch):
         values = super().update(minibatch)

@@ -79,6 +79,7 @@ BROKEN = [
     (c.CollectorContract, "ForgetfulCollector", "test_state_is_restored_into_a_new_instance", "does not go on"),
     (c.CollectorContract, "RestartingCollector", "test_state_is_restored_into_a_new_instance", "does not go on"),
     (c.LearnerContract, "UnscheduledLearner", "test_schedules_move_at_the_end_of_an_iteration", "half way"),
+    (c.LearnerContract, "HeedlessLearner", "test_moves_the_targets_of_the_loss", "once after each step"),
     (c.LearnerContract, "UncountingLearner", "test_updates_lower_the_loss", "count as 0"),
     (c.EvaluatorContract, "MeddlingEvaluator", "test_training_is_left_alone", "changed training: env"),
     (c.OptimizerContract, "PartialOptimizer", "test_covers_the_whole_model_once", "not exactly the model's"),

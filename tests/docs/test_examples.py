@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from rlcore import cli, load_config
+from rlcore import build, cli, load_config
 from rlcore.config import read
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 # a config runs two iterations; what it says of sizes is kept where it costs nothing
-FEW = ("collector.frames_per_batch=256", "run.total_frames=512", "buffer.epochs=1", "metrics.every=256")
+FEW = ("collector.frames_per_batch=256", "run.total_frames=512", "metrics.every=256")
+# and with each kind of buffer, few updates
+FEW_UPDATES = {"rollout": ["buffer.epochs=1"], "replay": ["buffer.warmup_frames=256", "buffer.updates_per_batch=4"]}
 SCRIPTS = {
     "train_from_python.py": ["run.total_frames=512"],
     "ppo_tutorial.py": ["--frames", "2000", "--out", "curves.png"],
@@ -30,12 +32,20 @@ def test_every_example_is_known():
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
 def test_config_trains(path, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    overrides = [*FEW]
+    overrides = [*FEW, *FEW_UPDATES[read(path).values["buffer"].get("use", "rollout")]]
     if "evaluator" in read(path).values:
         overrides += ["evaluator.episodes=2"]
     arguments = [word for override in overrides for word in ("--set", override)]
     assert cli.main(["train", str(path), *arguments, "--set", "run.name=few"]) == 0, capsys.readouterr().err
     assert (tmp_path / "runs/few/metrics.csv").stat().st_size
+
+
+@pytest.mark.slow
+def test_the_dqn_example_learns(tmp_path):
+    """Its network balances the pole to the limit of 500 steps at some evaluation; random actions last for some 20."""
+    trainer = build(load_config(EXAMPLES / "dqn-cartpole.toml", [f"run.folder='{tmp_path}'"])).trainer
+    trainer.train()
+    assert trainer.best_evaluation.mean_return >= 450
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -56,7 +66,7 @@ def test_loose_file_trains(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     config = EXAMPLES / "ppo-cartpole.toml"
     hooks = [f"hook.{number}.use={hook}" for number, hook in enumerate(LOOSE_FILES[name], start=1)]
-    overrides = [f'plugins.files=["{name}"]', *hooks, *FEW, "run.name=few"]
+    overrides = [f'plugins.files=["{name}"]', *hooks, *FEW, *FEW_UPDATES["rollout"], "run.name=few"]
     assert load_config(config, overrides).sections["hook"][-1].provided.owner.distribution == name
     arguments = [word for override in overrides for word in ("--set", override)]
     assert cli.main(["train", str(config), *arguments]) == 0, capsys.readouterr().err

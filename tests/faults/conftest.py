@@ -27,8 +27,15 @@ PPO = {
     "logger": [{"use": "csv"}],
     "checkpoint": {"use": "torch", "every": 64},
 }
+DQN = {
+    **PPO,
+    "model": {"use": "dqn:q-network", "hidden": [16]},
+    "loss": {"use": "dqn", "target_interval": 7},
+    "estimator": None,
+    "buffer": {"use": "replay", "capacity": 1000, "minibatch_size": 16, "updates_per_batch": 4, "warmup_frames": 64},
+}
 TOY = {**TOY_CONFIG, "checkpoint": {"use": "testing:toy", "every": 16}, "logger": [{"use": "csv"}]}
-BASES = {"ppo": PPO, "toy": TOY}
+BASES = {"ppo": PPO, "dqn": DQN, "toy": TOY}
 
 
 class Jobs:

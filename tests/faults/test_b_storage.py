@@ -395,6 +395,14 @@ def test_b5_what_cannot_fit_is_refused_before_anything_is_written(two):
     assert sorted(store.folder.iterdir()) == before
 
 
+def test_b6_a_mapped_replay_buffer_that_does_not_fit_is_an_error_before_its_first_row(jobs):
+    """Its room is taken as a whole, so no write into it can end the process with a signal later."""
+    attempt = jobs.run(jobs.make("mapped", "dqn", buffer={"capacity": 2**50, "storage": "memmap"}))
+    assert attempt.code == 5, attempt.output
+    assert "no room for a replay buffer" in attempt.output
+    assert "Lower [buffer] capacity" in attempt.output
+
+
 @pytest.mark.parametrize("kind", ["a file", "read-only", "too long"])
 def test_b7_a_place_that_cannot_be_written_is_refused_before_the_first_frame(tmp_path, kind):
     folder = tmp_path / "runs"

@@ -115,6 +115,20 @@ def test_c10_optimizers(jobs, references, equal, optimizer):
     killed(jobs, references, equal, optimizer=OPTIMIZERS[optimizer])
 
 
+REPLAY = {
+    "uniform": {},
+    "wrapped": {"capacity": 100},
+    "mapped": {"capacity": 100, "storage": "memmap"},
+    "prioritized": {"use": "replay:prioritized", "capacity": 100, "n_steps": 3},
+}
+
+
+@pytest.mark.parametrize("buffer", REPLAY)
+def test_c8_contents_position_priorities_and_draws_of_a_replay_buffer(jobs, references, equal, buffer):
+    """The position of the target networks in their interval too: the kill falls between two of their updates."""
+    killed(jobs, references, equal, "dqn", count=24, buffer=REPLAY[buffer])
+
+
 @pytest.mark.parametrize("schedule", ["linear", "cosine"])
 def test_c10_schedules_follow_the_frames_of_the_whole_run(jobs, references, equal, schedule):
     killed(jobs, references, equal, scheduler=[{"use": schedule}])

@@ -302,14 +302,21 @@ def test_the_core_alone_is_installed_from_dist_and_needs_no_torch_to_make_a_plug
     assert (tmp_path / "rlcore-plugin-mine/src/rlcore_plugin_mine/model.py").is_file()
 
 
+def plugins_needed(folder):
+    """Return the names of the plugins that a plugin brings along."""
+    needed = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["dependencies"]
+    return re.findall(r"^rlcore-plugin-([a-z-]+)", "\n".join(needed), re.MULTILINE)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", PLUGINS, ids=name_of)
 def test_each_plugin_works_beside_the_core_alone(folder, dist, tools, tmp_path):
     venv = tools.FreshVenv(tmp_path / "venv")
-    venv.install("--find-links", dist, "rlcore", folder.name)
+    needed = plugins_needed(folder)
+    venv.install("--find-links", dist, "rlcore", folder.name, *(f"rlcore-plugin-{other}" for other in needed))
     name = folder.name.removeprefix("rlcore-plugin-")
     listed = venv.run("rlcore", "plugins", "list", cwd=tmp_path).splitlines()
-    assert [line.split()[0] for line in listed] == sorted(["core", "testing", name])
+    assert [line.split()[0] for line in listed] == sorted(["core", "testing", name, *needed])
     assert f"({folder.name} {rlcore.__version__})" in venv.run("rlcore", "plugins", "show", name, cwd=tmp_path)
     # the contract of its component, with toy parts around it
     shutil.copytree(folder / "tests", tmp_path / "tests")

@@ -60,13 +60,26 @@ def test_the_first_boundary_is_kept_at_once_and_one_frame_only_once(monkeypatch)
     assert kept.due(16), "what costs nothing is kept every time"
 
 
-def test_a_large_state_is_kept_once_at_most(monkeypatch):
+def test_what_is_kept_is_a_copy():
+    live = {"model": {"x": torch.zeros(3)}}
+    kept = Boundary()
+    kept.keep(lambda: Snapshot.of(live, Progress(1000, 10)))
+    live["model"]["x"] += 1
+    assert kept.snapshot.frames == 10
+    assert not kept.snapshot.states()["model"]["x"].any()
+
+
+def test_a_large_state_is_never_copied(monkeypatch):
+    class OutOfMemory(Snapshot):
+        def copied(self):
+            raise MemoryError("a replay buffer larger than memory")
+
     monkeypatch.setattr(boundary, "_LARGEST_BYTES", 100)
     kept = Boundary()
     kept.keep(lambda: snapshot(size=25))
     assert kept.snapshot is not None
     kept = Boundary()
-    kept.keep(lambda: snapshot(size=26))
+    kept.keep(lambda: OutOfMemory.of({"buffer": {"rows": torch.zeros(26)}}, Progress(1000)))
     assert kept.snapshot is None
     assert not kept.due(10**9), "and never tried again"
 

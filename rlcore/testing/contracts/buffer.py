@@ -108,12 +108,13 @@ class BufferContract(StateContract):
         assert orders[0] != orders[1], "two epochs draw in the same order"
 
     def test_takes_feedback(self) -> None:
-        """The trainer hands over the result of every update."""
+        """The trainer hands over the result of every update, with the error of each sample where the loss has one."""
         context = self.bench()
         buffer, batch = self.make(context), self.batch(context)
         buffer.add(batch)
         for found in buffer.minibatches(batch):
-            assert buffer.feedback(found, {"loss_critic": torch.tensor(1.0)}) is None
+            error = torch.ones(len(found["next", "reward"]), 1)
+            assert buffer.feedback(found, {"loss_critic": torch.tensor(1.0), "td_error": error}) is None
 
     def test_keeps_copies(self) -> None:
         """The tensors of a batch are overwritten by the next collection."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from rlcore.context import Context
 from rlcore.errors import NumericalError
 from rlcore.hooks import Hook, LoopHooks
 from rlcore.hookspecs import hookimpl
+from rlcore.targets import TargetUpdater
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract, saved
 from rlcore.testing.contracts.data import minibatch
@@ -74,6 +76,27 @@ class LearnerContract(ComponentContract):
         assert after == {name: value / 2 for name, value in initial.items()}, f"half way the rates are {after}"
         for optimizer in context.optimizers.values():
             assert optimizer.param_groups[0]["lr"] in after.values(), "the optimizer does not have the scheduled rate"
+
+    def test_moves_the_targets_of_the_loss(self) -> None:
+        """A loss with target networks counts on it, after each step; the place in their interval outlives a resume."""
+        context = self.bench()
+        loss, model, entries = context.parts["loss"], context.parts["model"], minibatch(context)
+        target = copy.deepcopy(model.critic)
+        loss.target_updater = TargetUpdater([(model.critic, target)], interval=3)
+        used, moved = self.make(context), []
+        for _ in range(3):
+            used.update(entries)
+            moved.append(difference(dict(target.state_dict()), dict(model.critic.state_dict())) is None)
+        assert moved == [False, False, True], (
+            "a target that is copied after 3 steps was equal after each of them: "
+            f"{moved}; call loss.target_updater.step() once after each step"
+        )
+        used.update(entries)
+        state = saved(used)
+        loss.target_updater.steps = 0
+        if state is not None:
+            used.load_state_dict(state)
+        assert loss.target_updater.steps == 4, "the learner does not save loss.target_updater; put it in state_dict()"
 
     def test_hooks_are_called_around_the_step(self) -> None:
         """In the order of the loop, and what they return is used."""

@@ -38,14 +38,18 @@ class LossContract(StateContract):
         return loss, returned, context
 
     def test_returns_named_scalars(self) -> None:
-        """What is called `loss_*` is minimised; everything else is logged."""
-        _, losses, _ = self.losses()
+        """What is called `loss_*` is minimised; everything else is logged, `td_error` of each sample too."""
+        _, losses, context = self.losses()
         minimised = [name for name in losses if name.startswith("loss_")]
         assert minimised, f"nothing to minimise: none of {', '.join(losses)} is called loss_*"
         for name, value in losses.items():
             assert isinstance(value, Tensor), f"{name} is a {type(value).__name__}; keep values on their device"
-            assert value.ndim == 0, f"{name} has shape {list(value.shape)}; reduce it to one number"
-            assert value.isfinite(), f"{name} is {float(value)}"
+            if name == "td_error":
+                shape = minibatch(context)["next", "reward"].shape
+                assert value.shape == shape, f"td_error has shape {list(value.shape)}, not [sample, 1]: {list(shape)}"
+            else:
+                assert value.ndim == 0, f"{name} has shape {list(value.shape)}; reduce it to one number"
+            assert value.isfinite().all(), f"{name} is {value.tolist()}"
             if name in minimised:
                 assert value.requires_grad, f"{name} has no gradient"
             else:
@@ -60,7 +64,8 @@ class LossContract(StateContract):
         sum(value for name, value in losses.items() if name.startswith("loss_")).backward()  # type: ignore[union-attr]
         for part in loss.requires:
             module = getattr(context.model, part)
-            bare = [name for name, parameter in module.named_parameters() if parameter.grad is None]
+            trained = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+            bare = [name for name, parameter in trained.items() if parameter.grad is None]
             assert not bare, f"no gradient reaches {', '.join(f'{part}.{name}' for name in bare)}"
 
     def test_has_no_weights_of_its_own(self) -> None:
@@ -116,7 +121,8 @@ class LossContract(StateContract):
         totals = []
         for flag in (False, True):
             flags = torch.full_like(entries["next", "terminated"], flag)
-            totals.append(sum(float(v) for v in loss({**recorder.all(), ("next", "terminated"): flags}).values()))
+            losses = loss({**recorder.all(), ("next", "terminated"): flags})
+            totals.append(sum(float(value.detach().sum()) for value in losses.values()))
         assert totals[0] != totals[1], 'the loss reads ("next", "terminated") and does not use it'
 
 

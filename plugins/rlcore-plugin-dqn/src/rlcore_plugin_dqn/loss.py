@@ -1,0 +1,110 @@
+"""The loss of DQN and double DQN, and what every Q-learning loss needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from rlcore.context import Context
+from rlcore.targets import TargetConfig, TargetUpdater
+from rlcore.types import Key
+
+Error = Literal["smooth_l1", "l1", "l2"]
+
+
+def _half_l2(value: Tensor, target: Tensor) -> Tensor:
+    return 0.5 * (value - target).square()
+
+
+ERRORS: Final[dict[Error, Callable[[Tensor, Tensor], Tensor]]] = {
+    "smooth_l1": partial(nn.functional.smooth_l1_loss, reduction="none"),
+    "l1": partial(nn.functional.l1_loss, reduction="none"),
+    "l2": _half_l2,
+}
+
+
+class QLearningConfig(TargetConfig):
+    """What the losses share."""
+
+    gamma: float = Field(0.99, ge=0, le=1, description="discount")
+    double: bool = Field(False, description="the network chooses the next action, and its target values it")
+
+
+class QLearningLoss(nn.Module):
+    """Holds the networks, moves the target, and says what follows a transition.
+
+    Attributes:
+        target_updater: moves `target_q_values`, called by the learner; None where the network is its own target.
+    """
+
+    requires = ("q_values", "target_q_values")
+
+    def __init__(self, config: QLearningConfig, context: Context) -> None:
+        super().__init__()
+        model: Any = context.model
+        self.q_values = model.q_values
+        self.target_q_values = model.target_q_values
+        self.target_updater: TargetUpdater | None = None
+        if self.target_q_values is not self.q_values:
+            pair = (self.q_values, self.target_q_values)
+            self.target_updater = TargetUpdater([pair], config.target_interval, config.target_tau)
+        self._gamma = config.gamma
+        self._double = config.double
+
+    def _discount(self, minibatch: Mapping[Key, Tensor]) -> Tensor | float:
+        """Return the discount of the value that follows: over several steps, where transitions have several."""
+        steps = minibatch.get("steps_to_next_obs", None)
+        return self._gamma if steps is None else self._gamma**steps
+
+    def _next_action(self, following: Tensor, target_values: Tensor) -> Tensor:
+        """Return the best next actions, int64 `[sample, 1]`, by the network (double) or by its target."""
+        values = self.q_values(following) if self._double else target_values
+        return values.argmax(-1, keepdim=True)
+
+
+def weighted_mean(errors: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
+    """Return the mean of errors `[sample, 1]`, each times its importance weight where a prioritized buffer drew it."""
+    weight = minibatch.get("priority_weight", None)
+    return errors.mean() if weight is None else (errors * weight).mean()
+
+
+class DQNLoss(QLearningLoss):
+    """The error of `r + gamma * max_a Q_target(s', a)` (Mnih et al., 2015); double after van Hasselt et al., 2016.
+
+    The value after a terminated step is zero, after a truncated one it is that of the last observation. Reads
+    `observation`, `action`, and under `next` `observation`, `reward`, `terminated`; where they are there, also
+    `steps_to_next_obs` and `priority_weight`. Returns `loss_q`, the metric `q_value` (mean value of the actions taken)
+    and `td_error` `[sample, 1]`.
+    """
+
+    class Config(QLearningConfig):
+        """DQN."""
+
+        error: Error = Field("smooth_l1", description="smooth_l1, l1, or l2: half the squared error")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__(config, context)
+        self._error = ERRORS[config.error]
+
+    def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
+        """Return the loss and metrics of a minibatch."""
+        value = self.q_values(minibatch["observation"]).gather(-1, minibatch["action"].unsqueeze(-1))
+        target = self._target(minibatch)
+        return {
+            "loss_q": weighted_mean(self._error(value, target), minibatch),
+            "q_value": value.detach().mean(),
+            "td_error": (target - value).detach(),
+        }
+
+    @torch.no_grad()
+    def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        following = minibatch["next", "observation"]
+        values = self.target_q_values(following)
+        best = values.gather(-1, self._next_action(following, values))
+        going = ~minibatch["next", "terminated"]
+        return minibatch["next", "reward"] + self._discount(minibatch) * best * going  # type: ignore[no-any-return]

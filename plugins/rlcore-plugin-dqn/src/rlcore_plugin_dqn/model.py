@@ -1,0 +1,79 @@
+"""The model component: a Q-network, its target, and the policy that explores with it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Self
+
+import gymnasium
+import torch
+from pydantic import Field, PositiveInt, model_validator
+from rlcore_plugin_mlp.network import MLP, Activation, Initialisation
+from torch import nn
+
+from rlcore.context import Context
+from rlcore.errors import ConfigError
+from rlcore_plugin_dqn.network import CategoricalQNetwork, support_of
+from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy
+
+
+class QNetworkModel(nn.Module):
+    """`q_values`, observations `[..., inputs]` to `[..., action]`; and `target_q_values`, which the loss moves.
+
+    With `atoms` above 1 both are `CategoricalQNetwork`, as the loss `c51` needs them.
+    """
+
+    class Config(EpsilonConfig):
+        """Shape of the network, and how it explores."""
+
+        hidden: list[PositiveInt] = Field([120, 84], description="hidden sizes")
+        activation: Activation = Field("relu", description="tanh, relu or silu")
+        initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
+        atoms: int = Field(1, ge=1, description="values of which each action has a distribution; 1: plain values")
+        v_min: float = Field(-10.0, description="the lowest of these values")
+        v_max: float = Field(10.0, description="the highest of these values")
+
+        @model_validator(mode="after")
+        def _is_a_range(self) -> Self:
+            if self.v_min >= self.v_max:
+                raise ValueError(f"v_min = {self.v_min} must be less than v_max = {self.v_max}")
+            return self
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__()
+        spec = context.env_spec
+        inputs, num_actions = _sizes(spec.observation_space, spec.action_space)
+        network = MLP(
+            [inputs, *config.hidden, num_actions * config.atoms],
+            config.activation,
+            config.initialisation,
+            last_gain=1.0,
+            generator=torch.Generator().manual_seed(context.seed("q_values")),
+        )
+        self.q_values: nn.Module = network
+        if config.atoms > 1:
+            support = support_of(config.atoms, config.v_min, config.v_max)
+            self.q_values = CategoricalQNetwork(network, num_actions, support)
+        self.target_q_values = copy.deepcopy(self.q_values).requires_grad_(False)
+        self.policy = EpsilonGreedy(self.q_values, num_actions, config, context.progress)
+
+    def parts(self) -> tuple[str, ...]:
+        """Return the names of the networks."""
+        return ("q_values", "target_q_values")
+
+
+def _sizes(observation: gymnasium.Space[object], action: gymnasium.Space[object]) -> tuple[int, int]:
+    """Return the inputs and the number of actions.
+
+    Raises:
+        ConfigError: the spaces are of other kinds.
+    """
+    box = isinstance(observation, gymnasium.spaces.Box) and len(observation.shape) == 1
+    if not box or not str(observation.dtype).startswith("float"):
+        raise ConfigError(
+            f"[model] q-network takes observations of floats in a Box of one dimension, not {observation}"
+        )
+    if not isinstance(action, gymnasium.spaces.Discrete) or action.start != 0:
+        raise ConfigError(f"[model] q-network needs a discrete action space that starts at 0, not {action}")
+    assert observation.shape is not None
+    return observation.shape[0], int(action.n)

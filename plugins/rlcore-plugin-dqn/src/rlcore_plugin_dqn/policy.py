@@ -1,0 +1,73 @@
+"""The epsilon-greedy policy: random actions at a rate that falls with the progress of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import torch
+from pydantic import BaseModel, Field
+from torch import Tensor
+
+from rlcore.progress import Progress
+
+GREEDY: Final = -1
+
+
+class EpsilonConfig(BaseModel, extra="forbid"):
+    """How often an action is random."""
+
+    epsilon_start: float = Field(1.0, ge=0, le=1, description="share of random actions at the beginning")
+    epsilon_end: float = Field(0.05, ge=0, le=1, description="share of random actions in the end")
+    epsilon_fraction: float = Field(0.1, gt=0, le=1, description="share of the run in which it falls from one to other")
+
+    def at(self, progress: Progress) -> float:
+        """Return the share now; linear, and without state, so that a resumed run goes on where it was."""
+        fallen = min(1.0, progress.fraction / self.epsilon_fraction)
+        return self.epsilon_start + fallen * (self.epsilon_end - self.epsilon_start)
+
+
+class EpsilonGreedy:
+    """Takes the action of the highest value, or with probability epsilon any action (Mnih et al., 2015).
+
+    Args:
+        q_values: a module with a method `raw` that returns its forward pass, observations to `[..., action]`.
+        num_actions: how many actions.
+        schedule: of epsilon.
+        progress: the clocks.
+
+    Attributes:
+        epsilon: the share of random actions in the batch that is collected now.
+    """
+
+    def __init__(self, q_values: Any, num_actions: int, schedule: EpsilonConfig, progress: Progress) -> None:
+        self._q_values = q_values
+        self._num_actions = num_actions
+        self._schedule = schedule
+        self._progress = progress
+        self.refresh()
+
+    def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
+        """Draw the random actions of a batch, int64 `[time, env]`; -1 where the action will be the greedy one."""
+        shape, device = (steps, num_envs), generator.device
+        action = torch.randint(self._num_actions, shape, generator=generator, device=device)
+        explore = torch.rand(shape, generator=generator, device=device) < self.epsilon
+        return action.masked_fill_(~explore, GREEDY)
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
+        action = torch.where(noise == GREEDY, self.mode(observation), noise)
+        return action, action
+
+    def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
+        """Return nothing: the losses need no more than the transition."""
+        return {}
+
+    def mode(self, observation: Tensor) -> Tensor:
+        """Return the greedy actions, int64 `[env]`."""
+        return self._forward(observation).argmax(-1)
+
+    def refresh(self) -> None:
+        """Set epsilon for the frames collected so far, and follow the weights."""
+        self.epsilon = self._schedule.at(self._progress)
+        self._forward: Callable[[Tensor], Tensor] = self._q_values.raw()

@@ -1,0 +1,17 @@
+"""Replay buffers for rlcore: uniform and prioritized, with n-step returns, in memory or in a mapped file."""
+
+from rlcore import Component, hookimpl
+
+
+@hookimpl
+def provide_components() -> list[Component]:
+    """Return the components of this plugin."""
+    return [
+        Component("buffer", "replay", f"{__name__}.buffer:ReplayBuffer", summary="past transitions, drawn uniformly"),
+        Component(
+            "buffer",
+            "prioritized",
+            f"{__name__}.prioritized:PrioritizedReplayBuffer",
+            summary="past transitions, drawn in proportion to their priorities",
+        ),
+    ]

@@ -1,0 +1,235 @@
+"""The replay buffer that draws uniformly: the newest transitions of a run, in packed rows.
+
+How often each transition is drawn is all that `prioritized.py` changes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import torch
+from pydantic import BaseModel, Field
+from torch import Tensor
+
+from rlcore.buffer import MASK, rows
+from rlcore.context import Context
+from rlcore.errors import RlcoreError
+from rlcore.minibatch import Minibatch
+from rlcore.progress import Progress
+from rlcore.records import RunInfo
+from rlcore.types import Key
+from rlcore_plugin_replay.n_step import NStep
+from rlcore_plugin_replay.ring import Ring
+from rlcore_plugin_replay.storage import StorageKind, allocate
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+log = logging.getLogger(__name__)
+
+INDEX: Final = "index"
+
+
+class ReplayBuffer:
+    """Keeps the newest transitions and draws minibatches from them, uniformly and with replacement (Lin, 1992).
+
+    As the `buffer` of a config it is what `rlcore.types.Buffer` says. In Python, `ReplayBuffer.of(...)` builds one
+    without a run, for `extend`, `sample` and `update_priority`.
+
+    Every entry of a batch is kept except the mask; masked steps are not. `index` `[sample]`, int64, says where a
+    sample lies.
+
+    Attributes:
+        num_epochs: always 1; `updates_per_batch` says how many minibatches an iteration draws.
+        warmup_frames: frames before the first update.
+    """
+
+    class Config(BaseModel, extra="forbid"):
+        """Size and use."""
+
+        capacity: int = Field(100_000, ge=1, description="transitions that are kept")
+        minibatch_size: int = Field(128, ge=1, description="transitions per update")
+        updates_per_batch: int = Field(1, ge=1, description="updates after each collected batch")
+        warmup_frames: int = Field(1000, ge=0, description="frames to collect before the first update")
+        n_steps: int = Field(1, ge=1, description="steps joined into one transition")
+        gamma: float = Field(0.99, ge=0, le=1, description="discount of the rewards that are joined")
+        storage: StorageKind = Field(
+            "device", description="where rows lie: the run's device, host memory, or a mapped file (memmap)"
+        )
+        save: Literal["full", "none"] = Field("full", description="whether checkpoints carry the transitions")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self.num_epochs = 1
+        self.warmup_frames = config.warmup_frames
+        self._config = config
+        self._context = context
+        on_device = config.storage == "device"
+        self._device = context.device if on_device else torch.device("cpu")
+        self._ring = Ring(config.capacity, partial(self._allocate, context.run.folder))
+        self._n_step = NStep(config.n_steps, config.gamma) if config.n_steps > 1 else None
+        self._generator = torch.Generator(self._device).manual_seed(context.seed("draw"))
+
+    @classmethod
+    def of(
+        cls, device: torch.device | str = "cpu", seed: int = 0, folder: Path | str | None = None, **settings: Any
+    ) -> Self:
+        """Return a buffer that belongs to no run.
+
+        Args:
+            device: where samples go, and rows too with `storage = "device"`.
+            seed: of the draws.
+            folder: a mapped file lies in `replay/` below it; default: the folder for temporary files.
+            settings: the keys of `Config`.
+
+        Raises:
+            pydantic.ValidationError: a setting is unknown or out of range.
+        """
+        run = RunInfo("replay", seed, total_frames=1, folder=None if folder is None else Path(folder))
+        context = Context(run, torch.device(device), Progress(total_frames=1), kind="buffer", name="replay")
+        return cls(cls.Config(**settings), context)
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    @property
+    def write_count(self) -> int:
+        """Transitions written so far, also those that were overwritten."""
+        return self._ring.written
+
+    def add(self, batch: TensorDict) -> None:
+        """Copy the valid steps of a batch `[env, time]`."""
+        self.extend(batch)
+
+    def extend(self, batch: TensorDict) -> Tensor:
+        """Copy the valid steps of a batch, and return the places that they took, int64 `[row]`.
+
+        Args:
+            batch: of batch size `[env, time]`, or of any other with `n_steps = 1`. With `n_steps` above 1 every call
+                continues the envs of the call before.
+
+        Raises:
+            RlcoreError: its entries differ from those of the first batch, or it has not the two dimensions that
+                `n_steps` needs.
+            StorageError: there is no room for the rows.
+        """
+        columns = {key: batch.get(key) for key in batch.keys(include_nested=True, leaves_only=True) if key != MASK}
+        mask = batch.get(MASK, None)
+        if self._n_step is not None:
+            if batch.batch_dims != 2:
+                raise RlcoreError(
+                    f"a replay buffer with n_steps > 1 takes batches [env, time], not {list(batch.batch_size)}"
+                )
+            valid = columns["next", "done"].new_ones(batch.batch_size) if mask is None else mask.squeeze(-1)
+            columns, mask = self._n_step(columns, valid)
+        dims = batch.batch_dims
+        flat = {key: _flat(column, dims) for key, column in columns.items()}
+        if mask is not None:
+            chosen = _flat(mask, dims).reshape(-1)
+            flat = {key: column[chosen] for key, column in flat.items()}
+        return self._ring.extend(flat)
+
+    def minibatches(self, batch: TensorDict) -> Iterator[Minibatch]:
+        """Yield `updates_per_batch` minibatches `[sample]`; none while the buffer is empty."""
+        if len(self):
+            for _ in range(self._config.updates_per_batch):
+                yield self._draw(self._config.minibatch_size)
+
+    def sample(self, batch_size: int | None = None) -> TensorDict:
+        """Return random transitions `[sample]`.
+
+        Args:
+            batch_size: how many; default: `minibatch_size`.
+
+        Raises:
+            RlcoreError: the buffer is empty.
+        """
+        if not len(self):
+            raise RlcoreError("the replay buffer is empty; extend it before sampling")
+        return self._draw(self._config.minibatch_size if batch_size is None else batch_size).to_tensordict()
+
+    def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
+        """Do nothing: every transition is drawn alike."""
+
+    def update_priority(self, index: Tensor | TensorDict, priority: Tensor | None = None) -> None:
+        """Do nothing: every transition is drawn alike."""
+
+    def inexact(self) -> str | None:
+        """Return why a resume would not be exact, if so."""
+        if self._config.save == "full":
+            return None
+        return 'the replay buffer is not in the checkpoints ([buffer] save = "none"); a resume begins with an empty one'
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position of the draws and, unless they are left out, the transitions."""
+        state: dict[str, Any] = {"generator": self._generator.get_state()}
+        if self._config.save == "full":
+            state["ring"] = self._ring.state_dict()
+            if self._n_step is not None:
+                state["n_step"] = self._n_step.state_dict()
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take both back; where there are no transitions, begin with another warm-up.
+
+        Raises:
+            StorageError: the transitions are those of a buffer of another size, or there is no room for them.
+        """
+        self._generator.set_state(state["generator"])
+        saved = "ring" in state
+        if saved:
+            self._ring.load_state_dict(state["ring"])
+        else:
+            self._ring = Ring(self._config.capacity, self._ring.allocate)
+            self.warmup_frames = self._context.progress.frames + self._config.warmup_frames
+        if self._n_step is not None:
+            if not saved or self._new_episodes():
+                self._n_step.forget()
+            else:
+                self._n_step.load_state_dict(state["n_step"])
+
+    def _new_episodes(self) -> bool:
+        """Return whether the collector drops the running episodes in a resume, so that nothing continues them."""
+        inexact = getattr(self._context.parts.get("collector"), "inexact", None)
+        return inexact is not None and inexact() is not None
+
+    def _draw(self, size: int) -> Minibatch:
+        index = torch.randint(len(self), (size,), generator=self._generator, device=self._device)
+        return self._gathered(index)
+
+    def _gathered(self, index: Tensor, **further: Tensor) -> Minibatch:
+        """Return the transitions at these places, and entries that do not lie in the rows."""
+        layout = self._ring.layout
+        assert layout is not None
+        device = self._context.device
+        packed = self._ring.rows(index).to(device)
+        minibatch = Minibatch(index.shape[0], layout.keys, partial(layout.view, packed))
+        minibatch[INDEX] = index
+        for key, value in further.items():
+            minibatch[key] = value.to(device)
+        return minibatch
+
+    def _allocate(self, folder: Path | None, shape: tuple[int, int]) -> Tensor:
+        found = allocate(self._config.storage, shape, self._device, folder)
+        saved = (
+            'a checkpoint carries those that are filled ([buffer] save = "none" leaves them out)'
+            if self._config.save == "full"
+            else "checkpoints leave them out"
+        )
+        capacity, row_bytes = shape[0], found.nbytes // shape[0]
+        log.info(
+            "replay buffer: %s transitions of %d bytes, %.1f MiB; %s",
+            f"{capacity:,}",
+            row_bytes,
+            found.nbytes / 2**20,
+            saved,
+        )
+        return found
+
+
+def _flat(entry: Tensor, dims: int) -> Tensor:
+    """Return `[*batch, ...]` as `[row, ...]`; in the order of time where there is one."""
+    return rows(entry) if dims == 2 else entry.flatten(0, dims - 1) if dims else entry.unsqueeze(0)

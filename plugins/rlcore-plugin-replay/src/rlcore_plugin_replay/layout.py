@@ -1,0 +1,106 @@
+"""The layout of a packed row: where each entry of a transition lies, so that one gather fetches all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import torch
+from torch import Tensor
+
+from rlcore.errors import RlcoreError
+from rlcore.types import Key
+
+WORD: Final = torch.int64
+Entry: TypeAlias = tuple[torch.dtype, tuple[int, ...]]  # dtype and shape of one transition
+
+
+@dataclass(frozen=True)
+class _Field:
+    """Where an entry lies in a row: elements `begin` to `end`, counted in its own dtype."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+class RowLayout:
+    """Entries of any dtype side by side in a row of 64-bit words, the widest dtypes first.
+
+    Args:
+        entries: key to (dtype, shape of one transition).
+
+    Attributes:
+        entries: the same.
+        keys: of the entries.
+        words: length of a row.
+    """
+
+    def __init__(self, entries: Mapping[Key, Entry]) -> None:
+        self.entries = dict(entries)
+        self.keys = tuple(entries)
+        self._fields: dict[Key, _Field] = {}
+        offset = 0
+        for key, (dtype, shape) in sorted(self.entries.items(), key=lambda item: -item[1][0].itemsize):
+            begin = offset // dtype.itemsize  # whole, since every width divides the wider ones before it
+            end = begin + math.prod(shape)
+            self._fields[key] = _Field(dtype, shape, begin, end)
+            offset = end * dtype.itemsize
+        self.words = -(-offset // WORD.itemsize)
+
+    @classmethod
+    def of(cls, columns: Mapping[Key, Tensor]) -> RowLayout:
+        """Return the layout for columns `[row, *shape]`."""
+        return cls(_entries(columns))
+
+    def view(self, rows: Tensor, key: Key) -> Tensor:
+        """Return one entry `[row, *shape]` of packed rows `[row, words]`, in the same memory."""
+        field = self._fields[key]
+        column = rows.view(field.dtype)[:, field.begin : field.end]
+        return column if len(field.shape) == 1 else column.view(rows.shape[0], *field.shape)
+
+    def check(self, columns: Mapping[Key, Tensor]) -> None:
+        """Refuse columns that would not fit.
+
+        Raises:
+            RlcoreError: keys, dtypes or shapes differ from those of the first batch.
+        """
+        found = _entries(columns)
+        if found == self.entries:
+            return
+        wrong = [key for key in {**self.entries, **found} if self.entries.get(key) != found.get(key)]
+        described = "; ".join(
+            f"{key!r} is {_described(found.get(key))}, and was {_described(self.entries.get(key))}" for key in wrong
+        )
+        raise RlcoreError(
+            f"a batch does not fit the rows of the replay buffer: {described}. All batches of a run need the same "
+            "entries; look for a hook that adds, leaves out or converts one."
+        )
+
+    def state_dict(self) -> list[list[Any]]:
+        """Return `[key, dtype, shape]` of each entry."""
+        return [
+            [list(key) if isinstance(key, tuple) else key, str(dtype).removeprefix("torch."), list(shape)]
+            for key, (dtype, shape) in self.entries.items()
+        ]
+
+    @classmethod
+    def from_state(cls, state: list[list[Any]]) -> RowLayout:
+        """Return the layout of `state_dict()`."""
+        return cls(
+            {
+                tuple(key) if isinstance(key, list) else key: (getattr(torch, dtype), tuple(shape))
+                for key, dtype, shape in state
+            }
+        )
+
+
+def _entries(columns: Mapping[Key, Tensor]) -> dict[Key, Entry]:
+    return {key: (column.dtype, tuple(column.shape[1:])) for key, column in columns.items()}
+
+
+def _described(entry: Entry | None) -> str:
+    return "absent" if entry is None else f"{str(entry[0]).removeprefix('torch.')} {list(entry[1])}"

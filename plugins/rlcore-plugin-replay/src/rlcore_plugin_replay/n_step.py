@@ -1,0 +1,86 @@
+"""N-step returns: several steps joined into one transition, also across the ends of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from rlcore.types import Key
+
+DONE: Final[Key] = ("next", "done")
+REWARD: Final[Key] = ("next", "reward")
+STEPS: Final[Key] = "steps_to_next_obs"
+
+Columns = dict[Key, Tensor]
+
+
+class NStep:
+    """Joins every step with those that follow it in its episode (Hessel et al., 2018, arXiv 1710.02298, section 3).
+
+    The reward becomes `sum_k gamma^k r_k` over up to `steps` steps, and the other entries under `next` become those
+    of the last of them. `steps_to_next_obs` says how many there are: fewer at the end of an episode, whether it
+    terminated or was truncated. The last `steps - 1` steps of a batch wait for the next one.
+
+    Args:
+        steps: how many, at least 1.
+        gamma: the discount.
+    """
+
+    def __init__(self, steps: int, gamma: float) -> None:
+        self._steps = steps
+        self._gamma = gamma
+        self._waiting: Columns | None = None
+        self._waiting_mask: Tensor | None = None
+
+    def __call__(self, columns: Columns, mask: Tensor) -> tuple[Columns, Tensor]:
+        """Return the transitions that are complete now.
+
+        Args:
+            columns: key to `[env, time, *shape]`.
+            mask: `[env, time]`, False where a step is not to be trained on.
+
+        Returns:
+            The same with as many transitions per env as steps came in, less those that wait.
+        """
+        if self._waiting is not None and self._waiting_mask is not None:
+            before = self._waiting
+            columns = {key: torch.cat([before[key].to(value.device), value], 1) for key, value in columns.items()}
+            mask = torch.cat([self._waiting_mask.to(mask.device), mask], 1)
+        count = max(0, mask.shape[1] - self._steps + 1)
+        self._waiting = {key: column[:, count:].clone() for key, column in columns.items()}
+        self._waiting_mask = mask[:, count:].clone()
+        return self._joined(columns, count), mask[:, :count]
+
+    def forget(self) -> None:
+        """Drop the steps that wait."""
+        self._waiting = self._waiting_mask = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the steps that wait."""
+        return {"waiting": self._waiting, "mask": self._waiting_mask}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take them back."""
+        waiting, mask = state["waiting"], state["mask"]
+        self._waiting = None if waiting is None else {key: value.clone() for key, value in waiting.items()}
+        self._waiting_mask = None if mask is None else mask.clone()
+
+    def _joined(self, columns: Columns, count: int) -> Columns:
+        done, reward = columns[DONE], columns[REWARD]
+        total = torch.zeros_like(reward[:, :count])
+        steps = torch.zeros_like(done[:, :count], dtype=torch.int64)
+        going = torch.ones_like(done[:, :count])
+        for ahead in range(self._steps):
+            total += self._gamma**ahead * going * reward[:, ahead : ahead + count]
+            steps += going
+            going = going & ~done[:, ahead : ahead + count]
+        joined = {key: column[:, :count] for key, column in columns.items()}
+        env = torch.arange(done.shape[0], device=done.device).unsqueeze(1)
+        last = torch.arange(count, device=done.device) + steps.squeeze(-1) - 1
+        for key, column in columns.items():
+            if isinstance(key, tuple) and key[0] == "next":
+                joined[key] = column[env, last]
+        return {**joined, REWARD: total, STEPS: steps}

@@ -1,0 +1,111 @@
+"""The newest rows of a stream, in a ring of fixed size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlcore.errors import StorageError
+from rlcore.types import Key
+from rlcore_plugin_replay.layout import RowLayout
+
+
+class Ring:
+    """Packed rows; a new one takes the place of the oldest.
+
+    Args:
+        capacity: rows that are kept.
+        allocate: returns zeros `[row, word]` for a shape; called when the first rows come.
+
+    Attributes:
+        capacity: rows that are kept.
+        allocate: the same.
+        written: rows written so far, over all resumes.
+        layout: of a row; None while nothing was written.
+    """
+
+    def __init__(self, capacity: int, allocate: Callable[[tuple[int, int]], Tensor]) -> None:
+        self.capacity = capacity
+        self.written = 0
+        self.layout: RowLayout | None = None
+        self.allocate = allocate
+        self._rows = torch.zeros(0, 0, dtype=torch.int64)
+        self._columns: dict[Key, Tensor] = {}
+
+    def __len__(self) -> int:
+        return min(self.written, self.capacity)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return self.layout.words * 8 if self.layout is not None else 0
+
+    def extend(self, columns: Mapping[Key, Tensor]) -> Tensor:
+        """Write rows and return their places, int64 `[row]`; of more rows than there is room for, the last are kept.
+
+        Args:
+            columns: key to `[row, *shape]`.
+
+        Raises:
+            RlcoreError: they differ in keys, dtypes or shapes from those before.
+            StorageError: there is no room for the ring.
+        """
+        if self.layout is None:
+            self._begin(RowLayout.of(columns))
+        assert self.layout is not None
+        self.layout.check(columns)
+        count = next(iter(columns.values())).shape[0]
+        spare = max(0, count - self.capacity)
+        start, count = self.written + spare, count - spare
+        begin = start % self.capacity
+        first = min(count, self.capacity - begin)
+        for key, column in columns.items():
+            places = self._columns[key]
+            places[begin : begin + first] = column[spare : spare + first]
+            if first < count:
+                places[: count - first] = column[spare + first :]
+        self.written = start + count
+        return torch.arange(start, start + count, device=self._rows.device) % self.capacity
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Return copies `[sample, word]` of the rows at these places."""
+        return self._rows.index_select(0, index)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the rows that are filled, as a view that shares no storage with what is not."""
+        state: dict[str, Any] = {"capacity": self.capacity, "written": self.written}
+        if self.layout is not None:
+            filled = self._rows[: len(self)]
+            if filled.device.type == "cpu":  # through NumPy, whose view is a storage of its own size, not a copy
+                filled = torch.from_numpy(filled.numpy())
+            state |= {"layout": self.layout.state_dict(), "rows": filled}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take the rows back.
+
+        Raises:
+            StorageError: they are those of a ring of another size, or there is no room.
+        """
+        if state["capacity"] != self.capacity:
+            raise StorageError(
+                f"the replay buffer of the checkpoint holds {state['capacity']:,} transitions, and this one "
+                f"{self.capacity:,}; set [buffer] capacity = {state['capacity']}, or start it anew with --fresh buffer"
+            )
+        self.written = 0
+        if "layout" in state:
+            layout = RowLayout.from_state(state["layout"])
+            if self.layout is None or layout.entries != self.layout.entries:
+                self._begin(layout)
+            self._rows[: state["rows"].shape[0]] = state["rows"]
+        else:
+            self.layout = None
+        self.written = state["written"]
+
+    def _begin(self, layout: RowLayout) -> None:
+        self.layout = layout
+        self._rows = self.allocate((self.capacity, layout.words))
+        self._columns = {key: layout.view(self._rows, key) for key in layout.keys}
