@@ -85,7 +85,8 @@ class _Table:
         for seed, return_, length in zip(result.seeds, result.returns, result.lengths, strict=True):
             writer.writerow((result.frames, seed, repr(float(return_)), int(length)))
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            if not self._path.parent.is_dir():
+                self._path.parent.mkdir(parents=True)
             with self._path.open("r+b" if self._path.exists() else "wb") as stream:
                 stream.seek(self.size)
                 stream.truncate()
