@@ -22,6 +22,8 @@ from rlcore.progress import Every, Progress
 
 log = logging.getLogger(__name__)
 
+# what begins so is never the same twice, and so is no part of the state
+WALL_CLOCK: Final = "time/"
 STATISTICS: Final = ("std", "min", "max", "count")
 _FOLD: Final = 4096
 
@@ -183,13 +185,14 @@ class Metrics:
         pending = {key: (self._to_array(key, held), len(held)) for key, held in self._values.items() if held}
         reduced = {key: asdict(value) for key, value in self._reduced.items()}
         last = {key: float(value) for key, value in self._last.items()}
-        newest = {key: self.newest(key) for key in self._newest}
+        newest = {key: self.newest(key) for key in self._newest if not key.startswith(WALL_CLOCK)}
+        latest = {key: value for key, value in self.latest.items() if not key.startswith(WALL_CLOCK)}
         return {
             "pending": pending,
             "reduced": reduced,
             "last": last,
             "newest": newest,
-            "latest": dict(self.latest),
+            "latest": latest,
             "written_at": self.written_at,
         }
 

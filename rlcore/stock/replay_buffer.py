@@ -19,7 +19,8 @@ class ReplayBufferTrainer(TrainerHookBase):
     """Extends a replay buffer with each batch, draws each sub-batch from it, and hands priorities back.
 
     Args:
-        replay_buffer: has `extend(batch)`, and `sample(batch_size=...)` or, with `iterate`, can be iterated; perhaps
+        replay_buffer: has `extend(batch)`, which copies what it keeps, since a collector may write into the same
+            storage again; and `sample(batch_size=...)` or, with `iterate`, can be iterated; perhaps
             `update_tensordict_priority(sub_batch)` or `update_priority(index, priority)`, and a state.
         batch_size: of a sub-batch; default: the buffer's.
         memmap: whether batches are memory-mapped before they go into the buffer.

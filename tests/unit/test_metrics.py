@@ -265,8 +265,11 @@ def test_the_newest_value_outlives_a_write_a_fold_and_a_checkpoint(monkeypatch):
     metrics.add({"x": torch.tensor([2.0, 4.0])})
     assert metrics.newest("x") == 3.0, "the mean of the newest entry; the fold took it in"
     metrics.extend("x", [7.0, 9.0])
+    metrics.add({"frames_per_second": 1.0}, "time/")
     metrics.write(Progress(100, frames=10))
     assert metrics.newest("x") == 9.0
     assert metrics.newest("x/min") == 1.0, "known only since the write"
     resumed = through_a_checkpoint(metrics, Rows())
     assert [resumed.newest(key) for key in ("x", "count", "x/min", "y")] == [9.0, 3.0, 1.0, None]
+    assert metrics.newest("time/frames_per_second") == 1.0
+    assert resumed.newest("time/frames_per_second") is None, "two equal runs have equal states, and not equal times"
