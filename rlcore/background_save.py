@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent import futures
 from pathlib import Path
 
 
@@ -17,13 +17,17 @@ class BackgroundSave:
 
     def __init__(self, save: Callable[[], Path]) -> None:
         self._save = save
-        self._future: Future[Path] = Future()
+        self._future: futures.Future[Path] = futures.Future()
         threading.Thread(target=self._run, name="rlcore checkpoint", daemon=True).start()
 
     @property
     def done(self) -> bool:
         """Whether it has ended, well or not."""
         return self._future.done()
+
+    def wait(self) -> None:
+        """Return when it has ended, well or not."""
+        futures.wait([self._future])
 
     def result(self) -> Path:
         """Wait for its end, and return the folder of the checkpoint.

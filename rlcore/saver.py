@@ -131,9 +131,8 @@ class Saver:
         """
         if self._begun is None or not (wait or self._begun.done):
             return None
-        begun, self._begun = self._begun, None
         try:
-            return begun.result()
+            return self._taken(self._begun)
         except StorageError as error:
             self.tolerate(error)
             return None
@@ -144,12 +143,17 @@ class Saver:
 
     def close(self) -> Path | None:
         """Wait for a save that was begun, and return its folder; what it raises is only logged."""
-        begun, self._begun = self._begun, None
         try:
-            return begun.result() if begun is not None else None
+            return self._taken(self._begun) if self._begun is not None else None
         except Exception as error:
             log.error("a checkpoint that was begun is not there: %s", error)
             return None
+
+    def _taken(self, begun: BackgroundSave) -> Path:
+        """Wait for a save and take its result; while a signal ends the waiting, it is still the one that runs."""
+        begun.wait()
+        self._begun = None
+        return begun.result()
 
     def _save(self, snapshot: Snapshot, facts: Facts) -> Path:
         not_finite = snapshot.not_finite(name for name in snapshot.tree if name.partition(".")[0] in LEARNT)

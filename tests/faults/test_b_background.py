@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import signal
 import threading
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 from rlcore.errors import NumericalError, StorageError
 from rlcore.manifest import read_manifest, scan, verify
+from rlcore.signals import GraceExpired
 from rlcore.testing import make_run
 from rlcore.testing.faults.disk import FailingDisk
 
@@ -107,6 +109,29 @@ def test_b11_a_run_that_is_left_waits_for_the_save_it_began(held, tmp_path):
     loop.close()
     assert frames_of(tmp_path) == [0, 16]
     assert not list((tmp_path / "toy" / "checkpoints").glob(".partial-*"))
+
+
+def test_b11_a_signal_that_ends_the_waiting_does_not_let_a_second_save_begin(held, tmp_path):
+    """A save at the boundary that follows waits for the one that runs."""
+    trainer, backend, _ = held()
+    saver, facts = trainer.saver, trainer.parts.facts
+    saver.save(trainer.snapshot(), facts)
+    saver.begin(trainer.snapshot(), facts)
+
+    def expire(number, frame):
+        raise GraceExpired
+
+    before = signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(GraceExpired):
+            saver.finished(wait=True)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    threading.Timer(0.2, backend.gate.set).start()
+    saver.save(trainer.snapshot(), facts)
+    assert (backend.calls, backend.most) == (3, 1)
+    trainer.metrics.close()
 
 
 def test_b11_what_is_saved_is_one_moment_however_long_it_takes(tmp_path):
