@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from rlcore.errors import ConfigError
 from rlcore.evaluations import Evaluations
 from rlcore.exactness import domain
 from rlcore.hooks import Hook, LoopHooks
-from rlcore.log_writer import LogWriter
+from rlcore.log_writer import LogWriter, open_writer
 from rlcore.metrics import Metrics
 from rlcore.progress import Every
 from rlcore.random_state import GlobalGenerators
@@ -195,7 +196,8 @@ class Builder:
         writers = []
         for section in self._config.sections["logger"]:
             context = self._context.for_component("logger", section.name)
-            writer = LogWriter(section.name, section.provided.build(section.config, context))
+            build = partial(section.provided.build, section.config, context)
+            writer = open_writer(section.name, build, section.required)
             self._register(f"logger.{section.name}", writer, section)
             writers.append(writer)
         return writers
