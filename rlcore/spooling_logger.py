@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import json
 import logging
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore import log_values, media
-from rlcore.errors import RlcoreError
+from rlcore.errors import PluginError, RlcoreError
 from rlcore.logger_base import LoggerBase
 from rlcore.run_folder import Lock
 from rlcore.spool import Record, Spool
@@ -58,6 +59,11 @@ class SpoolingLogger(LoggerBase):
         """Of the run on the server; empty before the first contact."""
         self.spool.refresh()
         return self.spool.sent.id
+
+    @property
+    def error(self) -> str:
+        """Why nothing can be sent at the moment; empty when nothing stands in the way."""
+        return self._error
 
     @property
     def unsent(self) -> int:
@@ -268,6 +274,16 @@ class _InProcess:
         code = self._process.wait()
         if code:
             hear("error", f"the sender ended with exit code {code}")
+
+
+def require_library(name: str, logger: str) -> None:
+    """Find out, without importing it, whether the library of a back end is here.
+
+    Raises:
+        PluginError: it is not.
+    """
+    if importlib.util.find_spec(name) is None:
+        raise PluginError(f"{logger} needs {name!r}, which is not installed: pip install {name}")
 
 
 def spool_folder(run_folder: Path, name: str) -> Path:

@@ -243,7 +243,7 @@ def test_a_run_is_told_to_a_server(server, tmp_path):
     assert writer.failures == 0
     assert wait_until_sent(tmp_path / "runs" / "toy", 60)
     tracked = Tracked(server.uri, "games")
-    assert [step for step, _ in tracked.rows()] == [16, 32, 48, 64]
+    assert [step for step, _ in tracked.rows()] == [0, 16, 32, 48, 64]
     assert tracked.run.data.params["run.total_frames"] == "64"
     media = tracked.media(tmp_path / "downloaded")
     assert np.array_equal(media["video", "evaluation/video", 0], np.repeat(pixels[0].transpose(0, 2, 3, 1), 3, axis=-1))

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, field_validator
 from rlcore.config import Secret
 from rlcore.context import Context
 from rlcore.errors import ConfigError
-from rlcore.spooling_logger import SpoolingLogger, spool_folder
+from rlcore.spooling_logger import SpoolingLogger, require_library, spool_folder
 
 
 class Config(BaseModel, extra="forbid"):
@@ -53,6 +53,9 @@ class MLFlowLogger(SpoolingLogger):
         spool: folder for what waits to be sent; default: `spool/EXP_NAME` in the working directory.
         process: whether MLflow is used in a process of its own, which keeps it away from training: it draws from
             Python's global random generator.
+
+    Raises:
+        PluginError: MLflow is not installed.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class MLFlowLogger(SpoolingLogger):
         spool: Path | None = None,
         process: bool = True,
     ) -> None:
+        require_library("mlflow", type(self).__name__)
         arguments = {
             "tracking_uri": tracking_uri,
             "experiment": exp_name,

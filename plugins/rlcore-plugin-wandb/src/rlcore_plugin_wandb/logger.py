@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from rlcore.config import Secret
 from rlcore.context import Context
 from rlcore.errors import ConfigError
-from rlcore.spooling_logger import SpoolingLogger, spool_folder
+from rlcore.spooling_logger import SpoolingLogger, require_library, spool_folder
 
 if TYPE_CHECKING:
     from rlcore_plugin_wandb.backend import WandbBackend
@@ -51,6 +51,7 @@ class WandbLogger(SpoolingLogger):
         init: further arguments of `wandb.init`.
 
     Raises:
+        PluginError: W&B is not installed.
         ConfigError: `save_dir` and `log_dir` are both given.
     """
 
@@ -74,6 +75,7 @@ class WandbLogger(SpoolingLogger):
         if save_dir is not None and log_dir is not None:
             raise ConfigError("save_dir and log_dir are two names of one folder; give one of them")
         folder = Path(save_dir or log_dir or ".")
+        require_library("wandb", type(self).__name__)
         arguments = {
             "folder": str(folder),
             "offline": offline,
