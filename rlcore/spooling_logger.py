@@ -140,11 +140,14 @@ class SpoolingLogger(LoggerBase):
         return not self.spool.waiting
 
     def close(self) -> None:
-        """Flush, give the server four seconds to take the rest, and stop sending."""
+        """Flush, give the server four seconds to take the rest, and stop sending.
+
+        A process goes on by itself for a minute; it is not waited for when the server is known not to answer.
+        """
         self.spool.close()
         if self._sender is None:
             return
-        self._sender.close(LAST_WORDS)
+        self._sender.close(0 if self.process and self._error else LAST_WORDS)
         self._sender = None
         atexit.unregister(self.close)
         if self.spool.waiting:
