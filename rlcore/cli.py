@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     _evaluate(commands)
     _ckpt(commands)
     _plot(commands)
+    _report(commands)
     _runs(commands)
     _sync(commands)
     _prove(commands)
@@ -172,6 +173,15 @@ def _plot(commands: argparse._SubParsersAction[Parser]) -> None:
     plot = commands.add_parser("plot", help="plot the curves of one or several runs on one figure")
     plot.add_argument("runs", nargs="+", metavar="RUN", help="run folders; several become mean and spread")
     plot.add_argument("--output", metavar="FILE", help="default: curves.png in the first run's folder")
+
+
+def _report(commands: argparse._SubParsersAction[Parser]) -> None:
+    text = "write one HTML page about one or several runs, with nothing outside of it"
+    report = commands.add_parser("report", help=text, description=text.capitalize() + ".")
+    report.add_argument(
+        "runs", nargs="+", metavar="RUN", help="run folders; those that differ in the seed are one line"
+    )
+    report.add_argument("--output", metavar="FILE", help="default: report.html in the first run's folder")
 
 
 def _sync(commands: argparse._SubParsersAction[Parser]) -> None:
