@@ -24,6 +24,7 @@ class Sent:
 
     Attributes:
         offset: bytes of the file that were sent.
+        records: how many records that is.
         through: the highest step that was sent.
         skip: records up to this step were sent before a resume went back behind them; they are not sent again.
         id: of the run, as the server calls it; empty before the first contact.
@@ -31,6 +32,7 @@ class Sent:
     """
 
     offset: int = 0
+    records: int = 0
     through: int = -1
     skip: int = -1
     id: str = ""
@@ -51,6 +53,7 @@ class Spool:
         self._file = folder / _RECORDS
         self._stream: TextIO | None = None
         self._lock = threading.Lock()
+        self._appended: int | None = None
         self.sent = Sent(token=secrets.token_hex(8))
         self.refresh()
 
@@ -79,6 +82,8 @@ class Spool:
                 self._repair()
                 self._stream = self._file.open("a")
             self._stream.write(json.dumps(_finite(record), allow_nan=False) + "\n")
+            if self._appended is not None:
+                self._appended += 1
 
     def flush(self) -> None:
         """Hand what was appended to the system."""
@@ -107,14 +112,13 @@ class Spool:
         return records, offset
 
     def count(self) -> int:
-        """Return how many records wait."""
-        if not self._file.exists():
-            return 0
-        self.flush()
+        """Return how many records wait; the file is read for it once at most."""
         self.refresh()
-        with self._file.open("rb") as stream:
-            stream.seek(self.sent.offset)
-            return sum(1 for _ in stream)
+        with self._lock:
+            if self._appended is None:
+                self._flush()
+                self._appended = self._lines()
+            return max(0, self._appended - self.sent.records)
 
     def is_repeated(self, record: Record) -> bool:
         """Whether the record was sent before a resume."""
@@ -125,6 +129,7 @@ class Spool:
         steps = [record["step"] for record in records if "step" in record]
         self.sent.through = max([self.sent.through, *steps])
         self.sent.offset = offset
+        self.sent.records += len(records)
         self.write_sent()
         for record in records:
             if "file" in record:
@@ -137,9 +142,10 @@ class Spool:
             size = min(size, self._size())
             if self._file.exists():
                 os.truncate(self._file, size)
+            self._appended = self._lines()
         if self.sent.offset > size:
             self.sent.skip = max(self.sent.skip, self.sent.through)
-            self.sent.offset = size
+            self.sent.offset, self.sent.records = size, self._appended
             self.write_sent()
 
     def refresh(self) -> None:
@@ -167,6 +173,12 @@ class Spool:
 
     def _size(self) -> int:
         return self._file.stat().st_size if self._file.exists() else 0
+
+    def _lines(self) -> int:
+        if not self._file.exists():
+            return 0
+        with self._file.open("rb") as stream:
+            return sum(line.endswith(b"\n") for line in stream)
 
     def _flush(self) -> None:
         if self._stream is not None:

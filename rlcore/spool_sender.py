@@ -86,7 +86,8 @@ class Sender:
             try:
                 self._open()
                 pause = _FIRST_PAUSE
-                if not self._send_batch() and self.stopping.is_set():
+                last = self.stopping.is_set()  # asked before reading, since all that came in is on disk by then
+                if not self._send_batch() and last:
                     self.backend.disconnect()
                     return
             except Exception as error:

@@ -250,7 +250,8 @@ class _InProcess:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order) + "\n")  # by a pipe, since others can see arguments
         self._process.stdin.flush()
-        threading.Thread(target=self._listen, args=(hear,), daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, args=(hear,), daemon=True)
+        self._listener.start()
 
     def tell(self) -> None:
         """Hand what was appended to the system, where the process finds it."""
@@ -268,6 +269,7 @@ class _InProcess:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return
+        self._listener.join(seconds)  # what it said last
 
     def _listen(self, hear: Any) -> None:
         assert self._process.stdout is not None

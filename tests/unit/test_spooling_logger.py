@@ -115,9 +115,11 @@ def test_a_resume_leaves_out_what_was_sent_and_sends_the_rest(tmp_path, backend)
     logger.close()
     resumed = backend()
     resumed.load_state_dict(state)
+    assert resumed.unsent == 0
     for step in (3, 4):
         resumed.log_metrics({"a": float(step)}, step)
     assert resumed.catch_up(30)
+    assert resumed.unsent == 0
     resumed.close()
     assert [record["step"] for _, _, record in arrived(tmp_path)] == [1, 2, 3, 4]
 

@@ -14,7 +14,7 @@ import pytest
 from rlcore_plugin_wandb.logger import WandbLogger
 from wandb.proto import wandb_internal_pb2
 
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, RlcoreError
 from rlcore.testing import make_run
 from rlcore.testing.contracts import PluginContract, SpoolingLoggerContract
 from rlcore.testing.contracts.logger import frames_of, wait_until_sent
@@ -237,6 +237,13 @@ def test_a_logger_of_its_own(tmp_path):
     assert env["packages"]["wandb"]
     with pytest.raises(ConfigError, match="two names of one folder"):
         WandbLogger("trial", save_dir="a", log_dir="b")
+
+
+def test_there_is_no_experiment_of_another_process(tmp_path):
+    logger = WandbLogger("trial", True, tmp_path, process=True, log_env_packages=False)
+    with pytest.raises(RlcoreError, match="process=False"):
+        _ = logger.experiment
+    logger.close()
 
 
 @pytest.mark.parametrize("process", [True, False])

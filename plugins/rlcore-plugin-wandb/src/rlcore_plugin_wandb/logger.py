@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from rlcore.config import Secret
 from rlcore.context import Context
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, RlcoreError
 from rlcore.spooling_logger import SpoolingLogger, require_library, spool_folder
 
 if TYPE_CHECKING:
@@ -95,7 +95,10 @@ class WandbLogger(SpoolingLogger):
         Raises:
             RlcoreError: it cannot be opened, or is in another process.
         """
-        return cast("WandbBackend", self.backend()).run
+        backend = self.backend()
+        if backend is None:
+            raise RlcoreError("W&B runs in another process here; with process=False there is an `experiment`")
+        return cast("WandbBackend", backend).run
 
     def log_video(self, name: str, video: Any, step: int | None = None, fps: int | None = None) -> None:
         """Spool videos as one GIF."""
