@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from rlcore import run_folder
@@ -12,7 +13,7 @@ from rlcore.context import Context
 from rlcore.evaluations import Evaluations
 from rlcore.exactness import domain
 from rlcore.hooks import Hook, LoopHooks
-from rlcore.log_writer import LogWriter
+from rlcore.log_writer import LogWriter, open_writer
 from rlcore.metrics import Metrics
 from rlcore.parts import Parts
 from rlcore.progress import Every
@@ -140,7 +141,8 @@ class Builder:
             return []
         writers = []
         for section in self._config.sections["logger"]:
-            writer = LogWriter(section.name, self._assembly.build(section.provided, section.config, section.name))
+            build = partial(self._assembly.build, section.provided, section.config, section.name)
+            writer = open_writer(section.name, build, section.required)
             self._assembly.register(f"logger.{section.name}", writer, section.provided.owner.distribution)
             writers.append(writer)
         return writers

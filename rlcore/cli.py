@@ -14,7 +14,7 @@ from rlcore.errors import RlcoreError
 
 EXIT_CODES: Final = {
     0: "done",
-    1: "an error that rlcore did not expect; the traceback says where",
+    1: "an error that rlcore did not expect; the traceback says where; or `rlcore sync` left something",
     2: "the config, the command line, a plugin or the run folder cannot be used; no frame was collected",
     3: "an environment raised, or gave an observation or reward that is not finite",
     4: "a loss or gradient was not finite",
@@ -52,7 +52,9 @@ def parser() -> argparse.ArgumentParser:
     _evaluate(commands)
     _ckpt(commands)
     _plot(commands)
+    _report(commands)
     _runs(commands)
+    _sync(commands)
     _prove(commands)
     return top
 
@@ -173,6 +175,24 @@ def _plot(commands: argparse._SubParsersAction[Parser]) -> None:
     plot = commands.add_parser("plot", help="plot the curves of one or several runs on one figure")
     plot.add_argument("runs", nargs="+", metavar="RUN", help="run folders; several become mean and spread")
     plot.add_argument("--output", metavar="FILE", help="default: curves.png in the first run's folder")
+
+
+def _report(commands: argparse._SubParsersAction[Parser]) -> None:
+    text = "write one HTML page about one or several runs, with nothing outside of it"
+    report = commands.add_parser("report", help=text, description=text.capitalize() + ".")
+    report.add_argument(
+        "runs", nargs="+", metavar="RUN", help="run folders; those that differ in the seed are one line"
+    )
+    report.add_argument("--output", metavar="FILE", help="default: report.html in the first run's folder")
+
+
+def _sync(commands: argparse._SubParsersAction[Parser]) -> None:
+    text = "send what the loggers of a run left waiting for their servers; exit code 1 when something is left"
+    sync = commands.add_parser("sync", help=text, description=text.capitalize() + ".")
+    sync.add_argument("run", metavar="RUN", help="a run folder")
+    sync.add_argument(
+        "--seconds", type=float, default=60.0, metavar="N", help="how long to wait for a server; default: 60"
+    )
 
 
 def _prove(commands: argparse._SubParsersAction[Parser]) -> None:

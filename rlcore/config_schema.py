@@ -61,6 +61,9 @@ def _component(provided: Provided, section: str, host: PluginHost, definitions: 
     names = [f"{plugin}:{component.name}", *([component.name] if alone else [])]
     schema["properties"]["use"] = {"enum": names, "description": component.summary}
     schema["properties"]["name"] = {"type": "string", "description": "name of the instance"}
+    if section == "logger":
+        text = "whether a failure at its start ends the run; else the run goes on without it"
+        schema["properties"]["required"] = {"type": "boolean", "default": False, "description": text}
     if component.name != DEFAULT_USE.get(section):
         schema["required"] = ["use", *schema.get("required", [])]
     return {**schema, "title": f"{component.kind} {component.name}", "additionalProperties": False}

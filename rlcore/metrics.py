@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlcore.log_writer import LogWriter
+from rlcore import log_values
+from rlcore.log_writer import LogWriter, close_all, drain_all
 from rlcore.progress import Every, Progress
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 # what begins so is never the same twice, and so is no part of the state
 WALL_CLOCK: Final = "time/"
 STATISTICS: Final = ("std", "min", "max", "count")
+MANY_NAMES: Final = 10_000
+MOST_NAMES: Final = 100_000
 _FOLD: Final = 4096
 
 
@@ -77,6 +80,8 @@ class Metrics:
         written_at: the frame of the last write, over all resumes.
         observer: True; metrics watch a run and do not change it.
         on_bar: keys that asked to be shown on the progress bar.
+        not_finite: how many written numbers were NaN or infinite.
+        left_out: how many numbers were not written since there were more than 100,000 names.
 
     A key's mean is written under its own name; when several values came in, `std`, `min`, `max` and `count` under
     `key/std` and so on. A tensor of several elements counts as that many values. A key without a value is left out.
@@ -90,6 +95,9 @@ class Metrics:
         self.latest: dict[str, float] = {}
         self.written_at = 0
         self.on_bar: set[str] = set()
+        self.not_finite = 0
+        self.left_out = 0
+        self._many = False
         self._values: dict[str, list[Any]] = {}
         self._last: dict[str, Any] = {}
         self._newest: dict[str, Any] = {}
@@ -159,26 +167,48 @@ class Metrics:
         self.written_at = progress.frames
         if not row:
             return
+        self._bound(row)
         self.latest.update(row)
         for writer in self.writers:
             writer.write(row, progress.frames)
 
-    def log_video(self, name: str, video: Tensor, step: int, fps: int) -> None:
-        """Hand a video to every logger that takes videos.
+    def log_video(self, name: str, video: Any, step: int, fps: int = 30) -> None:
+        """Hand videos to every logger.
 
         Args:
-            name: under which the loggers show it.
-            video: uint8 `[N, T, C, H, W]`, N videos of T frames with 1 or 3 channels.
-            step: environment frames.
-            fps: frames per second.
+            name: metric name, such as `evaluation/video`.
+            video: tensor or array `[N, T, C, H, W]`, uint8, with C 1 or 3; it is copied.
+            step: environment frames, `progress.frames`.
+            fps: frames of the video per second.
+
+        Raises:
+            RlcoreError: another shape or type.
         """
+        if self.writers:
+            self._show("log_video", name, log_values.video(video).copy(), step, fps)
+
+    def log_image(self, name: str, image: Any, step: int) -> None:
+        """Hand an image `[C, H, W]`, uint8, with C 1 or 3, to every logger; it is copied.
+
+        Raises:
+            RlcoreError: another shape or type.
+        """
+        if self.writers:
+            self._show("log_image", name, log_values.image(image).copy(), step)
+
+    def log_histogram(self, name: str, data: Any, step: int) -> None:
+        """Hand numbers of any shape to every logger, to show how they are distributed; they are copied."""
+        if self.writers:
+            self._show("log_histogram", name, log_values.to_numpy(data).copy(), step)
+
+    def log_text(self, name: str, text: str, step: int) -> None:
+        """Hand a text to every logger."""
         for writer in self.writers:
-            writer.log_video(name, video, step, fps)
+            writer.show("log_text", name, text, step, size=len(text))
 
     def drain(self) -> None:
         """Return when every writer has stored what it was given."""
-        for writer in self.writers:
-            writer.drain()
+        drain_all(self.writers)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what came in since the last write, so that a stop between two writes loses nothing; and the newest."""
@@ -210,8 +240,11 @@ class Metrics:
 
     def close(self) -> None:
         """Drain and close the writers."""
+        close_all(self.writers)
+
+    def _show(self, method: str, name: str, data: np.ndarray[Any, Any], *arguments: int) -> None:
         for writer in self.writers:
-            writer.close()
+            writer.show(method, name, data, *arguments, size=data.nbytes)
 
     def _fold(self, key: str) -> None:
         held = self._values.get(key)
@@ -236,6 +269,19 @@ class Metrics:
             else:
                 self._refuse(key, held)
         return np.concatenate([np.zeros(0), *arrays])
+
+    def _bound(self, row: dict[str, float]) -> None:
+        """Count what is not finite, and leave out names beyond the most that are kept, so that memory stays bounded."""
+        self.not_finite += sum(not math.isfinite(value) for value in row.values())
+        if len(self.latest) + len(row) <= MANY_NAMES:
+            return
+        fresh = [key for key in row if key not in self.latest]
+        if fresh and not self._many:
+            self._many = True
+            log.warning("there are more than %d metric names; is there a step or a time in them?", MANY_NAMES)
+        for key in fresh[max(0, MOST_NAMES - len(self.latest)) :]:
+            del row[key]
+            self.left_out += 1
 
     def _refuse(self, key: str, held: list[Any]) -> None:
         if key not in self._refused:

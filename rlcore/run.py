@@ -142,6 +142,7 @@ def _begin(run: Run, folder: Path, resolved: dict[str, Any], resume: ResumeOptio
             run.report = _restore(run, resume, run_folder.read_config(folder), resolved)
         run_folder.write_config(folder, resolved)
         for writer in run.trainer.metrics.writers:
+            writer.start()
             writer.log_hparams(resolved)
     except BaseException:
         run.trainer.metrics.close()

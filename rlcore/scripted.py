@@ -235,7 +235,9 @@ def _writers(settings: Settings, assembly: Assembly) -> list[LogWriter]:
     writers = []
     for number, logger in enumerate(loggers, start=1):
         name = type(logger).__name__ if len(loggers) == 1 else f"{type(logger).__name__}-{number}"
-        writers.append(assembly.register(f"logger.{name}", LogWriter(name, as_logger(logger))))
+        writer = LogWriter(name, as_logger(logger))
+        writer.start()
+        writers.append(assembly.register(f"logger.{name}", writer))
     return writers
 
 

@@ -6,7 +6,7 @@ All problems of a config are reported together. Reading the file is in `config.p
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -44,17 +44,20 @@ class Section:
         name: name of the component instance, unique in its kind.
         provided: the component, with its owner.
         config: the validated keys.
+        required: of a logger: whether a failure at its start ends the run.
     """
 
     label: str
     name: str
     provided: Provided
     config: BaseModel
+    required: bool = False
 
     def dump(self) -> dict[str, Any]:
         """Return the section as it can be written into a resolved config."""
         use = f"{self.provided.owner.plugin}:{self.provided.component.name}"
-        return {"use": use, "name": self.name, **self.config.model_dump(mode="json", exclude_none=True)}
+        required = {"required": True} if self.required else {}
+        return {"use": use, "name": self.name, **required, **self.config.model_dump(mode="json", exclude_none=True)}
 
 
 @dataclass
@@ -217,9 +220,12 @@ def _sections(raw: RawConfig, section: str, host: PluginHost, broken: set[str], 
         if name in taken:
             problems.append(f"[{label}] name: {name!r} is the name of another {kind}")
         taken.add(name)
+        required = keys.pop("required", False) if kind == "logger" else False
+        if not isinstance(required, bool):
+            problems.append(f"[{label}] required: must be true or false, not {required!r}")
         entry = _validated(label, name, provided, keys, problems)
         if entry:
-            found.append(entry)
+            found.append(replace(entry, required=required is True))
     return found
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import ConfigError
+from rlcore.logger_base import LoggerBase
 from rlcore.types import Logger
+
+if TYPE_CHECKING:
+    from rlcore.records import Array
+    from rlcore.types import State
 
 
 def as_logger(given: Any) -> Logger:
@@ -15,30 +20,41 @@ def as_logger(given: Any) -> Logger:
     Raises:
         ConfigError: it has neither.
     """
-    if all(hasattr(given, name) for name in ("log_metrics", "log_hparams", "flush", "close", "load_state_dict")):
+    if all(hasattr(given, name) for name in ("log_metrics", "log_video", "start", "flush", "close", "load_state_dict")):
         return given  # type: ignore[no-any-return]
     if not (hasattr(given, "log_scalar") or hasattr(given, "log_metrics")):
         raise ConfigError(f"logger: a {type(given).__name__} has neither log_scalar nor log_metrics")
     return PlainLogger(given)
 
 
-class PlainLogger:
-    """Writes through an object that takes scalars and may not flush, close or remember a position."""
+class PlainLogger(LoggerBase):
+    """Writes through an object that takes scalars, and perhaps more."""
 
     def __init__(self, target: Any) -> None:
+        super().__init__()
         self._target = target
 
-    def __getattr__(self, name: str) -> Any:
-        """Further kinds, such as videos, are the target's."""
-        return getattr(self._target, name)
-
-    def log_metrics(self, metrics: Mapping[str, float], step: int) -> None:
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Write scalars at a frame."""
         if hasattr(self._target, "log_metrics"):
             self._target.log_metrics(dict(metrics), step=step)
             return
         for name, value in metrics.items():
             self._target.log_scalar(name, value, step=step)
+
+    def log_histogram(self, name: str, data: Array, step: int | None = None) -> None:
+        """Write a histogram, where the target takes one."""
+        if hasattr(self._target, "log_histogram"):
+            self._target.log_histogram(name, data, step=step)
+        else:
+            super().log_histogram(name, data, step)
+
+    def log_video(self, name: str, video: Array, step: int | None = None, fps: int = 30) -> None:
+        """Write a video, where the target takes one."""
+        if hasattr(self._target, "log_video"):
+            self._target.log_video(name, video, step=step, fps=fps)
+        else:
+            super().log_video(name, video, step, fps)
 
     def log_hparams(self, config: Mapping[str, Any]) -> None:
         """Write a config, where the target takes one."""
@@ -55,7 +71,7 @@ class PlainLogger:
         if hasattr(self._target, "close"):
             self._target.close()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Return the position of the target, where it has one."""
         return dict(self._target.state_dict()) if hasattr(self._target, "state_dict") else {}
 

@@ -47,6 +47,10 @@ def losses(trainer: Trainer) -> dict[str, int]:
         "episodes dropped by resumes": getattr(trainer.collector, "dropped_episodes", 0),
         "updates skipped as not finite": getattr(trainer.learner, "skipped_updates", 0),
         "checkpoints not written": trainer.saver.failed if trainer.saver else 0,
+        "metrics that were not finite": trainer.metrics.not_finite,
+        "metrics left out beyond the most names": trainer.metrics.left_out,
         **{f"failures of logger {writer.name}": writer.failures for writer in trainer.metrics.writers},
+        **{f"records of logger {writer.name} not sent yet": writer.unsent for writer in trainer.metrics.writers},
+        **{f"writes left out by logger {writer.name}": writer.left_out for writer in trainer.metrics.writers},
     }
     return {cause: count for cause, count in found.items() if count}

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from rlcore.context import Context
 from rlcore.errors import ConfigError, StorageError
 from rlcore.hookspecs import hookimpl
+from rlcore.logger_base import LoggerBase
 from rlcore.types import Key
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ class ToyHook:
         self.iterations = state["iterations"]
 
 
-class ToyLogger:
+class ToyLogger(LoggerBase):
     """Writes `toy.jsonl` into the run folder: one `[step, metrics]` per line."""
 
     class Config(BaseModel, extra="forbid"):
@@ -169,21 +170,13 @@ class ToyLogger:
     def __init__(self, config: Config, context: Context) -> None:
         if context.run.folder is None:
             raise ConfigError("the toy logger needs a run folder")
+        super().__init__(context.run.name, str(context.run.folder))
         self.path = context.run.folder / "toy.jsonl"
 
-    def log_metrics(self, metrics: Mapping[str, float], step: int) -> None:
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """Append a line."""
         with self.path.open("a") as stream:
             stream.write(json.dumps([step, dict(metrics)]) + "\n")
-
-    def log_hparams(self, config: Mapping[str, Any]) -> None:
-        """Do nothing."""
-
-    def flush(self) -> None:
-        """Do nothing: every line is written at once."""
-
-    def close(self) -> None:
-        """Do nothing: no file stays open."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the size of the file."""

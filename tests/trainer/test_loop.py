@@ -360,6 +360,12 @@ class Complete(Rows):
     def log_hparams(self, config):
         self.calls.append(("log_hparams", config))
 
+    def log_video(self, name, video, step=None, fps=None):
+        self.calls.append(("log_video", name, video, step, fps))
+
+    def log_histogram(self, name, data, step=None):
+        self.calls.append(("log_histogram", name, data, step))
+
     def flush(self):
         self.calls.append("flush")
 
@@ -370,7 +376,7 @@ class Complete(Rows):
         return {"rows": len(self.rows)}
 
 
-def test_a_logger_that_knows_more_than_scalars_is_asked_for_it():
+def test_a_logger_that_knows_more_than_scalars_is_asked_for_it(caplog):
     from rlcore.adapters.logger import as_logger
 
     logger = Complete()
@@ -378,7 +384,10 @@ def test_a_logger_that_knows_more_than_scalars_is_asked_for_it():
     adapted.log_hparams({"lr": 1})
     adapted.flush()
     adapted.close()
-    assert logger.calls == [("log_hparams", {"lr": 1}), "flush", "close"]
+    adapted.log_video("v", "video", 4, 25)
+    adapted.log_histogram("h", "data", 5)
+    assert logger.calls[:3] == [("log_hparams", {"lr": 1}), "flush", "close"]
+    assert logger.calls[3:] == [("log_video", "v", "video", 4, 25), ("log_histogram", "h", "data", 5)]
     logger.log_scalar("a", 1.0, step=3)
     assert adapted.state_dict() == {"rows": 1}
 
@@ -401,5 +410,9 @@ def test_a_logger_that_knows_more_than_scalars_is_asked_for_it():
     adapted.flush()
     adapted.close()
     adapted.log_hparams({})
+    adapted.log_video("v", None, 4, 25)
+    adapted.log_histogram("h", None, 5)
+    assert "PlainLogger cannot show videos" in caplog.text
+    assert "PlainLogger cannot show histograms" in caplog.text
     assert adapted.state_dict() == {}
     assert rows.seen == [({"a": 1.0}, 5), {"rows": 2}]

@@ -21,7 +21,7 @@ from rlcore.testing.contracts.estimator import EstimatorContract, GAEContract
 from rlcore.testing.contracts.evaluator import EvaluatorContract
 from rlcore.testing.contracts.hook import HookContract
 from rlcore.testing.contracts.learner import LearnerContract
-from rlcore.testing.contracts.logger import LoggerContract
+from rlcore.testing.contracts.logger import LoggerContract, SpoolingLoggerContract
 from rlcore.testing.contracts.loss import LossContract
 from rlcore.testing.contracts.model import ModelContract
 from rlcore.testing.contracts.optimizer import OptimizerContract
@@ -48,5 +48,6 @@ __all__ = [
     "PluginContract",
     "RolloutBufferContract",
     "SchedulerContract",
+    "SpoolingLoggerContract",
     "TransformContract",
 ]

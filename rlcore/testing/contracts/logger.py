@@ -1,13 +1,19 @@
-"""What a logger must keep: every row can be read back, and a resume cuts off what was written after the checkpoint."""
+"""What a logger must keep: all that it shows can be read back, and a resume repeats nothing and leaves nothing out."""
 
 from __future__ import annotations
 
+import json
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
+from rlcore.spool import Spool
+from rlcore.spooling_logger import FOLDER
 from rlcore.testing.compare import through_checkpoint
 from rlcore.testing.contracts.base import ComponentContract
 
@@ -21,19 +27,53 @@ ROWS: list[Row] = [
 ]
 
 
+_PIXELS = np.random.default_rng(0)
+IMAGE = _PIXELS.integers(0, 256, (3, 5, 7), dtype=np.uint8)
+# of few colours, which every format keeps
+VIDEO = 85 * _PIXELS.integers(0, 4, (2, 6, 3, 8, 12), dtype=np.uint8)
+NUMBERS = np.array([0.0, 1.0, 1.0, 3.0, math.nan, math.inf, 10.0])
+TEXT = "two lines,\nand a comma"
+HPARAMS = {"run": {"name": "toy", "seed": 1}, "hook": [{"use": "a:b", "on": True}], "versions": {}}
+
+# (kind, name, step)
+Shown = tuple[str, str, int]
+
+
 class LoggerContract(ComponentContract):
     """Base of the tests of a logger.
 
     Attributes:
         tolerance: allowed relative error of a value that was read back, for formats with fewer digits.
+        shows: which of `histogram`, `image`, `video` and `text` the back end shows.
+        cuts: whether a resume removes what was written after the checkpoint; else that stays, once.
     """
 
     kind = "logger"
     tolerance: ClassVar[float] = 0.0
+    shows: ClassVar[frozenset[str]] = frozenset()
+    cuts: ClassVar[bool] = True
 
     def read_back(self, folder: Path) -> list[Row]:
         """Return what was written into a run folder: (step, metrics) in order of the steps. Written by the subclass."""
         raise NotImplementedError(f"{type(self).__name__} must define read_back(folder)")
+
+    def read_media(self, folder: Path) -> Mapping[Shown, Any]:
+        """Return the media by (kind, name, step); written by a subclass that `shows` something.
+
+        A histogram is (counts, edges), an image an array `[H, W, 3]`, a video an array `[T, H, W, 3]`, a text a string.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define read_media(folder)")
+
+    def read_hparams(self, folder: Path) -> Mapping[str, Any] | None:
+        """Return the config that was written, as a nested table, or None for a back end without one."""
+        return None
+
+    def settle(self, folder: Path) -> None:
+        """Return when what was written has arrived at the back end."""
+
+    def read_stored(self, folder: Path) -> list[Row]:
+        """Return the rows that are safe on disk while the logger is open."""
+        return self.read_back(folder)
 
     def logger(self, folder: Path) -> Any:
         """Build the logger of a run in `folder`."""
@@ -51,7 +91,7 @@ class LoggerContract(ComponentContract):
         logger = self.logger(tmp_path)
         _write(logger, ROWS[:2])
         logger.flush()
-        self._compare(tmp_path, ROWS[:2])
+        _compare(self.read_stored(tmp_path), ROWS[:2], self.tolerance)
         logger.close()
 
     def test_works_in_a_thread_of_its_own(self, tmp_path: Path) -> None:
@@ -71,30 +111,80 @@ class LoggerContract(ComponentContract):
         values = {"a/nan": math.nan, "a/inf": math.inf, "a/minus": -math.inf, "a/good": 2.0}
         _write(logger, [(1, values), (2, {"a/good": 3.0})])
         logger.close()
+        self.settle(tmp_path)
         good = [(step, row["a/good"]) for step, row in self.read_back(tmp_path) if "a/good" in row]
         assert good == [(1, 2.0), (2, 3.0)], f"beside values that are not finite, these were lost: {good}"
+
+    def test_one_scalar_is_a_row(self, tmp_path: Path) -> None:
+        """`log_scalar` is `log_metrics` with one number."""
+        logger = self.logger(tmp_path)
+        logger.log_scalar("train/lr", 0.25, 10)
+        logger.close()
+        self._compare(tmp_path, [(10, {"train/lr": 0.25})])
+
+    def test_media_can_be_read_back(self, tmp_path: Path) -> None:
+        """What the back end shows has its name and its step; what it cannot show does no harm."""
+        logger = self.logger(tmp_path)
+        _show_all(logger, 10)
+        logger.log_metrics({"train/lr": 0.5}, 20)
+        logger.close()
+        self._compare(tmp_path, [(20, {"train/lr": 0.5})])
+        if not self.shows:
+            return
+        media = self.read_media(tmp_path)
+        assert set(media) == {(kind, f"a/{kind}", 10) for kind in self.shows}, f"read back: {sorted(media)}"
+        for (kind, _, _), found in media.items():
+            _check_shown(kind, found, self.tolerance)
 
     def test_the_config_is_no_metric(self, tmp_path: Path) -> None:
         """`log_hparams` takes the resolved config, nested and with lists, before the first row."""
         logger = self.logger(tmp_path)
-        logger.log_hparams({"run": {"name": "toy", "seed": 1}, "hook": [{"use": "a:b", "on": True}], "versions": {}})
+        logger.log_hparams(HPARAMS)
         _write(logger, ROWS[:1])
         logger.close()
         self._compare(tmp_path, ROWS[:1])
+        found = self.read_hparams(tmp_path)
+        if found is not None:
+            assert str(found["run"]["seed"]) == "1", f"read back was the config {found}"
 
-    def test_a_resume_cuts_back(self, tmp_path: Path) -> None:
-        """Rows after the checkpoint would otherwise stand there twice."""
+    def test_a_resume_repeats_nothing(self, tmp_path: Path) -> None:
+        """Rows after the checkpoint come again; they stand there once."""
         logger = self.logger(tmp_path)
         _write(logger, ROWS[:2])
         logger.flush()
         state = through_checkpoint(logger.state_dict())
-        _write(logger, [(25, {"train/loss_critic": 99.0})])
+        _write(logger, ROWS[2:3])
+        _show_all(logger, 30)
         logger.close()
+        self.settle(tmp_path)
+        resumed = self.logger(tmp_path)
+        resumed.load_state_dict(state)
+        _write(resumed, ROWS[2:3])
+        _show_all(resumed, 30)
+        _write(resumed, ROWS[3:])
+        resumed.close()
+        self._compare(tmp_path, ROWS)
+        if self.shows:
+            assert set(self.read_media(tmp_path)) == {(kind, f"a/{kind}", 30) for kind in self.shows}
+
+    def test_a_resume_cuts_back(self, tmp_path: Path) -> None:
+        """Rows after the checkpoint that do not come again are gone, where the back end can do that."""
+        logger = self.logger(tmp_path)
+        _write(logger, ROWS[:2])
+        logger.flush()
+        state = through_checkpoint(logger.state_dict())
+        gone = (25, {"train/loss_critic": 99.0})
+        _write(logger, [gone])
+        _show_all(logger, 25)
+        logger.close()
+        self.settle(tmp_path)
         resumed = self.logger(tmp_path)
         resumed.load_state_dict(state)
         _write(resumed, ROWS[2:])
         resumed.close()
-        self._compare(tmp_path, ROWS)
+        self._compare(tmp_path, ROWS if self.cuts else [*ROWS[:2], gone, *ROWS[2:]])
+        if self.shows and self.cuts:
+            assert not self.read_media(tmp_path), "media after the checkpoint are still there"
 
     def test_a_resume_can_go_back_to_the_beginning(self, tmp_path: Path) -> None:
         """A checkpoint may be older than the first row."""
@@ -102,11 +192,12 @@ class LoggerContract(ComponentContract):
         state = through_checkpoint(logger.state_dict())
         _write(logger, ROWS[:2])
         logger.close()
+        self.settle(tmp_path)
         resumed = self.logger(tmp_path)
         resumed.load_state_dict(state)
         _write(resumed, ROWS[1:3])
         resumed.close()
-        self._compare(tmp_path, ROWS[1:3])
+        self._compare(tmp_path, ROWS[1:3] if self.cuts else ROWS[:3])
 
     def test_a_resume_without_new_rows_keeps_the_old(self, tmp_path: Path) -> None:
         """Resuming a finished run must not empty its files."""
@@ -115,6 +206,7 @@ class LoggerContract(ComponentContract):
         logger.flush()
         state = through_checkpoint(logger.state_dict())
         logger.close()
+        self.settle(tmp_path)
         resumed = self.logger(tmp_path)
         resumed.load_state_dict(state)
         resumed.flush()
@@ -129,15 +221,89 @@ class LoggerContract(ComponentContract):
         unused.close()
 
     def _compare(self, folder: Path, expected: list[Row]) -> None:
-        found = [(step, key, value) for step, row in self.read_back(folder) for key, value in row.items()]
-        wanted = [(step, key, value) for step, row in expected for key, value in row.items()]
-        assert sorted(x[:2] for x in found) == sorted(x[:2] for x in wanted), (
-            f"written were {[x[:2] for x in wanted]}, read back {[x[:2] for x in found]}"
+        self.settle(folder)
+        _compare(self.read_back(folder), expected, self.tolerance)
+
+
+class SpoolingLoggerContract(LoggerContract):
+    """Base of the tests of a logger that derives from `rlcore.spooling_logger.SpoolingLogger`."""
+
+    cuts = False
+
+    def logger(self, folder: Path) -> Any:
+        """Build the logger of a run in `folder`; it sends in a thread, since a process for each test takes seconds."""
+        logger = super().logger(folder)
+        logger.process = False
+        return logger
+
+    def settle(self, folder: Path) -> None:
+        """Wait until everything was sent; send what a logger that was closed left behind."""
+        if not wait_until_sent(folder, 20):
+            logger = self.logger(folder)
+            assert logger.catch_up(60), "what was spooled is never sent"
+            logger.close()
+
+    def read_stored(self, folder: Path) -> list[Row]:
+        """Return the rows in the spool."""
+        lines = [line for file in (folder / FOLDER).glob("*/*.jsonl") for line in file.read_text().splitlines()]
+        records = [json.loads(line) for line in lines]
+        return [(record["step"], record["values"]) for record in records if record["kind"] == "metrics"]
+
+
+def _compare(rows: list[Row], expected: list[Row], tolerance: float) -> None:
+    found = [(step, key, value) for step, row in rows for key, value in row.items()]
+    wanted = [(step, key, value) for step, row in expected for key, value in row.items()]
+    assert sorted(x[:2] for x in found) == sorted(x[:2] for x in wanted), (
+        f"written were {[x[:2] for x in wanted]}, read back {[x[:2] for x in found]}"
+    )
+    values = {(step, key): value for step, key, value in found}
+    for step, key, value in wanted:
+        back = values[step, key]
+        assert math.isclose(back, value, rel_tol=tolerance), f"{key} at {step}: {value!r} became {back!r}"
+
+
+def _show_all(logger: Any, step: int) -> None:
+    logger.log_histogram("a/histogram", NUMBERS, step)
+    logger.log_image("a/image", IMAGE, step)
+    logger.log_video("a/video", VIDEO, step, 10)
+    logger.log_text("a/text", TEXT, step)
+
+
+def _check_shown(kind: str, found: Any, tolerance: float) -> None:
+    if kind == "histogram":
+        counts, edges = (np.asarray(values, dtype=float) for values in found)
+        filled = {round(float(edge)): int(count) for count, edge in zip(counts, edges[1:], strict=True) if count}
+        assert counts.sum() == 5, f"five of the numbers are finite; the histogram counts {counts.sum()}"
+        assert np.allclose([edges[0], edges[-1]], [0, 10], rtol=tolerance), (
+            f"the bins go from {edges[0]} to {edges[-1]}"
         )
-        values = {(step, key): value for step, key, value in found}
-        for step, key, value in wanted:
-            back = values[step, key]
-            assert math.isclose(back, value, rel_tol=self.tolerance), f"{key} at {step}: {value!r} became {back!r}"
+        assert filled[1] == 2, f"two of the numbers are 1; in bins there are {filled}"
+    elif kind == "image":
+        assert np.array_equal(found, IMAGE.transpose(1, 2, 0)), "the image is another one"
+    elif kind == "video":
+        expected = np.concatenate(list(VIDEO.transpose(0, 1, 3, 4, 2)), axis=2)
+        assert found.shape == expected.shape, f"the video is {found.shape}, not {expected.shape}"
+        assert np.array_equal(found, expected), "the frames are others"
+    else:
+        assert found == TEXT, f"the text is {found!r}"
+
+
+def wait_until_sent(folder: Path, seconds: float) -> bool:
+    """Wait until nothing waits in the spools of a run folder, and return whether that came about."""
+    deadline = time.monotonic() + seconds
+    while waits := any(Spool(place).waiting for place in (folder / FOLDER).glob("*")):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    return not waits
+
+
+def frames_of(file: Any) -> Any:
+    """Return the frames of a GIF, a path or a stream, as an array `[T, H, W, 3]`, uint8."""
+    from PIL import Image, ImageSequence
+
+    with Image.open(file) as opened:
+        return np.stack([np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(opened)])
 
 
 def _write(logger: Any, rows: list[Row]) -> None:

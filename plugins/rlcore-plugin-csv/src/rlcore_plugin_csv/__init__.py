@@ -6,4 +6,12 @@ from rlcore import Component, hookimpl
 @hookimpl
 def provide_components() -> list[Component]:
     """Return the components of this plugin."""
-    return [Component("logger", "csv", f"{__name__}.logger:CSVLogger", summary="metrics.csv in the run folder")]
+    return [
+        Component(
+            "logger",
+            "csv",
+            f"{__name__}.logger:build",
+            config=f"{__name__}.logger:Config",
+            summary="metrics.csv in the run folder",
+        )
+    ]

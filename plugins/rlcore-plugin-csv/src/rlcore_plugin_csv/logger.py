@@ -1,96 +1,149 @@
-"""Metrics in long form: `frames,key,value`, one row each, append-only."""
+"""Metrics in long form, `frames,key,value`, and media as files beside them."""
 
 from __future__ import annotations
 
-import csv
-import os
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, Literal, get_args
 
-from pydantic import BaseModel
+import numpy as np
+from pydantic import BaseModel, Field
 
+from rlcore import log_values, media
 from rlcore.context import Context
 from rlcore.errors import ConfigError
+from rlcore.logger_base import LoggerBase
+from rlcore_plugin_csv.table import Table
 
-HEADER: Final = ("frames", "key", "value")
 WALL_CLOCK: Final = "time/"
+VideoFormat = Literal["gif", "pt", "memmap"]
+_HEADERS: Final = {
+    "metrics": ("frames", "key", "value"),
+    "timings": ("frames", "key", "value"),
+    "histograms": ("frames", "key", "low", "high", "count"),
+    "media": ("frames", "key", "kind", "file"),
+}
 
 
-class CSVLogger:
-    """Writes `metrics.csv`, and wall-clock figures (`time/…`) to `timings.csv`, into the run folder.
+class Config(BaseModel, extra="forbid"):
+    """The keys of the config section."""
 
-    The first file is the same for two equal runs. On resume both are cut back to the checkpoint.
+    video_format: VideoFormat = Field(
+        "gif", description="videos as GIF, as tensor for torch.load (pt), or as bytes alone (memmap)"
+    )
+
+
+class CSVLogger(LoggerBase):
+    """Writes `metrics.csv`, and wall-clock figures (`time/…`) to `timings.csv`, into the folder `log_dir/exp_name`.
+
+    The first file is the same for two equal runs. Histograms are rows of `histograms.csv`; images, videos and texts are
+    files, listed in `media.csv`. On resume everything is cut back to the checkpoint.
+
+    Args:
+        exp_name: name of the experiment, and of its folder.
+        log_dir: the folder around it.
+        video_format: `gif`, `pt` or `memmap`.
+        video_fps: frames per second of videos that come without.
     """
 
-    class Config(BaseModel, extra="forbid"):
-        """Nothing to configure."""
+    def __init__(
+        self,
+        exp_name: str,
+        log_dir: str | Path = "csv_logs",
+        video_format: VideoFormat = "gif",
+        video_fps: int = 30,
+    ) -> None:
+        if video_format not in get_args(VideoFormat):
+            raise ConfigError(f"video_format is {video_format!r}; it must be one of {', '.join(get_args(VideoFormat))}")
+        super().__init__(exp_name, str(log_dir))
+        self.folder = Path(log_dir) / exp_name
+        self.video_format = video_format
+        self.video_fps = video_fps
+        self._tables = {name: Table(self.folder / f"{name}.csv", header) for name, header in _HEADERS.items()}
 
-    def __init__(self, config: Config, context: Context) -> None:
-        if context.run.folder is None:
-            raise ConfigError("the csv logger needs a run folder")
-        self._metrics = _Table(context.run.folder / "metrics.csv")
-        self._timings = _Table(context.run.folder / "timings.csv")
-
-    def log_metrics(self, metrics: Mapping[str, float], step: int) -> None:
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Append a row per metric; the shortest form that reads back as the same number."""
-        self._metrics.append(step, {k: v for k, v in metrics.items() if not k.startswith(WALL_CLOCK)})
-        self._timings.append(step, {k: v for k, v in metrics.items() if k.startswith(WALL_CLOCK)})
+        step = self.step_of("", step)
+        rows = {"metrics": [], "timings": []}  # type: dict[str, list[tuple[object, ...]]]
+        for key, value in log_values.row(metrics).items():
+            rows["timings" if key.startswith(WALL_CLOCK) else "metrics"].append((step, key, repr(value)))
+        for name, found in rows.items():
+            self._tables[name].append(found)
+
+    def log_histogram(self, name: str, data: Any, step: int | None = None) -> None:
+        """Append a row per bin; the number of values that are not finite stands between `nan` and `nan`."""
+        step, found = self.step_of(name, step), log_values.histogram(data)
+        bins = zip(found.edges[:-1].tolist(), found.edges[1:].tolist(), found.counts.tolist(), strict=True)
+        rows = [(step, name, low, high, count) for low, high, count in bins]
+        self._tables["histograms"].append([*rows, (step, name, "nan", "nan", found.not_finite)])
+
+    def log_image(self, name: str, image: Any, step: int | None = None) -> None:
+        """Write a PNG file."""
+        self._write_file("image", name, step, ".png", media.png(image))
+
+    def log_video(self, name: str, video: Any, step: int | None = None, fps: int | None = None) -> None:
+        """Write the videos in the format of this logger."""
+        if self.video_format == "gif":
+            self._write_file("video", name, step, ".gif", media.gif(video, fps or self.video_fps))
+        elif self.video_format == "memmap":
+            pixels = np.ascontiguousarray(log_values.video(video))
+            self._write_file("video", name, step, ".memmap", pixels.tobytes())
+        else:
+            import io
+
+            import torch
+
+            stream = io.BytesIO()
+            torch.save(torch.from_numpy(np.ascontiguousarray(log_values.video(video))), stream)
+            self._write_file("video", name, step, ".pt", stream.getvalue())
+
+    def log_text(self, name: str, text: str, step: int | None = None) -> None:
+        """Write a text file."""
+        self._write_file("text", name, step, ".txt", text.encode())
 
     def log_hparams(self, config: Mapping[str, Any]) -> None:
-        """Do nothing: the resolved config is in the run folder already."""
+        """Write `hparams.json`; in a run folder the resolved config is there already."""
+        if not (self.folder / "config.toml").exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / "hparams.json").write_text(json.dumps(config, indent=1, default=str))
 
     def flush(self) -> None:
         """Hand what was written to the system."""
-        self._metrics.flush()
-        self._timings.flush()
+        for table in self._tables.values():
+            table.flush()
 
     def close(self) -> None:
         """Flush and close."""
-        self._metrics.close()
-        self._timings.close()
+        for table in self._tables.values():
+            table.close()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the length of both files in bytes."""
-        return {"metrics": self._metrics.size(), "timings": self._timings.size()}
+        """Return the lengths of the tables in bytes."""
+        return {name: table.size() for name, table in self._tables.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Cut both files back."""
-        self._metrics.cut(state["metrics"])
-        self._timings.cut(state["timings"])
+        """Cut the tables back, and remove the files that came after."""
+        later = self._tables["media"].rows_after(state.get("media", 0))
+        for row in later:
+            if len(row) == len(_HEADERS["media"]):  # the last one may be incomplete
+                (self.folder / row[3]).unlink(missing_ok=True)
+        for name, table in self._tables.items():
+            table.cut(state.get(name, 0))
+
+    def _write_file(self, kind: str, name: str, step: int | None, suffix: str, content: bytes) -> None:
+        step = self.step_of(name, step)
+        place = Path(f"{kind}s") / media.file_name(name) / f"{step:012d}{suffix}"
+        file = self.folder / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._tables["media"].append([(step, name, kind, place.as_posix())])  # first, so that a resume finds the file
+        self._tables["media"].flush()
+        file.write_bytes(content)
 
 
-class _Table:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._stream: TextIO | None = None
-
-    def append(self, step: int, row: Mapping[str, float]) -> None:
-        if row:
-            csv.writer(self._open(), lineterminator="\n").writerows((step, key, repr(v)) for key, v in row.items())
-
-    def flush(self) -> None:
-        if self._stream is not None:
-            self._stream.flush()
-
-    def close(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-
-    def size(self) -> int:
-        self.flush()
-        return self._path.stat().st_size if self._path.exists() else 0
-
-    def cut(self, size: int) -> None:
-        self.close()
-        if self._path.exists():
-            os.truncate(self._path, size)
-
-    def _open(self) -> TextIO:
-        if self._stream is None:
-            new = not self._path.exists() or not self._path.stat().st_size
-            self._stream = self._path.open("a", newline="")
-            if new:
-                csv.writer(self._stream, lineterminator="\n").writerow(HEADER)
-        return self._stream
+def build(config: Config, context: Context) -> CSVLogger:
+    """Return the logger of a run, which writes into the run folder itself."""
+    folder = context.run.folder
+    if folder is None:
+        raise ConfigError("the csv logger needs a run folder")
+    return CSVLogger(folder.name, folder.parent, video_format=config.video_format)

@@ -8,6 +8,10 @@ def provide_components() -> list[Component]:
     """Return the components of this plugin."""
     return [
         Component(
-            "logger", "tensorboard", f"{__name__}.logger:TensorBoardLogger", summary="event files in the run folder"
+            "logger",
+            "tensorboard",
+            f"{__name__}.logger:build",
+            config=f"{__name__}.logger:Config",
+            summary="event files in the run folder",
         )
     ]

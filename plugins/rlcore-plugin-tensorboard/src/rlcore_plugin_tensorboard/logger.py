@@ -1,4 +1,4 @@
-"""Metrics as TensorBoard event files."""
+"""Metrics and media as TensorBoard event files."""
 
 from __future__ import annotations
 
@@ -12,32 +12,79 @@ from pydantic import BaseModel
 from tensorboard.compat.proto.summary_pb2 import Summary
 from torch.utils.tensorboard import SummaryWriter
 
+from rlcore import log_values, media
 from rlcore.context import Context
 from rlcore.errors import ConfigError
+from rlcore.logger_base import LoggerBase
+
+_LARGEST = 3.4028234663852886e38
 
 
-class TensorBoardLogger:
-    """Writes event files into `tensorboard/` of the run folder; look with `tensorboard --logdir runs`."""
+class Config(BaseModel, extra="forbid"):
+    """Nothing to configure."""
 
-    class Config(BaseModel, extra="forbid"):
-        """Nothing to configure."""
 
-    def __init__(self, config: Config, context: Context) -> None:
-        if context.run.folder is None:
-            raise ConfigError("the tensorboard logger needs a run folder")
-        self._folder = context.run.folder / "tensorboard"
+class TensorboardLogger(LoggerBase):
+    """Writes event files into the folder `log_dir/exp_name`; look with `tensorboard --logdir LOG_DIR`.
+
+    Args:
+        exp_name: name of the experiment, and of its folder.
+        log_dir: the folder around it.
+    """
+
+    def __init__(self, exp_name: str, log_dir: str | Path = "tb_logs") -> None:
+        super().__init__(exp_name, str(log_dir))
+        self._folder = Path(log_dir) / exp_name
         self._writer: Any = None
         self._last_step = 0
 
-    def log_metrics(self, metrics: Mapping[str, float], step: int) -> None:
+    @property
+    def experiment(self) -> Any:
+        """The `SummaryWriter`; the event file is made when it is first used."""
+        if self._writer is None:
+            self._writer = SummaryWriter(str(self._folder))
+        return self._writer
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Write one event with a scalar per metric; an event for each costs several times as much."""
-        row = Summary(value=[Summary.Value(tag=key, simple_value=value) for key, value in metrics.items()])
-        self._open().file_writer.add_summary(row, step)
-        self._last_step = step
+        row = log_values.row(metrics)
+        self._add([Summary.Value(tag=key, simple_value=_single(value)) for key, value in row.items()], "", step)
+
+    def log_histogram(self, name: str, data: Any, step: int | None = None) -> None:
+        """Write a histogram of the finite values."""
+        found = log_values.histogram(data)
+        self._last_step = step = self.step_of(name, step)
+        self.experiment.add_histogram_raw(
+            name,
+            min=float(found.edges[0]),
+            max=float(found.edges[-1]),
+            num=int(found.counts.sum()),
+            sum=found.total,
+            sum_squares=found.squares,
+            bucket_limits=found.edges[1:].tolist(),
+            bucket_counts=found.counts.tolist(),
+            global_step=step,
+        )
+
+    def log_image(self, name: str, image: Any, step: int | None = None) -> None:
+        """Write an image."""
+        _, height, width = log_values.image(image).shape
+        self._add_picture(name, step, media.png(image), height, width)
+
+    def log_video(self, name: str, video: Any, step: int | None = None, fps: int = 30) -> None:
+        """Write the videos as an image that moves."""
+        _, height, width, _ = media.side_by_side(video).shape
+        self._add_picture(name, step, media.gif(video, fps), height, width)
+
+    def log_text(self, name: str, text: str, step: int | None = None) -> None:
+        """Write a text, which TensorBoard shows as Markdown."""
+        self._last_step = step = self.step_of(name, step)
+        self.experiment.add_text(name, text, step)
 
     def log_hparams(self, config: Mapping[str, Any]) -> None:
         """Write the config as text."""
-        self._open().add_text("config", "```\n" + json.dumps(config, indent=1, default=str) + "\n```", self._last_step)
+        text = "```\n" + json.dumps(config, indent=1, default=str) + "\n```"
+        self.experiment.add_text("config", text, self._last_step)
 
     def flush(self) -> None:
         """Wait until the events are in the file."""
@@ -66,10 +113,27 @@ class TensorBoardLogger:
         self._last_step = state["last_step"]
         self._writer = SummaryWriter(str(self._folder), purge_step=self._last_step + 1)
 
+    def _add_picture(self, name: str, step: int | None, content: bytes, height: int, width: int) -> None:
+        picture = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=content)
+        self._add([Summary.Value(tag=name, image=picture)], name, step)
+
+    def _add(self, values: list[Any], name: str, step: int | None) -> None:
+        self._last_step = self.step_of(name, step)
+        self.experiment.file_writer.add_summary(Summary(value=values), self._last_step)
+
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("events.out.tfevents.*"))
 
-    def _open(self) -> Any:
-        if self._writer is None:
-            self._writer = SummaryWriter(str(self._folder))
-        return self._writer
+
+def _single(value: float) -> float:
+    """Return a number that single precision can hold; beyond its range it is infinite."""
+    if abs(value) > _LARGEST:
+        return float("inf") if value > 0 else float("-inf")
+    return value
+
+
+def build(config: Config, context: Context) -> TensorboardLogger:
+    """Return the logger of a run, which writes into `tensorboard/` of the run folder."""
+    if context.run.folder is None:
+        raise ConfigError("the tensorboard logger needs a run folder")
+    return TensorboardLogger("tensorboard", context.run.folder)

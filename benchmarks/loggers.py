@@ -1,0 +1,101 @@
+"""What loggers cost a run: all four, and all four with dead servers, against none, in alternating pairs of whole runs.
+
+The dead servers take connections and never answer. MLflow writes into a database file and W&B into its offline files in
+the runs with living back ends; nothing leaves the machine.
+
+    python benchmarks/loggers.py --pairs 10
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from bench import HERE, RESULTS, machine
+
+FRAMES = 500_000
+EVERY = 2_000
+KINDS = {"all": "csv, tensorboard, mlflow, wandb", "dead": "the same, with dead servers for mlflow and wandb"}
+
+
+def sections(kind: str, port: int) -> list[dict[str, object]]:
+    """Return the `[[logger]]` sections of a run."""
+    if kind == "none":
+        return []
+    dead = f"http://127.0.0.1:{port}"
+    mlflow = {"use": "mlflow", "tracking_uri": dead} if kind == "dead" else {"use": "mlflow"}
+    wandb = {"use": "wandb", "base_url": dead} if kind == "dead" else {"use": "wandb", "mode": "offline"}
+    return [{"use": "csv"}, {"use": "tensorboard"}, mlflow, wandb]
+
+
+def train(kind: str, frames: int) -> float:
+    """Train in this process and return frames per second of the whole of `train()`, with its end."""
+    os.environ.update(WANDB_API_KEY="0123456789" * 4, MLFLOW_TRACKING_URI="")
+    sys.path.insert(0, str(HERE / "speed"))
+    import tomli_w
+    import torch
+    from rlcore_config import config_for
+
+    from rlcore import build, load_config
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, socket.create_server(("127.0.0.1", 0)) as s:
+        values = config_for("cartpole", frames, 1, False, folder).resolved()
+        values.pop("versions")
+        values |= {"logger": sections(kind, s.getsockname()[1]), "metrics": {"every": EVERY}}
+        file = os.path.join(folder, "config.toml")
+        with open(file, "w") as stream:
+            stream.write(tomli_w.dumps({key: value for key, value in values.items() if value != []}))
+        trainer = build(load_config(file)).trainer
+        torch.set_num_threads(1)
+        began = time.perf_counter()
+        trainer.train()
+        return frames / (time.perf_counter() - began)
+
+
+def measured(kind: str, frames: int) -> float:
+    """Do that in a process of its own."""
+    command = [sys.executable, __file__, "--one", kind, "--frames", str(frames)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    return float(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> None:
+    """Print and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--frames", type=int, default=FRAMES)
+    parser.add_argument("--trial", action="store_true", help="write no result")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(train(args.one, args.frames)))
+        return
+    lines = ["| loggers | with, frames/s | without, frames/s | ratio of pairs | pairs |", "|---|---|---|---|---|"]
+    for kind, name in KINDS.items():
+        speeds: dict[str, list[float]] = {kind: [], "none": []}
+        for number in range(args.pairs):
+            for each in (kind, "none") if number % 2 == 0 else ("none", kind):
+                speeds[each].append(measured(each, args.frames))
+        ratios = [a / b for a, b in zip(speeds[kind], speeds["none"], strict=True)]
+        cells = [f"{statistics.median(speeds[each]):,.0f}" for each in (kind, "none")]
+        spread = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+        lines.append(f"| {name} | {' | '.join(cells)} | {spread} | {args.pairs} |")
+        print(lines[-1], flush=True)
+    what = f"CartPole, {args.frames:,} frames, a row every {EVERY:,}. {machine()}."
+    text = f"# All loggers against none\n\n{what}\n\n" + "\n".join(lines) + "\n"
+    if not args.trial:
+        (RESULTS / "loggers.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

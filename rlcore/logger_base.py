@@ -1,0 +1,99 @@
+"""The base of loggers: everything of the interface beyond metrics, for back ends that show metrics alone."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlcore.records import Array
+    from rlcore.types import State
+
+log = logging.getLogger(__name__)
+
+
+class LoggerBase:
+    """A logger that shows metrics: a subclass writes `log_metrics`, and whatever else its back end can show.
+
+    What it cannot show is left out, and said once for each kind.
+
+    Args:
+        exp_name: name of the experiment.
+        log_dir: where it is, in words of the back end: a folder, or an address.
+
+    Attributes:
+        experiment: the object of the back end's own library, if there is one.
+    """
+
+    def __init__(self, exp_name: str = "", log_dir: str = "") -> None:
+        self.exp_name = exp_name
+        self.log_dir = log_dir
+        self._steps: Counter[str] = Counter()
+        self._said: set[str] = set()
+
+    @property
+    def experiment(self) -> Any:
+        """The object of the back end's own library; the logger itself where there is none."""
+        return self
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        """Write scalars of one step together.
+
+        Args:
+            metrics: numbers by name: see `rlcore.log_values.row`.
+            step: environment frames; without it, how often this was called before.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define log_metrics(metrics, step)")
+
+    def log_scalar(self, name: str, value: Any, step: int | None = None) -> None:
+        """Write one scalar."""
+        self.log_metrics({name: value}, self.step_of(name, step))
+
+    def log_histogram(self, name: str, data: Array, step: int | None = None) -> None:
+        """Leave the histogram out."""
+        self._cannot_show("histograms")
+
+    def log_image(self, name: str, image: Array, step: int | None = None) -> None:
+        """Leave the image out."""
+        self._cannot_show("images")
+
+    def log_video(self, name: str, video: Array, step: int | None = None, fps: int = 30) -> None:
+        """Leave the video out."""
+        self._cannot_show("videos")
+
+    def log_text(self, name: str, text: str, step: int | None = None) -> None:
+        """Leave the text out."""
+        self._cannot_show("texts")
+
+    def log_hparams(self, config: Mapping[str, Any]) -> None:
+        """Do nothing: the resolved config is in the run folder already."""
+
+    def start(self, wait: bool = False) -> None:
+        """Do nothing: the back end opens by itself."""
+
+    def flush(self) -> None:
+        """Do nothing: what was written is stored."""
+
+    def close(self) -> None:
+        """Do nothing: nothing stays open."""
+
+    def state_dict(self) -> State:
+        """Return an empty position."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Do nothing."""
+
+    def step_of(self, name: str, step: int | None) -> int:
+        """Return `step`, or, for a call without one, how often `name` was written before."""
+        if step is None:
+            step = self._steps[name]
+            self._steps[name] += 1
+        return step
+
+    def _cannot_show(self, kind: str) -> None:
+        if kind not in self._said:
+            self._said.add(kind)
+            log.warning("%s cannot show %s; they are left out there", type(self).__name__, kind)

@@ -1,0 +1,201 @@
+"""A file of records that wait to be sent to a server, with a note of how far they were sent."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+Record = dict[str, Any]
+
+_RECORDS: Final = "records.jsonl"
+_SENT: Final = "sent.json"
+
+
+@dataclass
+class Sent:
+    """How far the records of a spool were sent.
+
+    Attributes:
+        offset: bytes of the file that were sent.
+        records: how many records that is.
+        through: the highest step that was sent.
+        skip: records up to this step were sent before a resume went back behind them; they are not sent again.
+        id: of the run, as the server calls it; empty before the first contact.
+        token: made with the spool, to find a run whose id was lost on the way back.
+    """
+
+    offset: int = 0
+    records: int = 0
+    through: int = -1
+    skip: int = -1
+    id: str = ""
+    token: str = ""
+
+
+class Spool:
+    """Records in a folder: `records.jsonl`, one per line, files beside it, and `sent.json`.
+
+    One thread appends and another reads and acknowledges.
+
+    Args:
+        folder: made with the first record.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file = folder / _RECORDS
+        self._stream: TextIO | None = None
+        self._lock = threading.Lock()
+        self._appended: int | None = None
+        self.sent = Sent(token=secrets.token_hex(8))
+        self.refresh()
+
+    @property
+    def size(self) -> int:
+        """Bytes that were appended."""
+        with self._lock:
+            self._flush()
+            return self._size()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something was appended and not sent."""
+        self.refresh()
+        return self.size > self.sent.offset
+
+    def append(self, record: Record, files: Mapping[str, bytes] | None = None) -> None:
+        """Append a record, and write files that belong to it; `files` are contents by relative path."""
+        with self._lock:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for name, content in (files or {}).items():
+                place = self.folder / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
+            if self._stream is None:
+                self._repair()
+                self._stream = self._file.open("a")
+            self._stream.write(json.dumps(_finite(record), allow_nan=False) + "\n")
+            if self._appended is not None:
+                self._appended += 1
+
+    def flush(self) -> None:
+        """Hand what was appended to the system."""
+        with self._lock:
+            self._flush()
+
+    def close(self) -> None:
+        """Flush and close; a further record opens the file again."""
+        with self._lock:
+            self._close()
+
+    def read(self, limit: int) -> tuple[list[Record], int]:
+        """Return at most `limit` whole records that were not sent, and the offset after them."""
+        self.flush()
+        records: list[Record] = []
+        offset = self.sent.offset
+        if not self._file.exists():
+            return records, offset
+        with self._file.open("rb") as stream:
+            stream.seek(offset)
+            for line in stream:
+                if not line.endswith(b"\n") or len(records) == limit:
+                    break
+                records.append(json.loads(line))
+                offset += len(line)
+        return records, offset
+
+    def count(self) -> int:
+        """Return how many records wait; the file is read for it once at most."""
+        self.refresh()
+        with self._lock:
+            if self._appended is None:
+                self._flush()
+                self._appended = self._lines()
+            return max(0, self._appended - self.sent.records)
+
+    def is_repeated(self, record: Record) -> bool:
+        """Whether the record was sent before a resume."""
+        return bool(record.get("step", math.inf) <= self.sent.skip)
+
+    def acknowledge(self, records: list[Record], offset: int) -> None:
+        """Note that records were sent, and remove their files."""
+        steps = [record["step"] for record in records if "step" in record]
+        self.sent.through = max([self.sent.through, *steps])
+        self.sent.offset = offset
+        self.sent.records += len(records)
+        self.write_sent()
+        for record in records:
+            if "file" in record:
+                (self.folder / record["file"]).unlink(missing_ok=True)
+
+    def cut(self, size: int) -> None:
+        """Go back to `size` bytes; what was sent after that is not sent again."""
+        with self._lock:
+            self._close()
+            size = min(size, self._size())
+            if self._file.exists():
+                os.truncate(self._file, size)
+            self._appended = self._lines()
+        if self.sent.offset > size:
+            self.sent.skip = max(self.sent.skip, self.sent.through)
+            self.sent.offset, self.sent.records = size, self._appended
+            self.write_sent()
+
+    def refresh(self) -> None:
+        """Read `sent.json` again, which a sender in another process writes."""
+        try:
+            self.sent = Sent(**json.loads((self.folder / _SENT).read_text()))
+        except (OSError, ValueError, TypeError):  # not written yet
+            return
+
+    def write_sent(self) -> None:
+        """Write `sent.json`, replaced as a whole."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        temporary = self.folder / f".{_SENT}-{secrets.token_hex(3)}"
+        temporary.write_text(json.dumps(asdict(self.sent)))
+        os.replace(temporary, self.folder / _SENT)
+
+    def _repair(self) -> None:
+        """Cut off a last line that a crash left incomplete."""
+        if not self._file.exists():
+            return
+        content = self._file.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole != len(content):
+            os.truncate(self._file, whole)
+
+    def _size(self) -> int:
+        return self._file.stat().st_size if self._file.exists() else 0
+
+    def _lines(self) -> int:
+        if not self._file.exists():
+            return 0
+        with self._file.open("rb") as stream:
+            return sum(line.endswith(b"\n") for line in stream)
+
+    def _flush(self) -> None:
+        if self._stream is not None:
+            self._stream.flush()
+
+    def _close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with NaN and infinities as text, since JSON has no numbers for them."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return {str(key): _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return value if isinstance(value, int | float | str | None) else str(value)

@@ -1,0 +1,201 @@
+"""Sends a spool to its back end: the loop, and the program of the process in which it runs beside a training process.
+
+A process of its own keeps what such libraries do away from training: drawing from the global random generators, setting
+environment variables, holding Python's lock, hanging at the exit.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Final, Protocol
+
+from rlcore.errors import ConfigError
+from rlcore.run_folder import Lock
+from rlcore.spool import Record, Spool
+
+CLOSE: Final = "close\n"
+LAST_WORDS: Final = 4.0
+_LINGER: Final = 60.0
+_BATCH: Final = 100
+_FIRST_PAUSE: Final = 0.5
+_LONGEST_PAUSE: Final = 30.0
+
+
+class Backend(Protocol):
+    """Where records go. Every method may block, and may raise: then the same records are sent again later.
+
+    A record is a table with `kind`, and apart from the config with `step` and `time` (seconds since 1970):
+
+    | kind | further keys |
+    | --- | --- |
+    | `metrics` | `values`: number by name |
+    | `histogram` | `name`, `counts`, `edges`, `not_finite` |
+    | `image`, `video` | `name`, `file`: relative to the folder of the spool, and `fps` of a video |
+    | `text` | `name`, `text` |
+    | `hparams` | `config` |
+
+    NaN and infinities are text, which `float()` reads.
+    """
+
+    def connect(self, known_id: str, token: str) -> str:
+        """Open the run of `known_id`, or a new one if that is empty, and return its id; `token` is the spool's own."""
+        ...
+
+    def send(self, records: Sequence[Record], folder: Path) -> None:
+        """Send records in order; `folder` is that of the spool."""
+        ...
+
+    def disconnect(self) -> None:
+        """End the run; called when everything was sent."""
+        ...
+
+
+class Sender:
+    """Sends the records of a spool, each once, until it is told to stop and nothing waits any more.
+
+    Args:
+        spool: what to send.
+        backend: where to.
+        report: hears `connected` with an empty text, and `error` and `warning` with a reason.
+
+    Attributes:
+        stopping: set to send what is left and return; what cannot be sent by then stays.
+        news: set when something was appended.
+    """
+
+    def __init__(self, spool: Spool, backend: Backend, report: Callable[[str, str], None]) -> None:
+        self.spool = spool
+        self.backend = backend
+        self.stopping = threading.Event()
+        self.news = threading.Event()
+        self._report = report
+        self._connected = False
+
+    def run(self) -> None:
+        """Send until stopped."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                self._open()
+                pause = _FIRST_PAUSE
+                last = self.stopping.is_set()  # asked before reading, since all that came in is on disk by then
+                if not self._send_batch() and last:
+                    self.backend.disconnect()
+                    return
+            except Exception as error:
+                self._connected = False
+                self._report("error", f"{type(error).__name__}: {error}".partition("\n")[0])
+                if self.stopping.is_set():
+                    return
+                self.stopping.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _open(self) -> None:
+        if self._connected:
+            return
+        sent = self.spool.sent
+        sent.id = self.backend.connect(sent.id, sent.token)
+        self.spool.write_sent()
+        self._connected = True
+        self._report("connected", "")
+
+    def _send_batch(self) -> bool:
+        """Send some records; without any, wait a while for more. Return whether there were any."""
+        self.news.clear()
+        records, offset = self.spool.read(_BATCH)
+        if not records:
+            if not self.stopping.is_set():
+                self.news.wait(0.2)
+            return False
+        self.backend.send([record for record in records if not self.spool.is_repeated(record)], self.spool.folder)
+        self.spool.acknowledge(records, offset)
+        return True
+
+
+def make_backend(target: str, arguments: Mapping[str, Any]) -> Backend:
+    """Import and build a back end; `target` is `module:Class`."""
+    module, _, name = target.partition(":")
+    backend: Backend = getattr(importlib.import_module(module), name)(**arguments)
+    return backend
+
+
+def lock_spool(folder: Path, seconds: float) -> Lock:
+    """Return the lock of a spool, which the sender before may still hold for a moment.
+
+    Raises:
+        ConfigError: another process sends it all the time.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return Lock(folder)
+        except ConfigError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+class _Forward(logging.Handler):
+    """Reports warnings of the back end to the training process."""
+
+    report: Callable[[str, str], None]
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.report("warning", record.getMessage())
+
+
+def main() -> None:
+    """Send the spool that the first line of the input describes, until the input ends.
+
+    After `close` it has a minute to send what is left, and gives up at the first error; when the input ends without
+    `close`, the training process is gone, and the rest is left to its resume.
+    """
+    order = json.loads(sys.stdin.readline())
+    sys.path[:] = order["path"]
+    channel = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints does not end up between the reports
+
+    def report(event: str, text: str) -> None:
+        try:
+            channel.write(json.dumps([event, text]) + "\n")
+            channel.flush()
+        except OSError:  # nobody listens any more
+            return
+
+    if hasattr(os, "nice"):
+        os.nice(10)
+    forward = _Forward(logging.WARNING)
+    forward.report = report
+    logging.getLogger(order["target"].partition(".")[0]).addHandler(forward)
+    try:
+        lock = lock_spool(Path(order["folder"]), _LINGER)
+        sender = Sender(Spool(Path(order["folder"])), make_backend(order["target"], order["arguments"]), report)
+    except Exception as error:
+        report("error", f"{type(error).__name__}: {error}")
+        return
+    threading.Thread(target=_obey, args=(sys.stdin, sender), daemon=True).start()
+    sender.run()
+    lock.release()
+    channel.close()
+    os._exit(0)  # a library may wait at the exit for a server that does not answer
+
+
+def _obey(orders: IO[str], sender: Sender) -> None:
+    """Stop the sender when the input says so or ends; end the process when it does not stop in time."""
+    closed = orders.readline() == CLOSE
+    sender.stopping.set()
+    sender.news.set()
+    time.sleep(_LINGER if closed else LAST_WORDS)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

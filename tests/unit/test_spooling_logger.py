@@ -1,0 +1,186 @@
+"""A logger that spools: what is sent, in which process, and what becomes of it when something ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from rlcore.errors import RlcoreError
+from rlcore.spool import Spool
+from rlcore.spooling_logger import SpoolingLogger
+
+BACKEND = """
+import json, os, random, time
+from pathlib import Path
+
+
+class FileBackend:
+    # appends what it is sent to a file; each line with the number of the process
+    def __init__(self, file, fails=0, seconds=0.0):
+        self.file, self.fails, self.seconds = Path(file), fails, seconds
+
+    def connect(self, known_id, token):
+        random.random()
+        os.environ["MESS"] = "left by a library"
+        if self.fails:
+            self.fails -= 1
+            raise ConnectionError("nobody there")
+        return known_id or token
+
+    def send(self, records, folder):
+        time.sleep(self.seconds)
+        with self.file.open("a") as stream:
+            for record in records:
+                there = "file" not in record or (folder / record["file"]).is_file()
+                stream.write(json.dumps([os.getpid(), there, record]) + "\\n")
+
+    def disconnect(self):
+        with self.file.open("a") as stream:
+            stream.write("end\\n")
+"""
+
+
+@pytest.fixture
+def backend(tmp_path, monkeypatch):
+    """Make loggers of a back end that writes into a file; it is imported by name, also in another process."""
+    (tmp_path / "module_of_backend.py").write_text(BACKEND)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield lambda process=False, name="spool", **arguments: SpoolingLogger(
+        "trial",
+        "nowhere",
+        tmp_path / name,
+        "module_of_backend:FileBackend",
+        {"file": str(tmp_path / "arrived"), **arguments},
+        process,
+    )
+    sys.modules.pop("module_of_backend", None)
+
+
+def arrived(tmp_path):
+    """The records in the file, without the lines that end a run."""
+    lines = (tmp_path / "arrived").read_text().splitlines()
+    return [json.loads(line) for line in lines if line != "end"]
+
+
+@pytest.mark.parametrize("process", [True, False])
+def test_everything_arrives_in_order_and_the_run_is_ended(tmp_path, backend, process):
+    import os
+
+    logger = backend(process)
+    logger.log_hparams({"run": {"seed": 1}})
+    for step in range(250):
+        logger.log_metrics({"a": float(step)}, step)
+    logger.log_image("picture", np.zeros((1, 2, 2), np.uint8), 250)
+    assert logger.catch_up(30)
+    logger.close()
+    found = arrived(tmp_path)
+    assert [record.get("step") for _, _, record in found] == [None, *range(251)]
+    assert all(there for _, there, _ in found), "files are there while they are sent"
+    assert not list((tmp_path / "spool").rglob("*.png")), "and removed afterwards"
+    assert {number == os.getpid() for number, _, _ in found} == {not process}
+    assert (tmp_path / "arrived").read_text().endswith("end\n")
+    assert logger.id == logger.spool.sent.token
+    assert ("MESS" in os.environ) == (not process)
+    os.environ.pop("MESS", None)
+
+
+@pytest.mark.parametrize("process", [True, False])
+def test_a_back_end_that_fails_at_first_is_tried_again_and_both_is_said(tmp_path, backend, process, caplog):
+    logger = backend(process, fails=2)
+    logger.log_metrics({"a": 1.0}, 1)
+    with pytest.raises(RlcoreError, match="ConnectionError: nobody there"):
+        logger.start(wait=True)
+    assert logger.catch_up(30)
+    logger.close()
+    assert len(arrived(tmp_path)) == 1
+    assert caplog.text.count("ConnectionError: nobody there; what is logged waits on disk") == 1
+    assert "is connected again" in caplog.text
+    assert logger.error == ""
+
+
+def test_a_resume_leaves_out_what_was_sent_and_sends_the_rest(tmp_path, backend):
+    logger = backend()
+    for step in (1, 2):
+        logger.log_metrics({"a": float(step)}, step)
+    state = logger.state_dict()
+    logger.log_metrics({"a": 3.0}, 3)
+    assert logger.catch_up(30)
+    logger.close()
+    resumed = backend()
+    resumed.load_state_dict(state)
+    assert resumed.unsent == 0
+    for step in (3, 4):
+        resumed.log_metrics({"a": float(step)}, step)
+    assert resumed.catch_up(30)
+    assert resumed.unsent == 0
+    resumed.close()
+    assert [record["step"] for _, _, record in arrived(tmp_path)] == [1, 2, 3, 4]
+
+
+def test_the_id_of_a_run_outlives_its_spool(tmp_path, backend):
+    logger = backend()
+    logger.start(wait=True)
+    state = logger.state_dict()
+    logger.close()
+    elsewhere = backend(name="another")
+    elsewhere.load_state_dict(state)
+    elsewhere.start(wait=True)
+    assert elsewhere.id == state["id"] != ""
+    elsewhere.close()
+
+
+def test_a_back_end_that_hangs_is_left_behind_after_four_seconds(tmp_path, backend, caplog):
+    logger = backend(seconds=30.0)
+    logger.log_metrics({"a": 1.0}, 1)
+    began = time.monotonic()
+    logger.close()
+    assert 3 < time.monotonic() - began < 10
+    assert "1 records of logger 'trial' are not sent yet" in caplog.text
+    assert logger.unsent == 1
+
+
+def test_the_sender_ends_when_the_training_process_is_killed(tmp_path, backend):
+    backend()  # writes the module
+    code = f"""
+    import sys, time
+    sys.path.insert(0, {str(tmp_path)!r})
+    from pathlib import Path
+    from rlcore.spooling_logger import SpoolingLogger
+    logger = SpoolingLogger("trial", "", Path({str(tmp_path / "spool")!r}), "module_of_backend:FileBackend",
+                            {{"file": {str(tmp_path / "arrived")!r}}}, True)
+    logger.log_metrics({{"a": 1.0}}, 1)
+    assert logger.catch_up(30)
+    print(logger._sender._process.pid, flush=True)
+    time.sleep(60)
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True) as training:
+        sender = int(training.stdout.readline())
+        training.send_signal(signal.SIGKILL)
+    for _ in range(200):
+        try:
+            with open(f"/proc/{sender}/stat") as stat:
+                if stat.read().rpartition(")")[2].split()[0] == "Z":
+                    break
+        except FileNotFoundError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the sender goes on without the training process")
+    assert not Spool(tmp_path / "spool").waiting
+    assert len(arrived(tmp_path)) == 1
+
+
+def test_a_damaged_note_of_what_was_sent_sends_everything_again(tmp_path, backend):
+    logger = backend()
+    logger.log_metrics({"a": 1.0}, 1)
+    assert logger.catch_up(30)
+    logger.close()
+    (tmp_path / "spool" / "sent.json").write_text("{")
+    assert Spool(tmp_path / "spool").count() == 1
