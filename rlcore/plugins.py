@@ -78,13 +78,20 @@ def installed() -> list[Installed]:
     """Return every installed plugin in order of name, without importing any."""
     found: dict[tuple[str, str], Installed] = {}
     for entry_point in importlib.metadata.entry_points(group=GROUP):
-        distribution = entry_point.dist
-        name = distribution.name if distribution else "unknown"
-        version = distribution.version if distribution else "0"
-        requires = _requirement((distribution.requires if distribution else None) or [])
+        name, version, requires = _identity(entry_point.dist)
         plugin = Installed(entry_point.name, entry_point.value, name, version, requires, entry_point)
         found.setdefault((plugin.name, plugin.distribution), plugin)
     return sorted(found.values(), key=lambda plugin: (plugin.name, plugin.distribution))
+
+
+def _identity(distribution: importlib.metadata.Distribution | None) -> tuple[str, str, str]:
+    """Return name, version and range of rlcore; the backport of `importlib.metadata` raises where those are missing."""
+    try:
+        if distribution is not None:
+            return distribution.name, distribution.version, _requirement(distribution.requires or [])
+    except (ImportError, OSError):
+        pass
+    return "unknown", "0", ""
 
 
 def _requirement(requires: Sequence[str]) -> str:

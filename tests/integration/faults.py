@@ -16,6 +16,7 @@ from rlcore_plugin_ppo.loss import PPOLoss
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
 from rlcore import Component, Context, hookimpl
+from rlcore.logger_base import LoggerBase
 from rlcore.testing.toy_parts import ToyCheckpointer
 
 
@@ -145,11 +146,11 @@ class FullDisk(TorchCheckpointer):
         super().save(folder, tensors)
 
 
-class FailingLogger:
+class FailingLogger(LoggerBase):
     """A logger whose server is gone."""
 
     def __init__(self, config: Any, context: Context) -> None:
-        pass
+        super().__init__()
 
     def _fail(self, *arguments):
         raise ConnectionError("server gone")

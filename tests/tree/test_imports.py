@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 # From the bottom to the top; a module imports only from rows above its own (lower layers). Imports for type checking
 # do not count, imports inside functions do.
 LAYERS = [
-    {"errors", "records", "migrations"},
+    {"errors", "records", "migrations", "output_types"},
     {"types", "progress", "watchdog", "episodes", "logger_base", "log_values"},
     {"background_save", "config", "context", "components", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
     {"run_folder", "manifest", "signals", "random_state", "exploration", "media"},

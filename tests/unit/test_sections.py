@@ -10,6 +10,7 @@ import tomli_w
 
 import rlcore
 from rlcore import ConfigError
+from rlcore.plugins import WELL_KNOWN
 
 
 def problem(path, *overrides):
@@ -152,10 +153,14 @@ def test_every_misspelt_key_is_refused_with_the_right_one(write_config):
         ("loss.use=mlp", "[loss] use: unknown loss 'mlp'"),
         ("loss.use=ppo:ppq", "[loss] use: unknown loss 'ppo:ppq'; did you mean 'ppo'?"),
         ("loss.use=qqq:ppo", "[loss] use: no plugin or component 'qqq' is installed"),
-        ("logger.use=wandb", "'wandb' is provided by rlcore-plugin-wandb, which is not installed: pip install"),
+        (
+            "logger.use=imagined",
+            "'imagined' is provided by rlcore-plugin-imagined, which is not installed: pip install",
+        ),
     ],
 )
-def test_an_unknown_component_is_refused_with_what_was_meant(write_config, override, message):
+def test_an_unknown_component_is_refused_with_what_was_meant(write_config, monkeypatch, override, message):
+    monkeypatch.setitem(WELL_KNOWN, "imagined", "rlcore-plugin-imagined")
     # a2c comes from the plugin ppo, which is imported because the config enables it
     assert message in problem(write_config(plugins={"enable": ["ppo"]}), override)
 

@@ -33,7 +33,7 @@ class Kept:
         self.videos = []
 
     def log_video(self, name, video, step, fps):
-        self.videos.append((name, video.clone(), step, fps))
+        self.videos.append((name, torch.from_numpy(video), step, fps))
 
     def log_metrics(self, metrics, step):
         pass

@@ -57,7 +57,8 @@ class Table:
 
     def _open(self) -> TextIO:
         if self._stream is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            if not self._path.parent.is_dir():
+                self._path.parent.mkdir(parents=True)
             new = not self._path.exists() or not self._path.stat().st_size
             self._stream = self._path.open("a", newline="")
             if new:
