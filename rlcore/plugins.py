@@ -67,13 +67,21 @@ def installed() -> list[Installed]:
     """Return every installed plugin in order of name, without importing any."""
     found: dict[tuple[str, str], Installed] = {}
     for entry_point in importlib.metadata.entry_points(group=GROUP):
-        distribution = entry_point.dist
-        name = distribution.name if distribution else "unknown"
-        version = distribution.version if distribution else "0"
-        requires = _requirement((distribution.requires if distribution else None) or [])
-        plugin = Installed(entry_point.name, entry_point.value, name, version, requires, entry_point)
+        plugin = Installed(entry_point.name, entry_point.value, *_origin(entry_point.dist), entry_point)
         found.setdefault((plugin.name, plugin.distribution), plugin)
     return sorted(found.values(), key=lambda plugin: (plugin.name, plugin.distribution))
+
+
+def _origin(distribution: importlib.metadata.Distribution | None) -> tuple[str, str, str]:
+    """Return name and version of a distribution, and which rlcore it needs."""
+    if distribution is None:
+        return "unknown", "0", ""
+    try:
+        return distribution.name, distribution.version, _requirement(distribution.requires or [])
+    except (
+        FileNotFoundError
+    ):  # without metadata; raised where the package importlib_metadata took the place of Python's
+        return "unknown", "0", ""
 
 
 def _requirement(requires: Sequence[str]) -> str:
