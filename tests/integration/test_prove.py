@@ -107,7 +107,8 @@ def test_a_store_that_checks_nothing_is_found_out(saved, workdir, monkeypatch):
     run, checkpoints = saved
     (workdir / "whole").mkdir()
     assert storage.damage(run, checkpoints, workdir / "whole", 20, lambda what: None).verdict == "holds"
-    monkeypatch.setattr(storage.Store, "load", lambda store, entry: {"model": dict(store._backend.load(entry.path))})
+    read = lambda store, entry, into: {"model": dict(store._backend.load(entry.path))}  # noqa: E731
+    monkeypatch.setattr(storage.Store, "load", read)
     row = storage.damage(run, checkpoints, workdir, 20, lambda what: None)
     assert row.verdict == "does not hold"
 
