@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from rlcore.components import Provided
 from rlcore.context import Context
+from rlcore.env_maker import EnvMaker
 from rlcore.errors import ConfigError
 from rlcore.transformed import TransformedEnv
 from rlcore.types import Env, Transform
@@ -53,14 +54,9 @@ class Assembly:
         """Build the training envs, and keep the recipe for those of evaluation and fitting."""
         parts = self.context.parts
 
-        def make_env(num_envs: int | None, purpose: str) -> Env:
-            # training and evaluation envs differ in `num_envs` alone
-            chosen = config if num_envs is None else config.model_copy(update={"num_envs": num_envs})
-            return self.build(provided, chosen, f"{name} {purpose}".strip())  # type: ignore[no-any-return]
-
+        parts["make_env_for"] = make_env = EnvMaker(provided, config, name, self.context)
         parts["make_env"] = lambda num_envs: make_env(num_envs, "evaluation")
-        parts["make_env_for"] = make_env
-        parts["env"] = env = make_env(None, "")  # its state is saved by the collector
+        parts["env"] = env = make_env(None)  # its state is saved by the collector
         parts["env_spec"] = env.spec
         parts["transforms"] = []
         return env

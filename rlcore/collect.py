@@ -86,7 +86,8 @@ class LocalCollector:
         act = self._policy.act if self._context.device.type == "cpu" else self._act_elsewhere
         with torch.inference_mode():
             noise = self._policy.draw(self._steps, self._spec.num_envs, self._generator).unbind(0)
-        self._finished = self._rollout.collect(self._storage, act, self._policy, noise, frame)
+        finished = self._rollout.collect(self._storage, act, self._policy, noise, frame)
+        self._finished = [episode for _, episode in finished]
         batch = self._storage.batch()
         return batch if self._context.device.type == "cpu" else batch.to(self._context.device)
 

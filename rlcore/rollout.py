@@ -77,8 +77,10 @@ class Rollout:
         noise: Sequence[Tensor],
         frame: int,
         rows: Sequence[Tensor] | None = None,
-    ) -> list[Episode]:
-        """Fill the storage of a batch, and return the episodes that ended in it, in the order in which they ended.
+    ) -> list[tuple[int, Episode]]:
+        """Fill the storage of a batch, and return the episodes that ended in it, each with the step at which it did.
+
+        They come in the order of those steps, and of the envs.
 
         Args:
             storage: of these envs.
@@ -100,7 +102,7 @@ class Rollout:
         self._ended = storage.done[-1].copy()
         self._observation = storage.observation[-1]
         return [
-            Episode(return_, length, self._first_env + index, infos.get((time, index), {}))
+            (time, Episode(return_, length, self._first_env + index, infos.get((time, index), {})))
             for time, index, return_, length in finished
         ]
 

@@ -40,6 +40,7 @@ LAYERS = [
         "exactness",
         "resume",
         "batch_storage",
+        "env_maker",
     },
     {"rollout"},
     {"plugins", "compiled", "checkpoint", "metrics", "boundary", "assembly", "optimizer_step", "ops", "updating"},
