@@ -5,7 +5,7 @@ Nothing is created, stacked or sliced per key and step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import ConfigError
-from rlcore.types import Policy
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -123,10 +122,15 @@ class BatchStorage:
             self.mask[0] = ~was_ended
             np.logical_not(self.done[:-1], out=self.mask[1:])
 
-    def set_actions(self, actions: list[Tensor], parameters: list[Tensor], policy: Policy) -> None:
-        """Store the actions of the batch and what the policy says of them."""
+    def set_actions(
+        self,
+        actions: list[Tensor],
+        parameters: list[Tensor],
+        describe: Callable[[Tensor, Tensor], Mapping[str, Tensor]],
+    ) -> None:
+        """Store the actions of the batch and what the policy says of them, which `describe` returns."""
         stacked = torch.stack(actions)
-        described = policy.describe(torch.stack(parameters), stacked.to(parameters[0].device))
+        described = describe(torch.stack(parameters), stacked.to(parameters[0].device))
         if self._action is None:
             with torch.inference_mode(False):
                 self._action = torch.empty(stacked.shape, dtype=stacked.dtype)

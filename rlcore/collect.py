@@ -64,6 +64,7 @@ class LocalCollector:
         self._spec = spec
         self._env = context.env
         self._policy: Policy = context.model.policy
+        self._acting = self._policy if context.device.type == "cpu" else _Elsewhere(self._policy, context.device)
         self._generator = context.generator("noise")
         self._finished: list[Episode] = []
         masked = spec.reset_mode == "next_step"
@@ -83,10 +84,9 @@ class LocalCollector:
             self._rollout.begin(self._context.seed(f"reset at frame {frame}") % 2**31, frame)
             self._started = True
         self._policy.refresh()
-        act = self._policy.act if self._context.device.type == "cpu" else self._act_elsewhere
         with torch.inference_mode():
             noise = self._policy.draw(self._steps, self._spec.num_envs, self._generator).unbind(0)
-        finished = self._rollout.collect(self._storage, act, self._policy, noise, frame)
+        finished = self._rollout.collect(self._storage, self._acting, noise, frame)
         self._finished = [episode for _, episode in finished]
         batch = self._storage.batch()
         return batch if self._context.device.type == "cpu" else batch.to(self._context.device)
@@ -127,6 +127,16 @@ class LocalCollector:
             self.dropped_episodes += state["running"]
             log.warning("%d running episodes are dropped: %s", state["running"], self.inexact())
 
-    def _act_elsewhere(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        action, parameter = self._policy.act(observation.to(self._context.device, non_blocking=True), noise)
-        return action.cpu(), parameter
+
+class _Elsewhere:
+    """A policy on another device than the envs."""
+
+    def __init__(self, policy: Policy, device: torch.device) -> None:
+        self.describe = policy.describe
+        self._policy = policy
+        self._device = device
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the actions, on the CPU, and what `describe` needs, on the device."""
+        action, parameters = self._policy.act(observation.to(self._device, non_blocking=True), noise)
+        return action.cpu(), parameters

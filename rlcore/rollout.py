@@ -5,8 +5,8 @@ What collectors share, whether the envs are in this process or some of them in e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -15,13 +15,23 @@ from torch import Tensor
 from rlcore.batch_storage import BatchStorage
 from rlcore.episodes import EpisodeCounter
 from rlcore.errors import EnvError, RlcoreError
-from rlcore.types import Env, Episode, Policy, Step, Transform
+from rlcore.types import Env, Episode, Step, Transform
 from rlcore.watchdog import Heart
 
 if TYPE_CHECKING:
     from rlcore.records import Array, EnvSpec
 
-Act = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+class Acting(Protocol):
+    """What a rollout needs of a policy."""
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions `[env, *action]` on the CPU and what `describe` needs later."""
+        ...
+
+    def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
+        """Return further entries of the batch `[time, env, ...]`; once per batch."""
+        ...
 
 
 class Rollout:
@@ -72,8 +82,7 @@ class Rollout:
     def collect(
         self,
         storage: BatchStorage,
-        act: Act,
-        policy: Policy,
+        policy: Acting,
         noise: Sequence[Tensor],
         frame: int,
         rows: Sequence[Tensor] | None = None,
@@ -84,8 +93,7 @@ class Rollout:
 
         Args:
             storage: of these envs.
-            act: from observations and noise to actions of these envs, and what `policy.describe` needs of them.
-            policy: describes the actions.
+            policy: gives actions of these envs, and describes them.
             noise: of each step.
             frame: at which the batch begins, for messages.
             rows: the observations to act on, one tensor for each step; by default those of the storage.
@@ -95,7 +103,7 @@ class Rollout:
         """
         assert self._observation is not None
         storage.observation[0] = self._observation
-        infos = self._run(storage, act, policy, noise, frame, storage.rows if rows is None else rows)
+        infos = self._run(storage, policy, noise, frame, storage.rows if rows is None else rows)
         storage.finish(self._ended)
         self._check_finite(storage, frame)
         finished = self._episodes.take(storage.reward, storage.done, storage.mask)
@@ -126,14 +134,13 @@ class Rollout:
     def _run(
         self,
         storage: BatchStorage,
-        act: Act,
-        policy: Policy,
+        policy: Acting,
         noise: Sequence[Tensor],
         frame: int,
         rows: Sequence[Tensor],
     ) -> dict[tuple[int, int], Mapping[str, Any]]:
         """Fill the storage and return the infos of ended episodes by (time, env)."""
-        env_step, write, heart = self.env.step, self._write, self._heart
+        act, env_step, write, heart = policy.act, self.env.step, self._write, self._heart
         actions: list[Tensor] = []
         parameters: list[Tensor] = []
         infos: dict[tuple[int, int], Mapping[str, Any]] = {}
@@ -150,7 +157,7 @@ class Rollout:
                 heart.beats += 1
                 if step.infos:
                     infos.update({(time, index): info for index, info in step.infos.items()})
-            storage.set_actions(actions, parameters, policy)
+            storage.set_actions(actions, parameters, policy.describe)
         return infos
 
     def _write(self, storage: BatchStorage, time: int, step: Step) -> None:

@@ -41,7 +41,7 @@ class WorkersCollector:
     Attributes:
         batch_steps: steps in a batch, over all envs.
         dropped_episodes: running episodes that resumes could not go on with.
-        policy_lag: how many updates of the weights the policy of the last batch lags behind those of the learner.
+        lags: per worker, by how many updates of the weights its policy of the last batch is behind the learner's.
     """
 
     class Config(BaseModel, extra="forbid"):
@@ -68,7 +68,7 @@ class WorkersCollector:
         self._steps = steps_per_env(config.frames_per_batch, spec)
         self.batch_steps = self._steps * spec.num_envs
         self.dropped_episodes = 0
-        self.policy_lag = 0
+        self.lags = [0] * config.num_workers
         self._config = config
         self._context = context
         self._seeds = context.for_component("collector", "local")  # the envs and the noise are those of that collector
@@ -101,7 +101,7 @@ class WorkersCollector:
             self._send(pool, frame)
         answers = pool.receive("batch")
         versions, episodes, running = zip(*answers, strict=True)
-        self.policy_lag = self._published - min(versions)
+        self.lags = [self._published - version for version in versions]
         self._running = sum(running)
         ended = sorted(itertools.chain(*episodes), key=lambda found: (found[0], found[1].env_index))
         self._finished = [episode for _, episode in ended]
@@ -115,8 +115,8 @@ class WorkersCollector:
         return self._finished
 
     def metrics(self) -> dict[str, float]:
-        """Return `policy_lag` of the last batch."""
-        return {"policy_lag": float(self.policy_lag)}
+        """Return `policy_lag`, the largest of the last batch."""
+        return {"policy_lag": float(max(self.lags))}
 
     def update_model(self) -> None:
         """Write the weights that the learner has now into shared memory; workers use them from their next batch on."""
@@ -171,7 +171,7 @@ class WorkersCollector:
 
     def _begin(self, pool: Pool, frame: int) -> None:
         """Begin an episode in every env."""
-        pool.ask("begin", self._seeds.seed(f"reset at frame {frame}") % 2**31, frame)
+        pool.ask("begin", self._seeds.seed(f"reset at frame {frame}") % 2**31, frame, timeout=self._config.timeout)
         self._started = True
 
     def _send(self, pool: Pool, frame: int) -> None:

@@ -104,10 +104,20 @@ class Pool:
             with contextlib.suppress(BrokenPipeError):  # who waits for its answer hears that it is dead
                 worker.pipe.send((*message, *further))
 
-    def ask(self, *message: Any, each: Sequence[Any] | None = None) -> list[Any]:
-        """Send a message to every worker, and return the answers in order of the workers."""
+    def ask(self, *message: Any, each: Sequence[Any] | None = None, timeout: float | None = None) -> list[Any]:
+        """Send a message to every worker, and return the answers in order of the workers.
+
+        Args:
+            message: what to do, and with what.
+            each: a further argument for each worker.
+            timeout: seconds in which it must be done; by default those of a step, or the ones of starting when these
+                are more, as saving and loading takes long without a step.
+
+        Raises:
+            EnvError: as `receive`.
+        """
         self.send(*message, each=each)
-        return self.receive("answer", max(self._timeout, _START_SECONDS))
+        return self.receive("answer", max(self._timeout, _START_SECONDS) if timeout is None else timeout)
 
     def receive(self, kind: str, timeout: float | None = None) -> list[Any]:
         """Return the next message of every worker, in order of the workers.
@@ -172,12 +182,13 @@ class Pool:
     def _write_stacks(self, worker: _Process) -> str:
         """Let a worker that hangs write where it does, and return what to say of it."""
         if worker.stacks is None or worker.process.pid is None or not worker.stacks.exists():
-            return ""
+            return " and was killed"
         os.kill(worker.process.pid, signal.SIGUSR1)
         deadline = time.monotonic() + _STACK_SECONDS
         while not worker.stacks.stat().st_size and time.monotonic() < deadline:
             time.sleep(_TICK / 10)
-        return f" and was killed; its stacks are in {worker.stacks.name}"
+        written = f"; its stacks are in {worker.stacks.name}" if worker.stacks.stat().st_size else ""
+        return f" and was killed{written}"
 
     def _failed(self, error: RlcoreError) -> RlcoreError:
         self.kill()

@@ -16,12 +16,12 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 import torch
-from torch import Tensor
 
 from rlcore import ConfigError, RlcoreError
 from rlcore.random_state import seed_all
-from rlcore.rollout import Rollout, inexact_env
+from rlcore.rollout import Acting, Rollout, inexact_env
 from rlcore.types import Policy
+from rlcore_plugin_parallel.all_rows import AllRows
 from rlcore_plugin_parallel.bundle import Bundle
 from rlcore_plugin_parallel.memory import Block, Counters, Stopped, batch_storage, copy_weights, weights_of
 
@@ -161,23 +161,14 @@ class Worker:
         self._policy.refresh()
         place = batch % len(self._storages)
         noise = self._noise[place]
+        acting: Acting = self._policy
+        noise, rows = self._noise[place], self._rows[place]
         if self._all_rows:
-            finished = self._rollout.collect(
-                self._storages[place], self._act_on_all, self._policy, noise.unbind(0), frame, self._rows[place]
-            )
+            acting = AllRows(self._policy, self._share)
         else:
-            finished = self._rollout.collect(
-                self._storages[place], self._policy.act, self._policy, noise[:, self._share].unbind(0), frame
-            )
+            noise, rows = noise[:, self._share], self._storages[place].rows
+        finished = self._rollout.collect(self._storages[place], acting, noise.unbind(0), frame, rows)
         return self._version, finished, self._rollout.running
-
-    def _act_on_all(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Act on the rows of all workers, of which only the own ones matter.
-
-        The bits of a product of matrices depend on the number of rows; so they are the same for any number of workers.
-        """
-        action, parameters = self._policy.act(observation, noise)
-        return action[self._share], parameters[self._share]
 
 
 def _end_with(parent: int) -> None:
