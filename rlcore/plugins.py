@@ -43,6 +43,7 @@ WELL_KNOWN: Final = {
     "torchsnapshot": "rlcore-plugin-torchsnapshot",
     "dcp": "rlcore-plugin-dcp",
     "wandb": "rlcore-plugin-wandb",
+    "workers": "rlcore-plugin-parallel",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.machinery
 import importlib.util
 import io
 import pickle
@@ -70,14 +69,16 @@ def _load(content: bytes) -> Any:
 
 
 def _loose_modules() -> dict[str, str]:
-    """Return name and file of the plugins that a config named by their files; their names cannot be imported."""
+    """Return name and file of the plugins that are one file, such as those that a config names by their files.
+
+    A worker imports them again, as it may not find them by their names, and for what they register.
+    """
     found = {}
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
-        if path is None or "." in name or name == "__main__" or "provide_components" not in vars(module):
-            continue
-        if importlib.machinery.PathFinder.find_spec(name) is None:
+        if path and "." not in name and not hasattr(module, "__path__") and "provide_components" in vars(module):
             found[name] = path
+    found.pop("__main__", None)
     return found
 
 

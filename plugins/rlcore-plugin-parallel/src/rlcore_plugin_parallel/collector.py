@@ -83,6 +83,7 @@ class WorkersCollector:
         self._published = -1
         self._written = False
         self._started = False
+        self._tried_out = False  # whether the envs know if their state can be saved
         self._pool: Pool | None = None
 
     def collect(self) -> TensorDict:
@@ -138,7 +139,9 @@ class WorkersCollector:
         if self._config.mode == "async":
             return "workers collect ahead of the learner (mode = 'async'); a resume begins new episodes"
         if inexact_env(self._context.env) is None:
-            reasons = [reason for reason in self._workers().ask("inexact") if reason]
+            answers = self._workers().ask("inexact", slow=not self._tried_out)
+            self._tried_out = True
+            reasons = [reason for reason in answers if reason]
             return reasons[0] if reasons else None
         return inexact_env(self._context.env)
 
@@ -158,7 +161,7 @@ class WorkersCollector:
         self._started = False
         self._discard_what_is_under_way()
         if "episodes" in state and self.inexact() is None:
-            self._workers().ask("load", each=state["episodes"])
+            self._workers().ask("load", each=state["episodes"], slow=True)
             self._running, self._started = state["running"], True
         elif state.get("running"):
             self.dropped_episodes += state["running"]
@@ -171,7 +174,7 @@ class WorkersCollector:
 
     def _begin(self, pool: Pool, frame: int) -> None:
         """Begin an episode in every env."""
-        pool.ask("begin", self._seeds.seed(f"reset at frame {frame}") % 2**31, frame, timeout=self._config.timeout)
+        pool.ask("begin", self._seeds.seed(f"reset at frame {frame}") % 2**31, frame)
         self._started = True
 
     def _send(self, pool: Pool, frame: int) -> None:

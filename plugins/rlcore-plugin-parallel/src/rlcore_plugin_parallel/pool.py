@@ -104,20 +104,19 @@ class Pool:
             with contextlib.suppress(BrokenPipeError):  # who waits for its answer hears that it is dead
                 worker.pipe.send((*message, *further))
 
-    def ask(self, *message: Any, each: Sequence[Any] | None = None, timeout: float | None = None) -> list[Any]:
+    def ask(self, *message: Any, each: Sequence[Any] | None = None, slow: bool = False) -> list[Any]:
         """Send a message to every worker, and return the answers in order of the workers.
 
         Args:
             message: what to do, and with what.
             each: a further argument for each worker.
-            timeout: seconds in which it must be done; by default those of a step, or the ones of starting when these
-                are more, as saving and loading takes long without a step.
+            slow: whether it may take as long as starting does, such as playing episodes again.
 
         Raises:
             EnvError: as `receive`.
         """
         self.send(*message, each=each)
-        return self.receive("answer", max(self._timeout, _START_SECONDS) if timeout is None else timeout)
+        return self.receive("answer", max(self._timeout, _START_SECONDS) if slow else self._timeout)
 
     def receive(self, kind: str, timeout: float | None = None) -> list[Any]:
         """Return the next message of every worker, in order of the workers.
