@@ -28,9 +28,27 @@ if TYPE_CHECKING:
     from rlcore.scripted import CheckpointRotation as CheckpointRotation
     from rlcore.sections import load_config as load_config
     from rlcore.stock.base import TrainerHookBase as TrainerHookBase
+    from rlcore.stock.batch_sub_sampler import BatchSubSampler as BatchSubSampler
+    from rlcore.stock.clear_cuda_cache import ClearCudaCache as ClearCudaCache
+    from rlcore.stock.count_frames import CountFramesLog as CountFramesLog
+    from rlcore.stock.early_stopping import EarlyStopping as EarlyStopping
+    from rlcore.stock.log_scalar import LogReward as LogReward
+    from rlcore.stock.log_scalar import LogScalar as LogScalar
+    from rlcore.stock.lr_scheduler import LRSchedulerHook as LRSchedulerHook
+    from rlcore.stock.mask_batch import mask_batch as mask_batch
+    from rlcore.stock.optimization_stepper import DefaultOptimizationStepper as DefaultOptimizationStepper
+    from rlcore.stock.optimization_stepper import OptimizationStepper as OptimizationStepper
     from rlcore.stock.optimizer import OptimizerHook as OptimizerHook
+    from rlcore.stock.replay_buffer import ReplayBufferTrainer as ReplayBufferTrainer
+    from rlcore.stock.reward_normalizer import RewardNormalizer as RewardNormalizer
+    from rlcore.stock.select_keys import SelectKeys as SelectKeys
     from rlcore.stock.target_net_updater import TargetNetUpdaterHook as TargetNetUpdaterHook
     from rlcore.stock.timing import LogTiming as LogTiming
+    from rlcore.stock.update_weights import UpdateWeights as UpdateWeights
+    from rlcore.stock.utd_ratio import UTDRHook as UTDRHook
+    from rlcore.stock.validation_reward import LogValidationReward as LogValidationReward
+    from rlcore.stock.validation_reward import Recorder as Recorder
+    from rlcore.stock.value_estimator import ValueEstimatorHook as ValueEstimatorHook
     from rlcore.trainer import Trainer as Trainer
     from rlcore.types import EnvSpec as EnvSpec
     from rlcore.types import Episode as Episode
@@ -61,6 +79,24 @@ _PLACES: Final = {
     "LogTiming": "rlcore.stock.timing",
     "TargetNetUpdaterHook": "rlcore.stock.target_net_updater",
     "OptimizerHook": "rlcore.stock.optimizer",
+    "BatchSubSampler": "rlcore.stock.batch_sub_sampler",
+    "ClearCudaCache": "rlcore.stock.clear_cuda_cache",
+    "CountFramesLog": "rlcore.stock.count_frames",
+    "DefaultOptimizationStepper": "rlcore.stock.optimization_stepper",
+    "EarlyStopping": "rlcore.stock.early_stopping",
+    "LRSchedulerHook": "rlcore.stock.lr_scheduler",
+    "LogReward": "rlcore.stock.log_scalar",
+    "LogScalar": "rlcore.stock.log_scalar",
+    "LogValidationReward": "rlcore.stock.validation_reward",
+    "OptimizationStepper": "rlcore.stock.optimization_stepper",
+    "Recorder": "rlcore.stock.validation_reward",
+    "ReplayBufferTrainer": "rlcore.stock.replay_buffer",
+    "RewardNormalizer": "rlcore.stock.reward_normalizer",
+    "SelectKeys": "rlcore.stock.select_keys",
+    "UTDRHook": "rlcore.stock.utd_ratio",
+    "UpdateWeights": "rlcore.stock.update_weights",
+    "ValueEstimatorHook": "rlcore.stock.value_estimator",
+    "mask_batch": "rlcore.stock.mask_batch",
     "TrainerHookBase": "rlcore.stock.base",
     "Factory": "rlcore.factory",
     "CheckpointRotation": "rlcore.scripted",

@@ -34,12 +34,16 @@ class LoopHooks:
     Args:
         hooks: hook instances in call order.
 
+    Attributes:
+        collected: what the hooks so far returned at the collect point that is being called.
+
     Raises:
         PluginError: a hook cannot be used, or two hooks own the same point.
     """
 
     def __init__(self, hooks: Iterable[Hook] = ()) -> None:
         self.hooks: tuple[Hook, ...] = ()
+        self.collected: Mapping[str, Any] = {}
         self._warned: set[str] = set()
         self._next: tuple[Hook, ...] | None = tuple(hooks)
         self.follow_changes()
@@ -203,6 +207,7 @@ class LoopHooks:
     def _collect(self, implementations: tuple[Implementation, ...], *arguments: Any) -> Mapping[str, Any]:
         """Merge the mappings of a collect point; `log_pbar` marks the keys of its own mapping."""
         merged: dict[str, Any] = {}
+        self.collected = merged
         sources: dict[str, str] = {}
         for implementation in implementations:
             result = call(implementation, *arguments)

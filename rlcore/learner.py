@@ -7,33 +7,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore.context import Context
-from rlcore.errors import ConfigError, NumericalError, did_you_mean
+from rlcore.errors import NumericalError
 from rlcore.optimizer_step import OptimizerStep
-from rlcore.types import Key, Scheduler
+from rlcore.scheduled import bind
+from rlcore.types import Key
 from rlcore.updating import Updating
 
 if TYPE_CHECKING:
     from rlcore.compiled import CompiledStep
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """A scheduler bound to the optimizer whose number it sets."""
-
-    scheduler: Scheduler
-    number: str
-    optimizer: torch.optim.Optimizer
-    initial: float
 
 
 class GradientLearner(Updating):
@@ -68,7 +57,7 @@ class GradientLearner(Updating):
             OptimizerStep(optimizer, config.max_grad_norm, context.device, getattr(optimizer, "losses", ()))
             for optimizer in self.optimizers.values()
         ]
-        self._schedules = _bind(context.parts.get("schedulers", []), self.optimizers)
+        self._schedules = bind(context.parts.get("schedulers", []), self.optimizers)
         self._compiled: CompiledStep | None = self._compile(context) if config.compile else None
 
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
@@ -129,9 +118,7 @@ class GradientLearner(Updating):
     def apply_schedules(self) -> None:
         """Set every scheduled number to its value now."""
         for schedule in self._schedules:
-            value = schedule.scheduler.value(schedule.initial, self.progress)
-            for group in schedule.optimizer.param_groups:
-                group[schedule.number] = value
+            schedule.apply(self.progress)
 
     def scheduled(self) -> dict[str, float]:
         """Return the numbers worth logging: the learning rate of each optimizer."""
@@ -164,26 +151,3 @@ class GradientLearner(Updating):
             return None
         steps = [(step.optimizer, step.names) for step in self._steps]
         return CompiledStep(self._loss, steps, self._max_grad_norm, context.heart)
-
-
-def _bind(schedulers: list[Scheduler], optimizers: Mapping[str, torch.optim.Optimizer]) -> list[Schedule]:
-    """Find the numbers that the schedulers set.
-
-    Raises:
-        ConfigError: no such optimizer or number.
-    """
-    bound = []
-    for scheduler in schedulers:
-        name, _, number = scheduler.target.rpartition(".")
-        if name and name not in optimizers:
-            raise ConfigError(f"[scheduler] target: no optimizer {name!r}{did_you_mean(name, optimizers)}")
-        chosen = [optimizers[name]] if name else list(optimizers.values())
-        for optimizer in chosen:
-            if number not in optimizer.defaults:
-                raise ConfigError(
-                    f"[scheduler] target: the optimizer has no number {number!r}"
-                    f"{did_you_mean(number, optimizer.defaults)}"
-                )
-            initial = float(optimizer.defaults[number])
-            bound.append(Schedule(scheduler, number, optimizer, initial))
-    return bound

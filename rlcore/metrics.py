@@ -22,6 +22,8 @@ from rlcore.progress import Every, Progress
 
 log = logging.getLogger(__name__)
 
+# what begins so is never the same twice, and so is no part of the state
+WALL_CLOCK: Final = "time/"
 STATISTICS: Final = ("std", "min", "max", "count")
 _FOLD: Final = 4096
 
@@ -90,6 +92,7 @@ class Metrics:
         self.on_bar: set[str] = set()
         self._values: dict[str, list[Any]] = {}
         self._last: dict[str, Any] = {}
+        self._newest: dict[str, Any] = {}
         self._reduced: dict[str, _Reduced] = {}
         self._refused: set[str] = set()
 
@@ -99,15 +102,17 @@ class Metrics:
             if key == "log_pbar":
                 self.on_bar |= {prefix + shown for shown in value}
                 continue
+            key = prefix + key
             if type(value) is Last:
-                self._last[prefix + key] = value.value
+                self._last[key] = self._newest[key] = value.value
                 continue
-            held = self._values.get(prefix + key)
+            held = self._values.get(key)
             if held is None:
-                held = self._values[prefix + key] = []
+                held = self._values[key] = []
             held.append(value)
+            self._newest[key] = value
             if len(held) >= _FOLD:
-                self._fold(prefix + key)
+                self._fold(key)
 
     def extend(self, key: str, values: Iterable[float]) -> None:
         """Take several values of one key in."""
@@ -116,17 +121,23 @@ class Metrics:
             return  # no entry, so that the order of the keys outlives a checkpoint
         held = self._values.setdefault(key, [])
         held.extend(values)
+        self._newest[key] = values[-1]
         if len(held) >= _FOLD:
             self._fold(key)
 
     def newest(self, key: str) -> float | None:
-        """Return the newest value that came in under `key`, or was written under it; None when there is none."""
-        if key in self._last:
-            return float(self._last[key])
-        held = self._values.get(key)
-        if held:
-            return float(self._to_array(key, held[-1:])[-1])
-        return self.latest.get(key)
+        """Return the newest value that came in under `key` in the whole run; None when there is none.
+
+        Of a tensor of several elements it is their mean. Statistics that exist only once written, such as `key/min`,
+        are those of the last write.
+        """
+        if key not in self._newest:
+            return self.latest.get(key)
+        value = self._newest[key]
+        if not isinstance(value, float):
+            array = self._to_array(key, [value])
+            value = self._newest[key] = float(array.mean()) if array.size else math.nan
+        return value
 
     def write_if_due(self, progress: Progress) -> None:
         """Reduce and write when the interval has passed."""
@@ -158,11 +169,20 @@ class Metrics:
             writer.drain()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what came in since the last write, so that a stop between two writes loses nothing."""
+        """Return what came in since the last write, so that a stop between two writes loses nothing; and the newest."""
         pending = {key: (self._to_array(key, held), len(held)) for key, held in self._values.items() if held}
         reduced = {key: asdict(value) for key, value in self._reduced.items()}
         last = {key: float(value) for key, value in self._last.items()}
-        return {"pending": pending, "reduced": reduced, "last": last, "written_at": self.written_at}
+        newest = {key: self.newest(key) for key in self._newest if not key.startswith(WALL_CLOCK)}
+        latest = {key: value for key, value in self.latest.items() if not key.startswith(WALL_CLOCK)}
+        return {
+            "pending": pending,
+            "reduced": reduced,
+            "last": last,
+            "newest": newest,
+            "latest": latest,
+            "written_at": self.written_at,
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take back what had come in."""
@@ -172,6 +192,8 @@ class Metrics:
         }
         self._reduced = {key: _Reduced(**value) for key, value in state["reduced"].items()}
         self._last = dict(state["last"])
+        self._newest = dict(state["newest"])
+        self.latest = dict(state["latest"])
         self.written_at = state["written_at"]
 
     def close(self) -> None:

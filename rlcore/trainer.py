@@ -246,7 +246,9 @@ class Trainer(Loop):
             for name, state in states.items()
             if owners.get(name) == SCRIPT and name not in self.parts.stateful and name not in options.get("drop", ())
         }
-        known = {name: state for name, state in states.items() if name not in self._waiting}
+        # a trainer that saves nothing may load, and has no schedule of checkpoints
+        unused = {*self._waiting, *(() if self.saver is not None else ("checkpoints",))}
+        known = {name: state for name, state in states.items() if name not in unused}
         return super().load_state_dict(known, notes, **options)
 
     def __iter__(self) -> Iterator[Progress]:

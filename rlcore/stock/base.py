@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from rlcore.errors import HookError
 from rlcore.hookspecs import hookimpl
@@ -12,6 +12,8 @@ from rlcore.ops import DESTINATIONS
 
 if TYPE_CHECKING:
     from rlcore.trainer import Trainer
+
+HookType = TypeVar("HookType", bound="TrainerHookBase")
 
 
 class TrainerHookBase:
@@ -25,8 +27,11 @@ class TrainerHookBase:
         default_name: name of the module in checkpoints, when none is given.
     """
 
-    destinations: ClassVar[Mapping[str, str]] = {}
+    destinations: ClassVar[Mapping[str, str]] = MappingProxyType({})
     default_name: ClassVar[str] = ""
+
+    def attach(self, trainer: Trainer) -> None:
+        """Take note of the trainer of which this is a part; called when it is registered, and before a config's run."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a checkpoint must carry; by default what `save_dict` returns, or nothing."""
@@ -59,17 +64,36 @@ class TrainerHookBase:
                 f"{type(self).__name__}.register: the class has no default destinations; register its methods with "
                 "trainer.register_op"
             )
+        # first, so that nothing is registered under a name that is taken
+        trainer.register_module(name or self.default_name or type(self).__name__, self)
+        self.attach(trainer)
         for destination, method in self.destinations.items():
             trainer.register_op(destination, getattr(self, method))
-        trainer.register_module(name or self.default_name or type(self).__name__, self)
 
 
-def as_component(hook: TrainerHookBase) -> Any:
-    """Return a hook object as a config's hook: its methods at the points of its destinations, with its state."""
+def as_component(hook: HookType, destinations: Mapping[str, str] | None = None) -> HookType:
+    """Return a hook object as a config's hook: its methods at the points of its destinations.
+
+    Args:
+        hook: gets a function for each point.
+        destinations: destination to the name of a method; default: those of the hook.
+
+    Raises:
+        HookError: a destination whose operations are called together.
+    """
     functions = {}
-    for name, method in hook.destinations.items():
+    for name, method in (destinations or hook.destinations).items():
         destination = DESTINATIONS[name]
         if destination.adapt is None:
             raise HookError(f"{type(hook).__name__}: {name!r} cannot be reached from a config; use register_op")
-        functions[destination.point] = hookimpl(destination.adapt(getattr(hook, method)))
-    return SimpleNamespace(**functions, state_dict=hook.state_dict, load_state_dict=hook.load_state_dict, hook=hook)
+        functions[destination.point] = destination.adapt(getattr(hook, method))
+    own_setup = functions.pop("setup", None)
+
+    def setup(trainer: Trainer) -> None:
+        hook.attach(trainer)
+        if own_setup is not None:
+            own_setup()
+
+    for point, function in {"setup": setup, **functions}.items():
+        setattr(hook, point, hookimpl(function))
+    return hook

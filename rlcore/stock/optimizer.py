@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import torch
@@ -82,7 +83,7 @@ class OptimizerHook(TrainerHookBase):
         HookError: `loss_components` is a bare string, or empty.
     """
 
-    destinations: ClassVar[Mapping[str, str]] = {"optimizer": "__call__"}
+    destinations: ClassVar[Mapping[str, str]] = MappingProxyType({"optimizer": "__call__"})
     default_name: ClassVar[str] = "optimizer"
 
     def __init__(self, optimizer: torch.optim.Optimizer, loss_components: Collection[str] | None = None) -> None:

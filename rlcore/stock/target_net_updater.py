@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from rlcore.errors import HookError
@@ -19,7 +20,7 @@ class TargetNetUpdaterHook(TrainerHookBase):
         HookError: it has no `step`.
     """
 
-    destinations: ClassVar[Mapping[str, str]] = {"post_optim": "__call__"}
+    destinations: ClassVar[Mapping[str, str]] = MappingProxyType({"post_optim": "__call__"})
     default_name: ClassVar[str] = "target_net_updater"
 
     def __init__(self, target_params_updater: Any) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from pydantic import BaseModel, Field
+
+from rlcore.context import Context
 from rlcore.metrics import Last
-from rlcore.stock.base import TrainerHookBase
+from rlcore.stock.base import TrainerHookBase, as_component
 
 if TYPE_CHECKING:
     from rlcore.trainer import Trainer
@@ -19,10 +23,14 @@ class LogTiming(TrainerHookBase):
         prefix: of the metrics.
         percall: whether to log the mean over the calls, rather than the sum.
         erase: whether to begin anew after each log.
+
+    Attributes:
+        observer: True; it changes nothing.
     """
 
-    destinations: ClassVar[Mapping[str, str]] = {"post_steps_log": "__call__"}
+    destinations: ClassVar[Mapping[str, str]] = MappingProxyType({"post_steps_log": "__call__"})
     default_name: ClassVar[str] = "log_timing"
+    observer: Final = True
 
     def __init__(self, prefix: str = "time", percall: bool = True, erase: bool = False) -> None:
         self.prefix = prefix
@@ -30,10 +38,9 @@ class LogTiming(TrainerHookBase):
         self.erase = erase
         self._trainer: Trainer | None = None
 
-    def register(self, trainer: Trainer, name: str | None = None) -> None:
-        """Register it, and watch the hooks of this trainer."""
+    def attach(self, trainer: Trainer) -> None:
+        """Watch the hooks of this trainer."""
         self._trainer = trainer
-        super().register(trainer, name)
 
     def __call__(self, batch: Any = None) -> dict[str, Any]:
         """Return the timings so far."""
@@ -45,3 +52,16 @@ class LogTiming(TrainerHookBase):
                 if self.erase:
                     hook.seconds, hook.calls = 0.0, 0
         return found
+
+
+class LogTimingConfig(BaseModel, extra="forbid"):
+    """How times are logged."""
+
+    prefix: str = Field("time", description="of the metrics")
+    percall: bool = Field(True, description="the mean over the calls, rather than the sum")
+    erase: bool = Field(False, description="begin anew after each log")
+
+
+def from_config(config: LogTimingConfig, context: Context) -> Any:
+    """Return the hook of a config."""
+    return as_component(LogTiming(**dict(config)))

@@ -27,6 +27,7 @@ LAYERS = [
         "manifest",
         "signals",
         "random_state",
+        "scheduled",
     },
     {"implementations"},
     {

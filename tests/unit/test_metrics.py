@@ -8,7 +8,7 @@ import torch
 
 from rlcore import Every, Progress
 from rlcore import metrics as module
-from rlcore.metrics import Metrics
+from rlcore.metrics import Last, Metrics
 from rlcore.state_tree import flatten, unflatten
 
 
@@ -233,7 +233,8 @@ def test_after_a_write_nothing_is_pending():
     metrics = Metrics(Every(10), [Rows()])
     metrics.add({"x": 1.0})
     metrics.write(Progress(100, frames=10))
-    assert metrics.state_dict() == {"pending": {}, "reduced": {}, "last": {}, "written_at": 10}
+    state = metrics.state_dict()
+    assert (state["pending"], state["reduced"], state["last"], state["written_at"]) == ({}, {}, {}, 10)
 
 
 @pytest.mark.parametrize("stop", [16, 48, 80])
@@ -253,3 +254,22 @@ def test_the_metrics_of_a_stopped_and_resumed_run_have_the_bytes_of_an_uninterru
     whole, parts = ((tmp_path / name / "toy" / "metrics.csv").read_bytes() for name in ("whole", "parts"))
     assert parts == whole
     assert len(whole.splitlines()) > 20
+
+
+def test_the_newest_value_outlives_a_write_a_fold_and_a_checkpoint(monkeypatch):
+    monkeypatch.setattr(module, "_FOLD", 2)
+    metrics = Metrics(Every(10))
+    metrics.add({"x": 1.0, "count": Last(3)})
+    assert metrics.newest("x") == 1.0
+    assert metrics.newest("count") == 3.0
+    metrics.add({"x": torch.tensor([2.0, 4.0])})
+    assert metrics.newest("x") == 3.0, "the mean of the newest entry; the fold took it in"
+    metrics.extend("x", [7.0, 9.0])
+    metrics.add({"frames_per_second": 1.0}, "time/")
+    metrics.write(Progress(100, frames=10))
+    assert metrics.newest("x") == 9.0
+    assert metrics.newest("x/min") == 1.0, "known only since the write"
+    resumed = through_a_checkpoint(metrics, Rows())
+    assert [resumed.newest(key) for key in ("x", "count", "x/min", "y")] == [9.0, 3.0, 1.0, None]
+    assert metrics.newest("time/frames_per_second") == 1.0
+    assert resumed.newest("time/frames_per_second") is None, "two equal runs have equal states, and not equal times"

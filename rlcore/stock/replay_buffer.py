@@ -1,0 +1,160 @@
+"""Puts batches into a replay buffer, and draws sub-batches from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rlcore.errors import HookError
+from rlcore.stock.base import TrainerHookBase
+from rlcore.stock.entries import valid_mask
+
+if TYPE_CHECKING:
+    import torch
+    from tensordict import TensorDict
+
+
+class ReplayBufferTrainer(TrainerHookBase):
+    """Extends a replay buffer with each batch, draws each sub-batch from it, and hands priorities back.
+
+    Args:
+        replay_buffer: has `extend(batch)`, which copies what it keeps, since a collector may write into the same
+            storage again; and `sample(batch_size=...)` or, with `iterate`, can be iterated; perhaps
+            `update_tensordict_priority(sub_batch)` or `update_priority(index, priority)`, and a state.
+        batch_size: of a sub-batch; default: the buffer's.
+        memmap: whether batches are memory-mapped before they go into the buffer.
+        device: where sub-batches go; default: where the buffer is.
+        flatten_tensordicts: whether batches become one-dimensional: the valid steps where there is a mask, else all of
+            them, with the last step of each row marked as truncated.
+        max_dims: otherwise, the sizes to which batches are padded, -1 for a dimension that is left as it is.
+        iterate: whether the buffer is iterated over; its end ends the epoch, and the next one begins anew.
+
+    Raises:
+        HookError: the buffer lacks a method, or would draw by priorities that it cannot be told.
+    """
+
+    destinations: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"batch_process": "extend", "process_optim_batch": "sample", "post_loss": "update_priority"}
+    )
+    default_name: ClassVar[str] = "replay_buffer"
+
+    def __init__(
+        self,
+        replay_buffer: Any,
+        batch_size: int | None = None,
+        memmap: bool = False,
+        device: torch.device | str | None = None,
+        flatten_tensordicts: bool = False,
+        max_dims: Sequence[int] | None = None,
+        iterate: bool = False,
+    ) -> None:
+        for method in ("extend", "__iter__" if iterate else "sample"):
+            if not callable(getattr(replay_buffer, method, None)):
+                raise HookError(f"ReplayBufferTrainer: a {type(replay_buffer).__name__} has no method {method}")
+        sampler = getattr(replay_buffer, "sampler", None)
+        by_priority = any(kind.__name__ == "PrioritizedSampler" for kind in type(sampler).__mro__)
+        if by_priority and not hasattr(replay_buffer, "update_tensordict_priority"):
+            raise HookError(
+                f"ReplayBufferTrainer: a {type(replay_buffer).__name__} with a PrioritizedSampler cannot be told the "
+                "priorities of a sub-batch; use a buffer with update_tensordict_priority"
+            )
+        self.replay_buffer = replay_buffer
+        self.batch_size = batch_size
+        self.memmap = memmap
+        self.device = device
+        self.flatten_tensordicts = flatten_tensordicts
+        self.max_dims = None if max_dims is None else tuple(max_dims)
+        self.iterate = iterate
+        self._iterator: Iterator[Any] | None = None
+
+    def extend(self, batch: TensorDict) -> TensorDict:
+        """Put a batch into the buffer, and return it as it was put there; the batch handed in stays as it is.
+
+        Raises:
+            HookError: it does not fit into `max_dims`.
+        """
+        batch = (_flat(batch) if self.flatten_tensordicts else self._padded(batch)).cpu()
+        if self.memmap:
+            batch = batch.memmap()
+        self.replay_buffer.extend(batch)
+        return batch
+
+    def sample(self, batch: Any = None) -> Any:
+        """Return a sub-batch; what is handed in is not used.
+
+        Raises:
+            StopIteration: the buffer was iterated over to its end.
+        """
+        if self.iterate:
+            drawn = self._next()
+        elif self.batch_size is None:
+            drawn = self.replay_buffer.sample()
+        else:
+            drawn = self.replay_buffer.sample(batch_size=self.batch_size)
+        return drawn if self.device is None else drawn.to(self.device)
+
+    def update_priority(self, batch: Any) -> None:
+        """Hand the priorities of a sub-batch to the buffer, where it takes any."""
+        if hasattr(self.replay_buffer, "update_tensordict_priority"):
+            self.replay_buffer.update_tensordict_priority(batch)
+        elif hasattr(self.replay_buffer, "update_priority"):
+            index = batch.get("index", None)
+            priority = batch.get(getattr(self.replay_buffer, "priority_key", "td_error"), None)
+            if index is not None and priority is not None:
+                self.replay_buffer.update_priority(index, priority)
+
+    def inexact(self) -> str | None:
+        """Return why a resume would not go on with the same buffer, or None."""
+        if hasattr(self.replay_buffer, "state_dict"):
+            return None
+        return f"the replay buffer ({type(self.replay_buffer).__name__}) has no state that could be saved"
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the buffer, where it has one."""
+        save = getattr(self.replay_buffer, "state_dict", None)
+        return {"replay_buffer": save()} if save is not None else {}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Set the state of the buffer; a pass over it begins anew."""
+        self._iterator = None
+        if "replay_buffer" in state_dict:
+            self.replay_buffer.load_state_dict(state_dict["replay_buffer"])
+
+    def _next(self) -> Any:
+        if self._iterator is None:
+            self._iterator = iter(self.replay_buffer)
+        try:
+            return next(self._iterator)
+        except StopIteration:
+            self._iterator = None
+            raise
+
+    def _padded(self, batch: TensorDict) -> TensorDict:
+        if self.max_dims is None:
+            return batch
+        from tensordict import pad
+
+        size = tuple(batch.batch_size)
+        fits = len(size) == len(self.max_dims) and all(
+            most in (-1, *range(have, most + 1)) for have, most in zip(size, self.max_dims, strict=True)
+        )
+        if not fits:
+            raise HookError(
+                f"ReplayBufferTrainer: a batch of size {list(size)} does not fit into max_dims {list(self.max_dims)}"
+            )
+        missing = [0 if most == -1 else most - have for have, most in zip(size, self.max_dims, strict=True)]
+        return pad(batch, [amount for number in missing for amount in (0, number)])
+
+
+def _flat(batch: TensorDict) -> TensorDict:
+    """Return the valid steps in one dimension; without a mask all of them, the last of each row truncated."""
+    mask = valid_mask(batch)
+    if mask is not None:
+        return batch[mask]
+    truncated = batch.get(("next", "truncated"), None)
+    if truncated is not None:
+        truncated = truncated.clone()
+        truncated[(slice(None),) * (batch.ndim - 1) + (-1,)] = True
+        batch = batch.clone(recurse=False).set(("next", "truncated"), truncated)
+    return batch.reshape(-1)
