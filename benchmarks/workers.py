@@ -8,6 +8,7 @@ not slept, so that the processors limit all of them alike.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import statistics
 import time
@@ -109,6 +110,7 @@ def main() -> None:
     parser.add_argument("--num-envs", type=int, default=8)
     args = parser.parse_args()
     torch.set_num_threads(1)
+    logging.disable(logging.WARNING)  # of the episodes that are dropped between two measurements
     gymnasium.register("Costly-v0", Costly)
     lines = []
     for learning in (0.0, 0.5):

@@ -50,6 +50,7 @@ LAYERS = [
     {"parts"},
     {"loop", "scripted"},
     {"trainer"},
+    {"helpers"},
     {"builder", "factory"},
     {"run"},
     {"summary", "config_schema"},
