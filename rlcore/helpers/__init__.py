@@ -10,10 +10,18 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from rlcore.helpers.collectors import make_collector_offpolicy as make_collector_offpolicy
+    from rlcore.helpers.collectors import make_collector_onpolicy as make_collector_onpolicy
+    from rlcore.helpers.collectors import sync_async_collector as sync_async_collector
+    from rlcore.helpers.collectors import sync_sync_collector as sync_sync_collector
     from rlcore.helpers.trainers import make_trainer as make_trainer
 
 _PLACES: Final = {
+    "make_collector_offpolicy": "rlcore.helpers.collectors",
+    "make_collector_onpolicy": "rlcore.helpers.collectors",
     "make_trainer": "rlcore.helpers.trainers",
+    "sync_async_collector": "rlcore.helpers.collectors",
+    "sync_sync_collector": "rlcore.helpers.collectors",
 }
 __all__ = sorted(_PLACES)
 

@@ -44,6 +44,7 @@ LAYERS = [
         "env_maker",
     },
     {"rollout"},
+    {"joined_env"},
     {"plugins", "compiled", "checkpoint", "metrics", "boundary", "assembly", "optimizer_step", "ops", "updating"},
     {"collect", "buffer", "learner", "evaluate", "optimizers", "schedules", "stock", "builtin", "sections"},
     {"saver", "adapters"},
