@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from rlcore.components import Provided
 from rlcore.context import Context
+from rlcore.env_maker import EnvMaker
 from rlcore.errors import ConfigError
 from rlcore.transformed import TransformedEnv, transformed_spec
 from rlcore.types import Env, Transform
@@ -52,17 +53,10 @@ class Assembly:
         """Build the training envs, and keep the recipe for those of evaluation and fitting."""
         parts = self.context.parts
 
-        def make_env(purpose: str, **keys: Any) -> Env:
-            # one recipe for all envs of a run; some say how many, and may change keys that the env has
-            unknown = [key for key in keys if key not in type(config).model_fields]
-            if unknown:
-                raise ConfigError(f"{provided} has no key {', '.join(map(repr, unknown))}, which is asked of it here")
-            return self.build(provided, config.model_copy(update=keys), f"{name} {purpose}".strip())  # type: ignore[no-any-return]
-
+        parts["make_env_for"] = make_env = EnvMaker(provided, config, name, self.context)
         parts["make_env"] = lambda num_envs, **keys: make_env("evaluation", num_envs=num_envs, **keys)
-        parts["make_env_for"] = make_env
         parts["make_fitting_env"] = self._fitting_env
-        parts["env"] = env = make_env("")  # its state is saved by the collector
+        parts["env"] = env = make_env()  # its state is saved by the collector
         parts["env_spec"] = env.spec
         parts["transforms"] = []
         return env

@@ -267,6 +267,7 @@ class Loop:
         """Advance the clocks by the collected steps, and take in the episodes that finished."""
         self.progress.frames += steps * self.parts.frame_skip
         episodes = list(self.parts.collector.episodes())
+        self.metrics.add(getattr(self.parts.collector, "metrics", dict)(), "collector/")
         self.metrics.extend("episode/return", [episode.return_ for episode in episodes])
         self.metrics.extend("episode/length", [episode.length for episode in episodes])
         for episode in episodes:

@@ -54,6 +54,7 @@ WELL_KNOWN: Final = {
     "dcp": "rlcore-plugin-dcp",
     "video": "rlcore-plugin-video",
     "wandb": "rlcore-plugin-wandb",
+    "workers": "rlcore-plugin-parallel",
 }
 
 

@@ -8,9 +8,11 @@ import os
 import secrets
 import socket
 import tomllib
+import weakref
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TextIO
 
 import tomli_w
 
@@ -99,6 +101,8 @@ class Lock:
             return
         except OSError:  # nor on this file system
             return
+        # a process that this one forks, and that outlives it, must not keep the lock
+        os.register_at_fork(after_in_child=partial(_close, weakref.ref(self._stream)))
         self._stream.truncate(0)
         self._stream.write(f"{socket.gethostname()} {os.getpid()}\n")
         self._stream.flush()
@@ -116,6 +120,12 @@ class Lock:
                 f"run folder {str(folder)!r} is in use by process {process or 'unknown'} on {host or 'unknown'}; wait "
                 "for it, stop it, or choose another name with --set run.name=NAME"
             )
+
+
+def _close(stream: weakref.ref[TextIO]) -> None:
+    found = stream()
+    if found is not None:
+        found.close()
 
 
 class Status:

@@ -240,6 +240,8 @@ class Scheduler(Protocol):
 class Collector(Protocol):
     """Fills batches with experience.
 
+    A method `metrics() -> Mapping[str, float]`, where there is one, gives figures of the last batch to log.
+
     Attributes:
         batch_steps: steps in a batch, over all envs.
     """

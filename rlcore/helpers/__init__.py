@@ -10,18 +10,28 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from rlcore.helpers.collectors import make_collector_offpolicy as make_collector_offpolicy
+    from rlcore.helpers.collectors import make_collector_onpolicy as make_collector_onpolicy
+    from rlcore.helpers.collectors import sync_async_collector as sync_async_collector
+    from rlcore.helpers.collectors import sync_sync_collector as sync_sync_collector
     from rlcore.helpers.dqn import make_dqn_loss as make_dqn_loss
     from rlcore.helpers.dqn import make_target_updater as make_target_updater
     from rlcore.helpers.frames import correct_for_frame_skip as correct_for_frame_skip
     from rlcore.helpers.replay import make_replay_buffer as make_replay_buffer
     from rlcore.helpers.statistics import get_stats_random_rollout as get_stats_random_rollout
+    from rlcore.helpers.trainers import make_trainer as make_trainer
 
 _PLACES: Final = {
     "correct_for_frame_skip": "rlcore.helpers.frames",
     "get_stats_random_rollout": "rlcore.helpers.statistics",
+    "make_collector_offpolicy": "rlcore.helpers.collectors",
+    "make_collector_onpolicy": "rlcore.helpers.collectors",
     "make_dqn_loss": "rlcore.helpers.dqn",
     "make_replay_buffer": "rlcore.helpers.replay",
     "make_target_updater": "rlcore.helpers.dqn",
+    "make_trainer": "rlcore.helpers.trainers",
+    "sync_async_collector": "rlcore.helpers.collectors",
+    "sync_sync_collector": "rlcore.helpers.collectors",
 }
 __all__ = sorted(_PLACES)
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from rlcore.context import Context
+from rlcore.env_maker import FIRST_ENV
 from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec, Step
 
@@ -64,6 +65,7 @@ class ToyEnv:
             max_episode_steps=max(config.episode_lengths),
         )
         count = config.num_envs
+        self._first: int = context.parts.get(FIRST_ENV, 0)  # the lengths and ends are those of all envs of the run
         self._generators = [np.random.default_rng(index) for index in range(count)]
         self._episode = np.zeros(count, dtype=np.int64)
         self._elapsed = np.zeros(count, dtype=np.int64)
@@ -80,11 +82,11 @@ class ToyEnv:
     def length(self, index: int, episode: int) -> int:
         """Return the length of an episode of env `index`."""
         lengths = self._config.episode_lengths
-        return lengths[(index + episode) % len(lengths)]
+        return lengths[(self._first + index + episode) % len(lengths)]
 
     def end(self, index: int, episode: int) -> End:
         """Return how an episode of env `index` ends."""
-        return self._config.ends[(index + episode) % len(self._config.ends)]
+        return self._config.ends[(self._first + index + episode) % len(self._config.ends)]
 
     def reset(self, seed: int | None = None) -> Array:
         """Start every env anew, from its episode 0."""

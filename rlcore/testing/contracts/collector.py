@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import pytest
 import torch
 
@@ -172,16 +171,7 @@ class CollectorContract(StateContract):
 
     def test_a_value_that_is_not_finite_ends_the_batch(self) -> None:
         """Nothing of it may reach the buffer."""
-        context = self.bench()
-        env = _toy(context)
-        step = env.step
-
-        def broken(action: Any) -> Any:
-            taken = step(action)
-            taken.reward[0] = np.nan
-            return taken
-
-        env.step = broken  # type: ignore[method-assign]
+        context = self.bench(around={"env": {"use": "testing:faulty", "fault": "nan reward", "at": 1}})
         with pytest.raises(EnvError, match="reward"):
             self.make(context).collect()
 
@@ -207,6 +197,9 @@ class _Double:
 
     def batch(self, batch: Any) -> Any:
         return batch
+
+    def frozen(self) -> _Double:
+        return self
 
 
 def _toy(context: Context) -> ToyEnv:

@@ -1,0 +1,16 @@
+"""A collector with worker processes for rlcore."""
+
+from rlcore import Component, hookimpl
+
+
+@hookimpl
+def provide_components() -> list[Component]:
+    """Return the components of this plugin."""
+    return [
+        Component(
+            "collector",
+            "workers",
+            f"{__name__}.collector:WorkersCollector",
+            summary="steps the envs in worker processes, in step with the learner or ahead of it",
+        )
+    ]

@@ -1,0 +1,91 @@
+"""What a worker is made of, as bytes: the recipe of the envs, the transforms, the model and the spec of the envs."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import pickle
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+import torch
+
+from rlcore import ConfigError
+from rlcore.types import Env, EnvSpec, Transform
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The parts of a worker.
+
+    Attributes:
+        make_env: from the purpose, the number of the first env and `num_envs` to a vector env.
+        spec: of the envs of all workers, as the policy sees them.
+        transforms: before the policy.
+        model: a module whose `policy` acts.
+    """
+
+    make_env: Callable[..., Env]
+    spec: EnvSpec
+    transforms: list[Transform]
+    model: Any
+
+    def pack(self) -> bytes:
+        """Return it as bytes, which hold copies of everything.
+
+        Raises:
+            ConfigError: something cannot be pickled; says what.
+        """
+        parts = {}
+        for name in ("make_env", "spec", "transforms", "model"):
+            stream = io.BytesIO()
+            try:
+                torch.save(getattr(self, name), stream, pickle_module=cloudpickle)
+            except Exception as error:
+                what = "env" if name == "make_env" else name
+                raise ConfigError(
+                    f"[collector] workers: the {what} cannot be sent to worker processes: {type(error).__name__}: "
+                    f"{error}; use what can be pickled, or the collector 'local'"
+                ) from error
+            parts[name] = stream.getvalue()
+        return pickle.dumps((_loose_modules(), parts))
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Bundle:
+        """Return what `pack` packed in this or another process, with every tensor on the CPU."""
+        loose, parts = pickle.loads(packed)
+        for name, path in loose.items():
+            if name not in sys.modules:
+                _import_file(name, path)
+        return cls(**{name: _load(content) for name, content in parts.items()})
+
+
+def _load(content: bytes) -> Any:
+    # of this very program, so that what is not plain tensors may be in it
+    return torch.load(io.BytesIO(content), map_location="cpu", weights_only=False)
+
+
+def _loose_modules() -> dict[str, str]:
+    """Return name and file of the plugins that are one file, such as those that a config names by their files.
+
+    A worker imports them again, as it may not find them by their names, and for what they register.
+    """
+    found = {}
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if path and "." not in name and not hasattr(module, "__path__") and "provide_components" in vars(module):
+            found[name] = path
+    found.pop("__main__", None)
+    return found
+
+
+def _import_file(name: str, path: str) -> None:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)

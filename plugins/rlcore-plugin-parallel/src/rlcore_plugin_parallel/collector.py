@@ -1,0 +1,256 @@
+"""The collector `workers`: every worker process steps a share of the envs with a copy of the policy."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import multiprocessing
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from pydantic import BaseModel, Field
+
+from rlcore import Context
+from rlcore.batch_storage import layout_of
+from rlcore.collect import steps_per_env
+from rlcore.rollout import inexact_env
+from rlcore.types import Episode, Policy
+from rlcore_plugin_parallel import memory
+from rlcore_plugin_parallel.bundle import Bundle
+from rlcore_plugin_parallel.pool import Pool
+from rlcore_plugin_parallel.split import check_transforms, shares_of
+from rlcore_plugin_parallel.worker import Assignment
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+    from torch import Tensor
+
+log = logging.getLogger(__name__)
+
+
+class WorkersCollector:
+    """Steps the envs in worker processes, which write into memory that the learner sees.
+
+    With `mode = "sync"` all workers collect a batch with the weights that the learner has, and wait while it learns.
+    With `mode = "async"` they go on with the next batches, up to `max_lag` of them. A batch `[env, time]` is complete
+    in both: it has the same steps of every env, in the order of the envs. It is a view of memory that the next call
+    overwrites.
+
+    Attributes:
+        batch_steps: steps in a batch, over all envs.
+        dropped_episodes: running episodes that resumes could not go on with.
+        lags: per worker, by how many updates of the weights its policy of the last batch is behind the learner's.
+    """
+
+    class Config(BaseModel, extra="forbid"):
+        """How many workers there are, and how they keep step with the learner."""
+
+        num_workers: int = Field(2, ge=1, description="worker processes; must divide [env] num_envs")
+        frames_per_batch: int = Field(1000, ge=1, description="frames per batch, over all envs of all workers")
+        mode: Literal["sync", "async"] = Field("sync", description="whether workers wait while the learner learns")
+        max_lag: int = Field(
+            1, ge=1, description="async: batches, and so updates of weights, that workers may be ahead"
+        )
+        start_method: Literal["forkserver", "spawn", "fork"] = Field("forkserver", description="how processes start")
+        timeout: float = Field(60.0, gt=0, description="seconds without a step after which a worker is taken to hang")
+        exact_rows: bool = Field(
+            True,
+            description="act on rows of all envs, so that results do not depend on num_workers to the bit; false for "
+            "large networks",
+        )
+
+    def __init__(self, config: Config, context: Context) -> None:
+        spec = context.env_spec
+        self._shares = shares_of(spec.num_envs, config.num_workers)
+        check_transforms(context.transforms, context.env.spec.observation_space, spec.num_envs, self._shares)
+        self._steps = steps_per_env(config.frames_per_batch, spec)
+        self.batch_steps = self._steps * spec.num_envs
+        self.dropped_episodes = 0
+        self.lags = [0] * config.num_workers
+        self._config = config
+        self._context = context
+        self._seeds = context.for_component("collector", "local")  # the envs and the noise are those of that collector
+        self._spec = spec
+        self._policy: Policy = context.model.policy
+        self._generator = self._seeds.generator("noise")
+        self._ahead = 0 if config.mode == "sync" else config.max_lag
+        self._finished: list[Episode] = []
+        self._running = 0
+        self._taken = 0
+        self._sent = 0
+        self._published = -1
+        self._written = False
+        self._started = False
+        self._tried_out = False  # whether the envs know if their state can be saved
+        self._pool: Pool | None = None
+
+    def collect(self) -> TensorDict:
+        """Return the next batch.
+
+        Raises:
+            EnvError: a worker failed, hangs or is gone, or a value is not finite; nothing of the batch reaches the
+                buffer.
+        """
+        pool = self._workers()
+        frame = self._context.progress.frames
+        self._publish()
+        if not self._started:
+            self._begin(pool, frame)
+        while self._sent <= self._taken + self._ahead:
+            self._send(pool, frame)
+        answers = pool.receive("batch")
+        versions, episodes, running = zip(*answers, strict=True)
+        self.lags = [self._published - version for version in versions]
+        self._running = sum(running)
+        ended = sorted(itertools.chain(*episodes), key=lambda found: (found[0], found[1].env_index))
+        self._finished = [episode for _, episode in ended]
+        place = self._taken % len(self._storages)
+        self._taken += 1
+        batch = self._storages[place].batch()
+        return batch if self._context.device.type == "cpu" else batch.to(self._context.device)
+
+    def episodes(self) -> list[Episode]:
+        """Return the episodes that ended in the last batch, in the order in which they ended."""
+        return self._finished
+
+    def metrics(self) -> dict[str, float]:
+        """Return `policy_lag`, the largest of the last batch."""
+        return {"policy_lag": float(max(self.lags))}
+
+    def update_model(self) -> None:
+        """Write the weights that the learner has now into shared memory; workers use them from their next batch on."""
+        if self._pool is not None:
+            self._write_weights()
+
+    def pids(self) -> list[int]:
+        """Return the numbers of the worker processes, which are started if need be."""
+        return self._workers().pids
+
+    def close(self) -> None:
+        """End the workers, who close their envs."""
+        if self._pool is not None:
+            self._pool.close()
+        self._context.env.close()
+
+    def inexact(self) -> str | None:
+        """Return why a resume begins new episodes, or None when every env goes on in the midst of its episode."""
+        if self._config.mode == "async":
+            return "workers collect ahead of the learner (mode = 'async'); a resume begins new episodes"
+        if inexact_env(self._context.env) is None:
+            answers = self._workers().ask("inexact", slow=not self._tried_out)
+            self._tried_out = True
+            reasons = [reason for reason in answers if reason]
+            return reasons[0] if reasons else None
+        return inexact_env(self._context.env)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the exploration noise's position, and the running episodes with the state of the envs."""
+        state = {"generator": self._generator.get_state(), "dropped_episodes": self.dropped_episodes}
+        if self._started:
+            state["running"] = self._running
+            if self.inexact() is None:
+                state["episodes"] = self._workers().ask("state")
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on with the saved episodes; where an env cannot, begin new ones and count those that are dropped."""
+        self._generator.set_state(state["generator"])
+        self.dropped_episodes = state["dropped_episodes"]
+        self._started = False
+        self._discard_what_is_under_way()
+        if "episodes" in state and self.inexact() is None:
+            self._workers().ask("load", each=state["episodes"], slow=True)
+            self._running, self._started = state["running"], True
+        elif state.get("running"):
+            self.dropped_episodes += state["running"]
+            log.warning("%d running episodes are dropped: %s", state["running"], self.inexact())
+
+    def _discard_what_is_under_way(self) -> None:
+        while self._pool is not None and self._taken < self._sent:
+            self._pool.receive("batch")
+            self._taken += 1
+
+    def _begin(self, pool: Pool, frame: int) -> None:
+        """Begin an episode in every env."""
+        pool.ask("begin", self._seeds.seed(f"reset at frame {frame}") % 2**31, frame)
+        self._started = True
+
+    def _send(self, pool: Pool, frame: int) -> None:
+        """Let the workers collect one further batch."""
+        with torch.inference_mode():
+            noise = self._policy.draw(self._steps, self._spec.num_envs, self._generator)
+        self._noise[self._sent % len(self._noise)].copy_(noise)
+        pool.send("collect", self._sent, frame, self._published)
+        self._sent += 1
+
+    def _publish(self) -> None:
+        """Tell of the weights that were written since the last batch; workers hear of them with the next one."""
+        if not self._written and self._published < 0:
+            self._write_weights()
+        self._published += self._written
+        self._written = False
+
+    def _write_weights(self) -> None:
+        """Write the weights of the learner where no worker reads.
+
+        There are as many places as batches can be under way. A worker that reads has one batch to begin, before which
+        no more updates than that can follow the one it was told of, so none comes round to its place.
+        """
+        place = (self._published + 1) % len(self._weights)
+        memory.copy_weights(memory.weights_of(self._context.model), self._weights[place])  # type: ignore[arg-type]
+        self._written = True
+
+    def _workers(self) -> Pool:
+        """Return the workers, which are started at the first call; the envs of this process are not needed any more."""
+        if self._pool is None:
+            self._pool = self._start()
+            self._context.env.close()
+        return self._pool
+
+    def _start(self) -> Pool:
+        config, spec, model = self._config, self._spec, self._context.model
+        packed = Bundle(self._context.part("make_env_for"), spec, self._context.transforms, model).pack()
+        given = _given(Bundle.unpack(packed), self._steps)
+        processes = multiprocessing.get_context(config.start_method)
+        fields = memory.batch_fields(self._steps, spec.num_envs, spec.observation_space, given)
+        weights = memory.weight_fields(model)  # type: ignore[arg-type]
+        batches = [memory.Block(processes, fields) for _ in range(self._ahead + 1)]
+        versions = [memory.Block(processes, weights) for _ in range(self._ahead + 1)]
+        tensors = [block.tensors() for block in batches]
+        self._noise = [entries["policy.noise"] for entries in tensors]
+        self._storages = [memory.batch_storage(entries, spec.reset_mode == "next_step") for entries in tensors]
+        self._weights = [block.tensors() for block in versions]
+        counters = memory.Counters(processes, config.num_workers)
+        folder = self._context.run.folder
+        assignments = [
+            Assignment(
+                index=index,
+                envs=share,
+                seed=self._context.seed(f"worker {index}") % 2**63,
+                packed=packed,
+                batches=batches,
+                weights=versions,
+                counters=counters,
+                all_rows=config.exact_rows,
+                stacks=None if folder is None else str(folder / f"stacks-worker-{index}.txt"),
+            )
+            for index, share in enumerate(self._shares)
+        ]
+        return Pool(config.start_method, assignments, counters, self._context.heart, config.timeout)
+
+
+def _given(bundle: Bundle, steps: int) -> dict[str, Tensor]:
+    """Return what the policy gives in one step, `[env, ...]`, by trying it out on a copy."""
+    policy: Policy = bundle.model.policy
+    space = bundle.spec.observation_space
+    layout = layout_of(1, bundle.spec.num_envs, space)
+    shape, dtype = layout["next_observation"]
+    observation = torch.from_numpy(np.zeros(shape, dtype))[0]
+    with torch.inference_mode():
+        policy.refresh()
+        noise = policy.draw(steps, bundle.spec.num_envs, torch.Generator())[0]
+        action, parameters = policy.act(observation, noise)
+        described = policy.describe(parameters[None], action[None])
+    return {"noise": noise, "action": action, **{name: value[0] for name, value in described.items()}}

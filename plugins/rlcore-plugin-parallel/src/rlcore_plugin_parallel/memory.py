@@ -1,0 +1,178 @@
+"""Memory that all processes of a collector see: batches with their noise, weights, and a count of steps per worker.
+
+It has no name in any file system, so that nothing of it is left when the processes are gone, however they ended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.context import BaseContext
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from rlcore.batch_storage import BatchStorage, layout_of
+from rlcore.watchdog import Heart
+
+_ALIGNMENT: Final = 64
+
+
+@dataclass(frozen=True)
+class Field:
+    """Where a tensor lies in a block.
+
+    Attributes:
+        shape: of the tensor.
+        dtype: of the tensor.
+        offset: in bytes.
+    """
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    offset: int
+
+    @property
+    def end(self) -> int:
+        """Return the first byte behind it."""
+        return self.offset + math.prod(self.shape) * self.dtype.itemsize
+
+
+def fields_of(tensors: Mapping[str, tuple[Sequence[int], torch.dtype]]) -> dict[str, Field]:
+    """Return places, one behind the other, for tensors of these shapes and dtypes."""
+    fields: dict[str, Field] = {}
+    end = 0
+    for name, (shape, dtype) in tensors.items():
+        fields[name] = Field(tuple(shape), dtype, -(-end // _ALIGNMENT) * _ALIGNMENT)
+        end = fields[name].end
+    return fields
+
+
+class Block:
+    """Tensors by name in one piece of shared memory. A process that is started with it sees the same memory.
+
+    Args:
+        context: with which the processes are started.
+        fields: the tensors.
+    """
+
+    def __init__(self, context: BaseContext, fields: Mapping[str, Field]) -> None:
+        self._fields = dict(fields)
+        size = max((field.end for field in fields.values()), default=0)
+        self._memory: Any = context.RawArray(ctypes.c_ubyte, max(1, size))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return views of the memory."""
+        return {name: self._view(field) for name, field in self._fields.items()}
+
+    def _view(self, field: Field) -> Tensor:
+        count = math.prod(field.shape)
+        if not count:
+            return torch.empty(field.shape, dtype=field.dtype)
+        flat = torch.frombuffer(self._memory, dtype=field.dtype, count=count, offset=field.offset)
+        return flat.reshape(field.shape)
+
+
+def batch_fields(steps: int, num_envs: int, space: Any, given: Mapping[str, Tensor]) -> dict[str, Field]:
+    """Return the fields of a batch.
+
+    Args:
+        steps: of each env.
+        num_envs: of all workers.
+        space: of one observation.
+        given: what the policy gives in one step: `noise`, `action` and the entries it describes, `[env, ...]`.
+    """
+    arrays = layout_of(steps, num_envs, space)
+    tensors: dict[str, tuple[Sequence[int], torch.dtype]] = {
+        name: (shape, torch.from_numpy(np.empty(0, dtype)).dtype) for name, (shape, dtype) in arrays.items()
+    }
+    tensors |= {f"policy.{name}": ((steps, *value.shape), value.dtype) for name, value in given.items()}
+    return fields_of(tensors)
+
+
+def batch_storage(tensors: Mapping[str, Tensor], masked: bool) -> BatchStorage:
+    """Return the storage over the tensors of a batch."""
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    given: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        kind, _, entry = name.rpartition(".")
+        if kind == "policy":
+            given[entry] = tensor
+        else:
+            arrays[name] = tensor.numpy()
+    given.pop("noise")
+    return BatchStorage(arrays, masked, given.pop("action"), given)
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Return every parameter and buffer of a model."""
+    named: Iterable[tuple[str, Tensor]] = (*model.named_parameters(), *model.named_buffers())
+    return {name: tensor.detach() for name, tensor in named}
+
+
+def weight_fields(model: nn.Module) -> dict[str, Field]:
+    """Return the fields of the weights of a model."""
+    return fields_of({name: (tensor.shape, tensor.dtype) for name, tensor in weights_of(model).items()})
+
+
+@torch.no_grad()
+def copy_weights(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
+    """Copy every tensor of `source` into that of the same name in `target`."""
+    for name, tensor in source.items():
+        target[name].copy_(tensor)
+
+
+class Counters:
+    """A count of steps per worker, and whether they shall stop.
+
+    Args:
+        context: with which the processes are started.
+        num_workers: how many there are.
+    """
+
+    def __init__(self, context: BaseContext, num_workers: int) -> None:
+        self._values: Any = context.RawArray(ctypes.c_int64, num_workers + 1)
+
+    def beats(self, worker: int) -> int:
+        """Return the count of a worker."""
+        return int(self._values[worker])
+
+    def stop(self) -> None:
+        """Let every worker end at its next step."""
+        self._values[len(self._values) - 1] = 1
+
+    def heart(self, worker: int) -> SharedHeart:
+        """Return what a worker counts its steps on."""
+        return SharedHeart(self._values, worker)
+
+
+class Stopped(BaseException):
+    """Ends a worker in the midst of a batch; no `except Exception` of an env may swallow it."""
+
+
+class SharedHeart(Heart):
+    """The heart of a worker, whose beats the process of the learner sees."""
+
+    __slots__ = ("_stop", "_values", "_worker")
+
+    def __init__(self, values: Any, worker: int) -> None:
+        self._values = values
+        self._worker = worker
+        self._stop = len(values) - 1
+        super().__init__()
+
+    @property
+    def beats(self) -> int:
+        """Steps so far."""
+        return int(self._values[self._worker])
+
+    @beats.setter
+    def beats(self, value: int) -> None:
+        self._values[self._worker] = value
+        if self._values[self._stop]:
+            raise Stopped

@@ -1,0 +1,183 @@
+"""A worker process: steps its share of the envs into shared memory, as it is told through a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+import torch
+
+from rlcore import ConfigError, RlcoreError
+from rlcore.random_state import seed_all
+from rlcore.rollout import Acting, Rollout, inexact_env
+from rlcore.types import Policy
+from rlcore_plugin_parallel.all_rows import AllRows
+from rlcore_plugin_parallel.bundle import Bundle
+from rlcore_plugin_parallel.memory import Block, Counters, Stopped, batch_storage, copy_weights, weights_of
+
+_PARENT_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What one worker is given.
+
+    Attributes:
+        index: number of the worker.
+        envs: numbers of its envs among those of the run.
+        seed: of the global generators of its process.
+        packed: the `Bundle`.
+        batches: memory of the batches, in turn.
+        weights: memory of the weights, in turn.
+        counters: where its steps are counted.
+        all_rows: whether the policy acts on the observations of all workers at once.
+        stacks: file for the stacks of its threads, written at SIGUSR1; None for none.
+    """
+
+    index: int
+    envs: slice
+    seed: int
+    packed: bytes
+    batches: list[Block]
+    weights: list[Block]
+    counters: Counters
+    all_rows: bool
+    stacks: str | None
+
+
+def main(assignment: Assignment, pipe: Connection) -> None:
+    """Run a worker until it is told to end, or the process of the learner is gone."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C reaches all processes, and it is the learner's to end them
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    if assignment.stacks is not None:
+        stream = open(assignment.stacks, "w")  # noqa: SIM115 - open as long as the process lives
+        faulthandler.register(signal.SIGUSR1, stream, all_threads=True)
+    torch.set_num_threads(1)
+    seed_all(assignment.seed)
+    worker = None
+    try:
+        worker = Worker(assignment)
+        pipe.send(("up", None))
+        worker.serve(pipe)
+    except (Stopped, EOFError, BrokenPipeError):
+        pass
+    except BaseException as error:
+        kind = type(error).__name__ if isinstance(error, RlcoreError) else "EnvError"
+        message = str(error) if isinstance(error, RlcoreError) else f"{type(error).__name__}: {error}"
+        _send(pipe, ("error", (kind, message, traceback.format_exc())))
+    finally:
+        if worker is not None:
+            worker.close()
+    sys.stdout.flush()
+
+
+class Worker:
+    """The envs of a share, a copy of the transforms and of the model."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        bundle = Bundle.unpack(assignment.packed)
+        share = assignment.envs
+        count = share.stop - share.start
+        self._env = bundle.make_env(f"from {share.start}" if share.start else "", share.start, num_envs=count)
+        if self._env.spec.num_envs != count:
+            raise ConfigError(
+                f"[env] gave {self._env.spec.num_envs} envs to a worker in place of {count}; worker processes need an "
+                "env whose key num_envs says how many there are"
+            )
+        self._share = share
+        self._transforms = bundle.transforms
+        self._policy: Policy = bundle.model.policy
+        self._weights = weights_of(bundle.model)
+        self._rollout = Rollout(
+            self._env, bundle.transforms, bundle.spec, assignment.counters.heart(assignment.index), share.start
+        )
+        masked = bundle.spec.reset_mode == "next_step"
+        self._all_rows = assignment.all_rows
+        batches = [block.tensors() for block in assignment.batches]
+        self._noise = [tensors["policy.noise"] for tensors in batches]
+        whole = [batch_storage(tensors, masked) for tensors in batches]
+        self._rows = [storage.rows for storage in whole]
+        self._storages = [storage.share(share) for storage in whole]
+        self._published = [block.tensors() for block in assignment.weights]
+        self._version = -1
+
+    def serve(self, pipe: Connection) -> None:
+        """Do what comes through the pipe, one thing after another."""
+        waiting: deque[tuple[Any, ...]] = deque()
+        while True:
+            while not waiting or pipe.poll():  # all that came, as it says which weights are the newest
+                waiting.append(pipe.recv())
+            newest = max((message[-1] for message in waiting if message[0] == "collect"), default=-1)
+            what, *arguments = waiting.popleft()
+            if what == "close":
+                return
+            if what == "collect":
+                batch, frame, _ = arguments
+                pipe.send(("batch", self._collect(batch, frame, newest)))
+            else:
+                pipe.send(("answer", getattr(self, what)(*arguments)))
+
+    def begin(self, seed: int, frame: int) -> None:
+        """Begin an episode in every env."""
+        self._rollout.begin(seed, frame)
+
+    def inexact(self) -> str | None:
+        """Return why a resume begins new episodes, or None."""
+        return inexact_env(self._env)
+
+    def state(self) -> dict[str, Any]:
+        """Return the running episodes, and what the transforms keep of them."""
+        transforms = [t.state_dict() if hasattr(t, "state_dict") else None for t in self._transforms]
+        return {**self._rollout.state_dict(), "transforms": transforms}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on with the saved episodes."""
+        for transform, saved in zip(self._transforms, state["transforms"], strict=True):
+            if saved is not None:
+                transform.load_state_dict(saved)  # type: ignore[attr-defined]
+        self._rollout.load_state_dict(state)
+
+    def close(self) -> None:
+        """Close the envs."""
+        self._env.close()
+
+    def _collect(self, batch: int, frame: int, version: int) -> tuple[int, Any, int]:
+        """Fill a batch with weights of that version; return the version, the episodes and how many are running."""
+        if version != self._version:
+            copy_weights(self._published[version % len(self._published)], self._weights)
+            self._version = version
+        self._policy.refresh()
+        place = batch % len(self._storages)
+        noise = self._noise[place]
+        acting: Acting = self._policy
+        noise, rows = self._noise[place], self._rows[place]
+        if self._all_rows:
+            acting = AllRows(self._policy, self._share)
+        else:
+            noise, rows = noise[:, self._share], self._storages[place].rows
+        finished = self._rollout.collect(self._storages[place], acting, noise.unbind(0), frame, rows)
+        return self._version, finished, self._rollout.running
+
+
+def _end_with(parent: int) -> None:
+    """End this process when the one that started it is gone, whatever an env is doing."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_SECONDS)
+    os._exit(1)
+
+
+def _send(pipe: Connection, message: Any) -> None:
+    with contextlib.suppress(OSError):  # nobody may listen any more
+        pipe.send(message)

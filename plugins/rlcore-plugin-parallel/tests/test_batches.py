@@ -1,0 +1,170 @@
+"""What workers collect is what one process would have collected, however many workers there are."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from rlcore import ConfigError
+from rlcore.testing import make_run
+
+FORK = {"frames_per_batch": 48, "start_method": "fork"}
+CARTPOLE = {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 4}
+PENDULUM = {"use": "gymnasium", "id": "Pendulum-v1", "num_envs": 4}
+NEXT_STEP = {"use": "testing:toy", "num_envs": 4, "reset_mode": "next_step"}
+
+
+def collector_of(env, use="parallel:workers", model="mlp", transform=(), **keys):
+    collector = {"use": use, "frames_per_batch": 48, **keys}
+    sections = {"env": env, "model": {"use": model}, "collector": collector, "transform": list(transform)}
+    return make_run(sections=sections).trainer.collector
+
+
+def collected(collector, batches=3):
+    """Return the batches one behind the other, and the episodes; the weights change between them."""
+    found, episodes = [], []
+    for _ in range(batches):
+        found.append(collector.collect().clone())
+        episodes += [(e.return_, e.length, e.env_index) for e in collector.episodes()]
+        move(collector)
+        collector.update_model()
+    collector.close()
+    return torch.cat(found, dim=1), episodes
+
+
+def move(collector):
+    with torch.no_grad():
+        for number, parameter in enumerate(collector._context.model.parameters(), start=1):
+            parameter.add_(0.01 * number)
+
+
+def assert_equal(found, expected):
+    for key in expected.keys(include_nested=True, leaves_only=True):
+        assert torch.equal(found[key], expected[key]), key
+    assert set(found.keys(True, True)) == set(expected.keys(True, True))
+
+
+@pytest.mark.parametrize("env", [CARTPOLE, PENDULUM, NEXT_STEP], ids=["discrete", "continuous", "next_step"])
+def test_batches_and_episodes_are_those_of_one_process_to_the_bit(env):
+    expected, episodes = collected(collector_of(env, use="local"))
+    for num_workers in (1, 2, 4):
+        found, ended = collected(collector_of(env, num_workers=num_workers, start_method="fork"))
+        assert_equal(found, expected)
+        assert ended == episodes
+    assert env is PENDULUM or len({index for *_, index in episodes}) == 4, "episodes of every env"
+
+
+@pytest.mark.parametrize("start_method", ["forkserver", "spawn"])
+def test_the_way_in_which_workers_start_changes_nothing(start_method):
+    expected, episodes = collected(collector_of(CARTPOLE, use="local"), batches=2)
+    found, ended = collected(collector_of(CARTPOLE, start_method=start_method), batches=2)
+    assert_equal(found, expected)
+    assert ended == episodes
+
+
+def test_transforms_that_keep_to_their_env_are_divided_with_the_envs():
+    transform = [{"use": "transforms:frame-stack", "frames": 3}, {"use": "transforms:time-feature"}]
+    expected, _ = collected(collector_of(CARTPOLE, use="local", transform=transform))
+    found, _ = collected(collector_of(CARTPOLE, transform=transform, **FORK))
+    assert_equal(found, expected)
+
+
+def test_rows_of_the_own_envs_alone_give_the_same_up_to_rounding():
+    expected, _ = collected(collector_of(PENDULUM, use="local"), batches=1)
+    found, _ = collected(collector_of(PENDULUM, exact_rows=False, **FORK), batches=1)
+    assert torch.allclose(found["action"], expected["action"], atol=1e-4)
+    assert torch.allclose(found["sample_log_prob"], expected["sample_log_prob"], atol=1e-3)
+
+
+@pytest.mark.parametrize("max_lag", [1, 3])
+def test_workers_ahead_lag_by_as_many_updates_as_they_say_and_no_more(max_lag):
+    collector = collector_of(CARTPOLE, mode="async", max_lag=max_lag, **FORK)
+    model = collector._context.model
+    versions, lags = [[p.clone() for p in model.parameters()]], []
+    for _ in range(8):
+        batch = collector.collect().clone()
+        lags += collector.lags
+        assert collector.metrics() == {"policy_lag": max(collector.lags)}
+        now = [parameter.clone() for parameter in model.parameters()]
+        for share, lag in zip((batch[:2], batch[2:]), collector.lags, strict=True):
+            restore(model, versions[-1 - lag])
+            with torch.no_grad():
+                expected = model.actor.distribution.log_prob(model.actor(share["observation"]), share["action"])
+            assert torch.allclose(share["sample_log_prob"], expected, atol=1e-5), "not the weights that it names"
+        restore(model, now)
+        move(collector)
+        versions.append([parameter.clone() for parameter in model.parameters()])
+        collector.update_model()
+    collector.close()
+    assert lags[0] == 0
+    assert 0 < max(lags) <= max_lag
+
+
+def restore(model, weights):
+    with torch.no_grad():
+        for parameter, value in zip(model.parameters(), weights, strict=True):
+            parameter.copy_(value)
+
+
+def test_steps_of_workers_ahead_follow_one_another():
+    batch, episodes = collected(collector_of(CARTPOLE, mode="async", max_lag=2, **FORK), batches=6)
+    going_on = ~batch["next", "done"][:, :-1, 0]
+    assert torch.equal(batch["next", "observation"][:, :-1][going_on], batch["observation"][:, 1:][going_on])
+    lengths = {index: [length for _, length, env in episodes if env == index] for index in range(4)}
+    for index in range(4):
+        ends = batch["next", "done"][index, :, 0].nonzero().flatten()
+        assert np.diff(ends, prepend=-1).tolist() == lengths[index]
+
+
+def test_weights_reach_the_workers_with_update_model_and_not_before():
+    first, second = (collector_of(CARTPOLE, **FORK) for _ in range(2))
+    for collector in (first, second):
+        collector.collect()
+        move(collector)
+    first.update_model()
+    found, before = first.collect().clone(), second.collect().clone()
+    assert not torch.equal(found["sample_log_prob"], before["sample_log_prob"])
+    second.close()
+    log_prob = first._context.model.actor
+    expected = log_prob.distribution.log_prob(log_prob(found["observation"]), found["action"])
+    assert torch.allclose(found["sample_log_prob"], expected.detach(), atol=1e-5)
+    first.close()
+
+
+def test_the_lag_is_logged():
+    sections = {"collector": {"use": "parallel:workers", "frames_per_batch": 16, "mode": "async", **FORK}}
+    sections["collector"]["frames_per_batch"] = 16
+    trainer = make_run(sections=sections).trainer
+    rows = []
+    trainer.metrics.write = lambda progress: rows.append(list(trainer.metrics._values))
+    trainer.train()
+    assert "collector/policy_lag" in rows[1]
+
+
+@pytest.mark.parametrize(
+    ("keys", "env", "message"),
+    [
+        ({"num_workers": 3}, CARTPOLE, r"num_workers = 3 does not divide \[env\] num_envs = 4"),
+        ({"frames_per_batch": 50}, CARTPOLE, "frames_per_batch = 50 is not a multiple of 4"),
+        ({"num_workers": 0}, CARTPOLE, "greater than or equal to 1"),
+        ({"max_lag": 0}, CARTPOLE, "greater than or equal to 1"),
+        ({"mode": "late"}, CARTPOLE, "'sync' or 'async'"),
+        ({"timeout": 0}, CARTPOLE, "greater than 0"),
+    ],
+)
+def test_what_a_config_may_not_say(keys, env, message):
+    with pytest.raises(ConfigError, match=message):
+        collector_of(env, **keys)
+
+
+def test_a_transform_that_learns_while_collecting_is_refused():
+    with pytest.raises(ConfigError, match="RunningObservationNorm learns from the observations of all envs"):
+        collector_of(CARTPOLE, transform=[{"use": "transforms:running-observation-norm"}], **FORK)
+
+
+def test_a_model_that_cannot_be_sent_is_refused_by_name():
+    collector = collector_of(CARTPOLE, **FORK)
+    collector._context.model.lock = threading.Lock()
+    with pytest.raises(ConfigError, match="the model cannot be sent to worker processes: TypeError"):
+        collector.collect()

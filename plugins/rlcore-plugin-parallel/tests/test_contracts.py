@@ -1,0 +1,20 @@
+"""The contracts of the plugin and of the collector, with one and several workers, in step and ahead."""
+
+from rlcore.testing.contracts import CollectorContract, PluginContract
+
+
+class TestPlugin(PluginContract):
+    plugin = "parallel"
+
+
+class TestTwoWorkers(CollectorContract):
+    use = "parallel:workers"
+    config = {"frames_per_batch": 14, "start_method": "fork"}
+
+
+class TestOneWorker(TestTwoWorkers):
+    config = {"frames_per_batch": 14, "start_method": "fork", "num_workers": 1, "exact_rows": False}
+
+
+class TestWorkersAhead(TestTwoWorkers):
+    config = {"frames_per_batch": 14, "start_method": "fork", "mode": "async", "max_lag": 2}
