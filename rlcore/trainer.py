@@ -246,9 +246,7 @@ class Trainer(Loop):
             for name, state in states.items()
             if owners.get(name) == SCRIPT and name not in self.parts.stateful and name not in options.get("drop", ())
         }
-        # a trainer that saves nothing may load, and has no schedule of checkpoints
-        unused = {*self._waiting, *(() if self.saver is not None else ("checkpoints",))}
-        known = {name: state for name, state in states.items() if name not in unused}
+        known = {name: state for name, state in states.items() if name not in self._waiting}
         return super().load_state_dict(known, notes, **options)
 
     def __iter__(self) -> Iterator[Progress]:
