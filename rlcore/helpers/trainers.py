@@ -95,18 +95,7 @@ def make_trainer(
     schedule = _schedule(optimizer, chosen)
     if hasattr(logger, "log_hparams"):
         logger.log_hparams(vars(cfg) if hasattr(cfg, "__dict__") else cfg)
-    trainer = Trainer(
-        collector=collector,
-        frame_skip=chosen.frame_skip,
-        total_frames=chosen.total_frames * chosen.frame_skip,
-        loss_module=loss_module,
-        optimizer=optimizer,
-        logger=logger,
-        log_interval=chosen.log_interval,
-        optim_steps_per_batch=chosen.optim_steps_per_batch,
-        clip_grad_norm=chosen.clip_grad_norm,
-        clip_norm=chosen.clip_norm,
-    )
+    trainer = _bare(collector, loss_module, optimizer, logger, chosen)
     _before_optimisation(trainer, loss_module, chosen)
     _minibatches(trainer, replay_buffer, next(loss_module.parameters()).device, chosen)
     _after_each_step(trainer, schedule, target_net_updater)
@@ -123,6 +112,22 @@ def make_trainer(
     LogScalar().register(trainer)
     CountFramesLog(frame_skip=chosen.frame_skip).register(trainer)
     return trainer
+
+
+def _bare(collector: Any, loss_module: nn.Module, optimizer: Any, logger: Any, chosen: Any) -> Trainer:
+    """Return the trainer without its operations."""
+    return Trainer(
+        collector=collector,
+        frame_skip=chosen.frame_skip,
+        total_frames=chosen.total_frames * chosen.frame_skip,
+        loss_module=loss_module,
+        optimizer=optimizer,
+        logger=logger,
+        log_interval=chosen.log_interval,
+        optim_steps_per_batch=chosen.optim_steps_per_batch,
+        clip_grad_norm=chosen.clip_grad_norm,
+        clip_norm=chosen.clip_norm,
+    )
 
 
 def _optimizer(loss_module: nn.Module, chosen: Any) -> torch.optim.Optimizer:

@@ -47,7 +47,8 @@ def frames_saved(run):
 
 
 def shared_memory():
-    return set(os.listdir("/dev/shm"))
+    """Return what multiprocessing and torch name there; other programs have files of their own."""
+    return {name for name in os.listdir("/dev/shm") if name.startswith(("pym-", "psm_", "torch_"))}
 
 
 def wait_for(condition, seconds):
