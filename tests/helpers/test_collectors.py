@@ -23,7 +23,9 @@ FORK = {"frames_per_batch": 64, "start_method": "fork"}
 
 
 def cartpole(num_envs=1, id="CartPole-v1"):
-    return Factory(total_frames=1).env("gymnasium", id=id, num_envs=num_envs, vectorization="serial")
+    make = Factory(total_frames=1)
+    make.env("gymnasium", id=id, num_envs=num_envs, vectorization="serial")
+    return make.context.env
 
 
 @pytest.fixture
