@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rlcore.helpers.collectors import sync_sync_collector as sync_sync_collector
     from rlcore.helpers.dqn import make_dqn_loss as make_dqn_loss
     from rlcore.helpers.dqn import make_target_updater as make_target_updater
+    from rlcore.helpers.envs import parallel_env_constructor as parallel_env_constructor
+    from rlcore.helpers.envs import transformed_env_constructor as transformed_env_constructor
     from rlcore.helpers.frames import correct_for_frame_skip as correct_for_frame_skip
     from rlcore.helpers.replay import make_replay_buffer as make_replay_buffer
     from rlcore.helpers.statistics import get_stats_random_rollout as get_stats_random_rollout
@@ -30,8 +32,10 @@ _PLACES: Final = {
     "make_replay_buffer": "rlcore.helpers.replay",
     "make_target_updater": "rlcore.helpers.dqn",
     "make_trainer": "rlcore.helpers.trainers",
+    "parallel_env_constructor": "rlcore.helpers.envs",
     "sync_async_collector": "rlcore.helpers.collectors",
     "sync_sync_collector": "rlcore.helpers.collectors",
+    "transformed_env_constructor": "rlcore.helpers.envs",
 }
 __all__ = sorted(_PLACES)
 

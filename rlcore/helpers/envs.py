@@ -1,0 +1,213 @@
+"""Constructors of envs whose transforms are part of them, from one flat settings object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import torch
+
+from rlcore.context import Context
+from rlcore.errors import ConfigError
+from rlcore.helpers.settings import from_plugin, setting
+from rlcore.helpers.statistics import get_stats_random_rollout
+from rlcore.joined_env import JoinedEnv
+from rlcore.progress import Progress
+from rlcore.records import RunInfo
+from rlcore.transformed import TransformedEnv
+from rlcore.types import Env, Step, Transform
+
+if TYPE_CHECKING:
+    from rlcore.types import Array
+
+# what a flat settings object may ask for, and where it is instead
+_ELSEWHERE: Final = {
+    "from_pixels": "pixels of an env are observations of an env that gives them",
+    "noops": "an env that begins with steps that do nothing is a Gymnasium wrapper",
+    "vecnorm": "statistics that learn are the run's: transform running-observation-norm, or Factory.transform",
+    "norm_rewards": "rewards are normalised in the run: transform reward-norm, or Factory.transform",
+}
+
+
+class ScaledRewards:
+    """An env whose rewards are `(reward - loc) * scale`."""
+
+    def __init__(self, env: Env, loc: float, scale: float) -> None:
+        self._env = env
+        self._loc, self._scale = loc, scale
+        self.spec = env.spec
+
+    def reset(self, seed: int | None = None) -> Array:
+        """Reset the env."""
+        return self._env.reset(seed=seed)
+
+    def step(self, action: Array) -> Step:
+        """Step the env."""
+        step = self._env.step(action)
+        return step._replace(reward=((step.reward - self._loc) * self._scale).astype(np.float32))
+
+    def close(self) -> None:
+        """Close the env."""
+        self._env.close()
+
+
+def transformed_env_constructor(
+    cfg: object,
+    video_tag: str = "",
+    logger: Any = None,
+    stats: Mapping[str, Any] | None = None,
+    norm_obs_only: bool = False,
+    use_env_creator: bool = False,
+    custom_env_maker: Callable[..., Env] | None = None,
+    custom_env: Env | None = None,
+    return_transformed_envs: bool = True,
+    action_dim_gsde: int | None = None,
+    state_dim_gsde: int | None = None,
+    batch_dims: int = 0,
+    obs_norm_state_dict: Mapping[str, Any] | None = None,
+) -> Callable[..., Env]:
+    """Return a function that makes an env with its transforms: normalised, stacked, with scaled rewards.
+
+    Args:
+        cfg: settings: `env_name`, a Gymnasium id, and as far as they are there `env_library` ("gym"), `frame_skip` (1),
+            `max_frames_per_traj` (1000; 0 for the limit of the id), `norm_stats` (True: normalise by statistics),
+            `init_env_steps` (1000 random frames for them), `catframes` (0), `reward_scaling` (None), `reward_loc` (0).
+        video_tag: must be empty: the hook `video` records evaluations.
+        logger: not used, as there are no videos here.
+        stats: `loc` and `scale` of observations; default: taken of random frames, once, here.
+        norm_obs_only: rewards are never normalised here, so it changes nothing.
+        use_env_creator: the function that is returned is such a creator already.
+        custom_env_maker: makes the env, with the keyword arguments of the call.
+        custom_env: the env itself.
+        return_transformed_envs: whether the transforms are in it.
+        action_dim_gsde: must be None, as there is no gSDE.
+        state_dim_gsde: must be None.
+        batch_dims: must be 0: envs are vectors already.
+        obs_norm_state_dict: as `stats`.
+
+    Returns:
+        A function of `num_envs` (1) and further keyword arguments of the env's constructor. It can be pickled when
+        `custom_env` is None. The envs have no state that could be saved, so a resume begins new episodes.
+
+    Raises:
+        ConfigError: a setting that has another place; says which.
+        PluginError: a plugin is not installed; says how to install it.
+    """
+    _refuse(cfg, video_tag, action_dim_gsde, state_dim_gsde, batch_dims)
+    maker = custom_env_maker
+    if custom_env is not None:
+        maker = partial(_itself, custom_env)
+    elif maker is None:
+        maker = partial(_gymnasium, setting(cfg, "env_name"), setting(cfg, "frame_skip", 1), _limit(cfg))
+    if not return_transformed_envs:
+        return maker
+    known = stats or obs_norm_state_dict
+    if known is None and setting(cfg, "norm_stats", True):
+        known = _statistics(cfg, maker, custom_env)
+    return partial(
+        _transformed,
+        maker,
+        None if known is None else {name: np.asarray(known[name], dtype=np.float32) for name in ("loc", "scale")},
+        setting(cfg, "catframes", 0),
+        (setting(cfg, "reward_loc", 0.0), setting(cfg, "reward_scaling", None)),
+    )
+
+
+def parallel_env_constructor(cfg: object, **kwargs: Any) -> Callable[..., Env]:
+    """Return a function that makes a vector of `env_per_collector` (8) envs, each with its transforms.
+
+    Args:
+        cfg: settings, as for `transformed_env_constructor`; `batch_transform` must be left out or True, since
+            transforms see all envs at once here.
+        kwargs: further arguments of `transformed_env_constructor`.
+
+    Raises:
+        ConfigError: `batch_transform = False`, or see there.
+    """
+    if not setting(cfg, "batch_transform", True):
+        raise ConfigError("batch_transform = False: transforms see all envs at once; leave it out")
+    count = setting(cfg, "env_per_collector", 8)
+    if kwargs.get("custom_env") is not None:
+        raise ConfigError("custom_env is one env; pass custom_env_maker, which makes as many as are needed")
+    if kwargs.get("custom_env_maker") is None:
+        return partial(transformed_env_constructor(cfg, **kwargs), num_envs=count)
+    return partial(_joined, transformed_env_constructor(cfg, **kwargs), count)
+
+
+def _refuse(cfg: object, video_tag: str, *of_gsde_and_batch: int | None) -> None:
+    for name, place in _ELSEWHERE.items():
+        if setting(cfg, name, None):
+            raise ConfigError(f"{name} = {setting(cfg, name)!r}: {place}")
+    library = setting(cfg, "env_library", "gym")
+    if library not in ("gym", "gymnasium"):
+        raise ConfigError(f"env_library = {library!r}: envs of other libraries come from custom_env_maker")
+    if video_tag:
+        raise ConfigError(f"video_tag = {video_tag!r}: the hook `video` of rlcore-plugin-video records evaluations")
+    if any(of_gsde_and_batch):
+        raise ConfigError("action_dim_gsde, state_dim_gsde and batch_dims have no meaning here; leave them out")
+
+
+def _limit(cfg: object) -> int | None:
+    frames = setting(cfg, "max_frames_per_traj", 1000)
+    return max(1, frames // setting(cfg, "frame_skip", 1)) if frames and frames > 0 else None
+
+
+def _statistics(cfg: object, maker: Callable[..., Env], custom_env: Env | None) -> Mapping[str, Any]:
+    frames = max(2, setting(cfg, "init_env_steps", 1000))
+    env = maker()
+    try:
+        return get_stats_random_rollout(_Frames(frames, setting(cfg, "seed", 0)), env)
+    finally:
+        if custom_env is None:
+            env.close()
+
+
+class _Frames:
+    """The settings of `get_stats_random_rollout`."""
+
+    def __init__(self, init_env_steps: int, seed: int) -> None:
+        self.init_env_steps = init_env_steps
+        self.seed = seed
+
+
+def _itself(env: Env) -> Env:
+    return env
+
+
+def _gymnasium(name: str, frame_skip: int, max_episode_steps: int | None, num_envs: int = 1, **constructor: Any) -> Env:
+    place = ("rlcore-plugin-gymnasium", "rlcore_plugin_gymnasium.env")
+    keys = {"id": name, "frame_skip": frame_skip, "num_envs": num_envs, "kwargs": constructor}
+    config = from_plugin(*place, "Config")(**keys, max_episode_steps=max_episode_steps)
+    return from_plugin(*place, "make")(config, _context("env"))  # type: ignore[no-any-return]
+
+
+def _context(kind: str) -> Context:
+    return Context(RunInfo("script", 0, total_frames=1), torch.device("cpu"), Progress(total_frames=1), kind, kind)
+
+
+def _transformed(
+    maker: Callable[..., Env],
+    stats: Mapping[str, Array] | None,
+    stacked: int,
+    reward: tuple[float, float | None],
+    **keys: Any,
+) -> Env:
+    env = maker(**keys)
+    transforms: list[Transform] = []
+    if stats is not None:
+        place = ("rlcore-plugin-gymnasium", "rlcore_plugin_gymnasium.observation_norm", "ObservationNorm")
+        norm = from_plugin(*place)(from_plugin(*place).Config(), _context("transform"))
+        norm.load_state_dict({"mean": stats["loc"], "scale": 1.0 / stats["scale"]})
+        transforms.append(norm)
+    if stacked:
+        place = ("rlcore-plugin-transforms", "rlcore_plugin_transforms.frame_stack", "FrameStack")
+        transforms.append(from_plugin(*place)(from_plugin(*place).Config(frames=stacked), _context("transform")))
+    seen: Env = TransformedEnv(env, transforms) if transforms else env
+    loc, scale = reward
+    return seen if scale is None else ScaledRewards(seen, loc, scale)
+
+
+def _joined(maker: Callable[..., Env], count: int, **keys: Any) -> Env:
+    return JoinedEnv([maker(**keys) for _ in range(count)])
