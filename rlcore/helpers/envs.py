@@ -151,7 +151,7 @@ def _refuse(cfg: object, video_tag: str, *of_gsde_and_batch: int | None) -> None
 
 def _limit(cfg: object) -> int | None:
     frames = setting(cfg, "max_frames_per_traj", 1000)
-    return max(1, frames // setting(cfg, "frame_skip", 1)) if frames and frames > 0 else None
+    return frames if frames and frames > 0 else None
 
 
 def _statistics(cfg: object, maker: Callable[..., Env], custom_env: Env | None) -> Mapping[str, Any]:
