@@ -141,7 +141,7 @@ def hook(use, point, frame):
 PHASES = {
     "set-up": (hook("signals", "setup", 0), 0),
     "collecting": (hook("signals", "episode_end", 40), 48),
-    "preparing the batch": (hook("signals", "batch_process", 40), 48),
+    "preparing the batch": (hook("signals", "batch_process", 40), 64),  # its own frames count after it
     "optimising": (hook("signals", "post_optim", 40), 48),
     "evaluating": (hook("signals", "evaluation", 40), 64),
     "evaluating at the start": (hook("signals", "evaluation", 0), 0),
