@@ -178,7 +178,7 @@ class Operations:
         gone = [
             entry
             for entry in self._registered
-            if operation in (entry.operation, entry.source) and destination in (None, entry.destination)
+            if (operation is entry.source or operation == entry.operation) and destination in (None, entry.destination)
         ]
         if not gone:
             place = f" at {destination!r}" if destination else ""

@@ -32,6 +32,8 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.factory", "rlcore.assembly", "rlcore.episodes"), ("tests/trainer", "tests/unit/test_collector.py")),
     (("rlcore.optimizer_step",), ("tests/unit/test_optimizer_step.py",)),
     (("rlcore.stock",), ("tests/stock", "tests/trainer")),
+    (("rlcore.helpers",), ("tests/helpers",)),
+    (("rlcore.env_checks", "rlcore.rollouts"), ("tests/unit/test_env_checks.py", "tests/unit/test_rollouts.py")),
 ]
 
 
