@@ -16,7 +16,7 @@ from torch import Tensor
 from rlcore.batch_storage import BatchStorage
 from rlcore.context import Context
 from rlcore.errors import ConfigError
-from rlcore.rollout import Rollout, inexact_env
+from rlcore.stepping import Rollout, inexact_env
 from rlcore.types import Episode, Policy
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlcore.errors import ConfigError
-from rlcore.rollout import inexact_env
+from rlcore.stepping import inexact_env
 from rlcore.types import Env, Step
 
 if TYPE_CHECKING:

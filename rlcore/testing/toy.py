@@ -52,7 +52,7 @@ class ToyEnv:
         reward: Literal["count", "aim"] = Field("count", description="the number of the step, or nearness to 0.5")
         render_mode: Literal["rgb_array"] | None = Field(None, description="rgb_array: can be rendered")
 
-    def __init__(self, config: Config, context: Context) -> None:
+    def __init__(self, config: Config, context: Context | None = None) -> None:
         self._config = config
         space = gymnasium.spaces.Box(-np.inf, np.inf, (3,), np.float32)
         self.spec = EnvSpec(
@@ -65,7 +65,9 @@ class ToyEnv:
             max_episode_steps=max(config.episode_lengths),
         )
         count = config.num_envs
-        self._first: int = context.parts.get(FIRST_ENV, 0)  # the lengths and ends are those of all envs of the run
+        self._first: int = (
+            context.parts.get(FIRST_ENV, 0) if context is not None else 0
+        )  # the lengths and ends are those of all envs of the run
         self._generators = [np.random.default_rng(index) for index in range(count)]
         self._episode = np.zeros(count, dtype=np.int64)
         self._elapsed = np.zeros(count, dtype=np.int64)

@@ -256,7 +256,7 @@ def group(leader):
 def test_a1_c15_a_run_with_workers_that_is_killed_again_and_again_is_the_run_without_a_stop(jobs, references, equal):
     sections = {"collector": {k: v for k, v in WORKERS.items() if k != "timeout"}}
     job = jobs.make("chain", **sections)
-    strikes = [Strike(after=0.05), Strike(point="post_steps_log", count=2), Strike(event=12)]
+    strikes = [Strike(point="post_steps_log", count=2), Strike(event=12), Strike(point="post_steps_log")]
     attempts = run_chain(jobs.launcher, job, strikes, seconds=100)
     assert [attempt.struck for attempt in attempts] == [True] * len(strikes) + [False]
     equal(job, references.reference(**sections))

@@ -75,7 +75,7 @@ def test_a_config_of_ppo_is_proved(cli, write_config):
 
 def test_a_hook_that_hides_its_state_is_named(runs, toy):
     proof = runs(toy(plugins={"files": [PARTS]}, hook=[{"use": "hidden"}]))
-    for row in (proof.stopped(), proof.killed(2)):
+    for row in (proof.stopped(), proof.killed(6)):
         assert row.verdict == "does not hold", row
         assert re.search(r"first difference: frame \d+: rewards", row.figures)
         assert "these save no state: hook.hidden" in row.figures

@@ -21,7 +21,7 @@ LAYERS = [
     {"implementations", "tensor_files", "durable_files", "scheduled"},
     {"hooks", "log_writer", "adam", "curves", "transformed", "snapshot", "evaluations", "exactness", "resume"},
     {"svg", "spool", "batch_storage", "env_maker"},
-    {"rollout"},
+    {"stepping"},
     {"joined_env"},
     {"play", "rollouts", "plugins", "compiled", "checkpoint", "metrics", "boundary", "assembly", "optimizer_step"},
     {"targets", "report", "spool_sender"},
@@ -140,3 +140,10 @@ def test_public_names_are_those_that_are_listed():
     assert set(dir(rlcore)) == set(rlcore.__all__)
     with pytest.raises(AttributeError, match="module 'rlcore' has no attribute 'trian'"):
         _ = rlcore.trian
+
+
+def test_no_public_name_is_that_of_a_module():
+    """An import of the module would put it in the place of the name."""
+    import rlcore
+
+    assert not set(rlcore.__all__) & {layer_name(path) for path in modules()}

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from rlcore import Context
 from rlcore.batch_storage import layout_of
 from rlcore.collect import steps_per_env
-from rlcore.rollout import inexact_env
+from rlcore.stepping import inexact_env
 from rlcore.types import Episode, Policy
 from rlcore_plugin_parallel import memory
 from rlcore_plugin_parallel.bundle import Bundle

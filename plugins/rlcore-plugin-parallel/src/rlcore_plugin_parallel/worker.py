@@ -19,7 +19,7 @@ import torch
 
 from rlcore import ConfigError, RlcoreError
 from rlcore.random_state import seed_all
-from rlcore.rollout import Acting, Rollout, inexact_env
+from rlcore.stepping import Acting, Rollout, inexact_env
 from rlcore.types import Policy
 from rlcore_plugin_parallel.all_rows import AllRows
 from rlcore_plugin_parallel.bundle import Bundle
