@@ -65,9 +65,8 @@ class ToyEnv:
             max_episode_steps=max(config.episode_lengths),
         )
         count = config.num_envs
-        self._first: int = (
-            context.parts.get(FIRST_ENV, 0) if context is not None else 0
-        )  # the lengths and ends are those of all envs of the run
+        # the lengths and ends are those of all envs of the run
+        self._first: int = context.parts.get(FIRST_ENV, 0) if context is not None else 0
         self._generators = [np.random.default_rng(index) for index in range(count)]
         self._episode = np.zeros(count, dtype=np.int64)
         self._elapsed = np.zeros(count, dtype=np.int64)
