@@ -29,9 +29,10 @@ ROOT = Path(__file__).resolve().parents[1]
 # modules or packages, and where their tests are
 TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.trainer", "rlcore.ops", "rlcore.scripted", "rlcore.adapters"), ("tests/trainer",)),
-    (("rlcore.factory", "rlcore.assembly", "rlcore.episodes"), ("tests/trainer", "tests/unit/test_collector.py")),
+    (("rlcore.factory", "rlcore.assembly"), ("tests/trainer",)),
+    (("rlcore.episodes",), ("tests/unit/test_episodes.py",)),
     (("rlcore.optimizer_step",), ("tests/unit/test_optimizer_step.py",)),
-    (("rlcore.stock",), ("tests/stock", "tests/trainer")),
+    (("rlcore.stock",), ("tests/stock", "tests/contract/test_stock.py", "tests/trainer")),
     (("rlcore.helpers",), ("tests/helpers",)),
     (("rlcore.env_checks", "rlcore.rollouts"), ("tests/unit/test_env_checks.py", "tests/unit/test_rollouts.py")),
 ]
