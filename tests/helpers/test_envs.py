@@ -142,3 +142,12 @@ def test_arguments_that_mean_nothing_here():
         parallel_env_constructor(settings(batch_transform=False))
     with pytest.raises(ConfigError, match="env_name"):
         transformed_env_constructor(SimpleNamespace())
+
+
+def test_closing_reaches_the_env():
+    closed = []
+    make = Factory(total_frames=1)
+    make.env("gymnasium", id="CartPole-v1")
+    make.context.env.close = lambda: closed.append(1)
+    transformed_env_constructor(settings(reward_scaling=0.5), custom_env=make.context.env)().close()
+    assert closed == [1]
