@@ -32,7 +32,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.factory", "rlcore.assembly"), ("tests/trainer",)),
     (("rlcore.episodes",), ("tests/unit/test_episodes.py",)),
     (("rlcore.optimizer_step",), ("tests/unit/test_optimizer_step.py",)),
-    (("rlcore.stock",), ("tests/stock", "tests/contract/test_stock.py", "tests/trainer")),
+    (("rlcore.stock",), ("tests/stock", "tests/unit/test_stock.py", "tests/contract/test_stock.py", "tests/trainer")),
     (("rlcore.helpers",), ("tests/helpers",)),
     (("rlcore.env_checks", "rlcore.rollouts"), ("tests/unit/test_env_checks.py", "tests/unit/test_rollouts.py")),
 ]
