@@ -9,14 +9,12 @@ import torch
 
 from rlcore.assembly import Assembly, to_device
 from rlcore.components import Provided
-from rlcore.config import checked
 from rlcore.context import Context
-from rlcore.errors import ConfigError
 from rlcore.plugins import PluginHost
 from rlcore.progress import Progress
 from rlcore.random_state import seed_all
 from rlcore.script_env import ScriptEnv
-from rlcore.sections import DEFAULT_USE
+from rlcore.sections import DEFAULT_USE, find_component
 from rlcore.trainer import Trainer
 from rlcore.types import RunInfo
 
@@ -157,19 +155,7 @@ class Factory:
         return built
 
     def _find(self, kind: str, use: str, keys: dict[str, Any]) -> tuple[Provided, BaseModel]:
-        """Return the component and its validated keys.
-
-        Raises:
-            PluginError: there is no such component; says how to install it.
-            ConfigError: a key that it does not know, or a value that does not fit.
-        """
-        self._host.load_for(use)
-        provided = self._host.find(kind, use)
-        problems: list[str] = []
-        config = checked(provided.schema(), keys, kind, str(provided), problems)
-        if config is None:
-            raise ConfigError("; ".join(problems))
-        return provided, config
+        return find_component(self._host, kind, use, keys)
 
     def _check_model_parts(self, kind: str, use: str, keys: dict[str, Any]) -> None:
         provided, _ = self._find(kind, use, keys)

@@ -31,7 +31,7 @@ from rlcore.plugins import PluginHost
 from rlcore.progress import Every, Progress
 from rlcore.random_state import GlobalGenerators, seed_all
 from rlcore.saver import EVIDENCE, CheckpointSchedule
-from rlcore.sections import versions
+from rlcore.sections import find_component, versions
 from rlcore.types import Checkpointer, RunInfo
 
 if TYPE_CHECKING:
@@ -294,11 +294,9 @@ def _storage(settings: Settings) -> tuple[Store | None, Store | None, Checkpoint
 
 
 def _store(folder: Path, name: str, rotation: CheckpointRotation | None = None) -> Store:
-    host = PluginHost()
-    host.load_for(name)
-    provided = host.find("checkpointer", name)
+    provided, config = find_component(PluginHost(), "checkpointer", name, {})
     context = Context(run=RunInfo("trainer", 0, 1), device=torch.device("cpu"), progress=Progress(1))
-    backend: Checkpointer = provided.build(provided.schema()(), context.for_component("checkpointer", name))
+    backend: Checkpointer = provided.build(config, context.for_component("checkpointer", name))
     if rotation is None:
         return Store(folder, backend, name)
     return Store(folder, backend, name, rotation.keep_last, rotation.keep_best)

@@ -97,6 +97,22 @@ class Config:
         return result
 
 
+def find_component(host: PluginHost, kind: str, use: str, keys: dict[str, Any]) -> tuple[Provided, BaseModel]:
+    """Return the component that `use` names, with its validated keys, as a script builds it without a config.
+
+    Raises:
+        PluginError: there is no such component; says how to install it.
+        ConfigError: a key that it does not know, or a value that does not fit.
+    """
+    host.load_for(use)
+    provided = host.find(kind, use)
+    problems: list[str] = []
+    config = checked(provided.schema(), keys, kind, str(provided), problems)
+    if config is None:
+        raise ConfigError("; ".join(problems))
+    return provided, config
+
+
 def versions(host: PluginHost) -> dict[str, str]:
     """Return the versions of Python, of the main dependencies and of every loaded plugin."""
     return _main_versions() | {owner.distribution: owner.version for owner in host.loaded.values()}

@@ -8,13 +8,13 @@ from typing import Any, Final, Literal
 
 import torch
 
-from rlcore.config import checked
 from rlcore.context import Context
 from rlcore.errors import ConfigError
 from rlcore.helpers.settings import setting
 from rlcore.joined_env import JoinedEnv
 from rlcore.plugins import PluginHost
 from rlcore.progress import Progress
+from rlcore.sections import find_component
 from rlcore.types import Collector, Env, RunInfo
 
 OF_WORKERS: Final = ("start_method", "timeout", "max_lag", "exact_rows")
@@ -182,13 +182,7 @@ def _collector(
 
 
 def _built(use: str, context: Context, **keys: Any) -> Collector:
-    host = PluginHost()
-    host.load_for(use)
-    provided = host.find("collector", use)
-    problems: list[str] = []
-    config = checked(provided.schema(), keys, "collector", str(provided), problems)
-    if config is None:
-        raise ConfigError("; ".join(problems))
+    provided, config = find_component(PluginHost(), "collector", use, keys)
     return provided.build(config, context)  # type: ignore[no-any-return]
 
 

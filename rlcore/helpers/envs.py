@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -158,18 +159,10 @@ def _statistics(cfg: object, maker: Callable[..., Env], custom_env: Env | None) 
     frames = max(2, setting(cfg, "init_env_steps", 1000))
     env = maker()
     try:
-        return get_stats_random_rollout(_Frames(frames, setting(cfg, "seed", 0)), env)
+        return get_stats_random_rollout(SimpleNamespace(init_env_steps=frames, seed=setting(cfg, "seed", 0)), env)
     finally:
         if custom_env is None:
             env.close()
-
-
-class _Frames:
-    """The settings of `get_stats_random_rollout`."""
-
-    def __init__(self, init_env_steps: int, seed: int) -> None:
-        self.init_env_steps = init_env_steps
-        self.seed = seed
 
 
 def _itself(env: Env) -> Env:
