@@ -126,14 +126,13 @@ class LogWriter:
         Raises:
             ConfigError: the logger is required and cannot.
         """
-        if state["position"] is None:
-            return
-        try:
-            self.logger.load_state_dict(state["position"])
-        except Exception as error:
-            if self.required:
-                raise _refused(self.name, error) from error
-            self.switch_off(error)
+        if state["position"] is not None:
+            self._set_back(lambda: self.logger.load_state_dict(state["position"]))
+
+    def branch(self) -> None:
+        """Tell the logger that what comes differs from what it wrote after its position; as `load_state_dict`."""
+        if self.failures < _FAILURES:
+            self._set_back(self.logger.branch)
 
     def switch_off(self, error: BaseException) -> None:
         """Write nothing more, because of `error`."""
@@ -169,6 +168,14 @@ class LogWriter:
             done = not self._thread.is_alive()
         if not done:
             self._give_up()
+
+    def _set_back(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except Exception as error:
+            if self.required:
+                raise _refused(self.name, error) from error
+            self.switch_off(error)
 
     def _hand_over(self, call: Callable[[], object], size: int = 0) -> None:
         """Queue a call if there is room, or is soon."""

@@ -86,6 +86,9 @@ class LoggerBase:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Do nothing."""
 
+    def branch(self) -> None:
+        """Do nothing: what was written after the position is gone."""
+
     def step_of(self, name: str, step: int | None) -> int:
         """Return `step`, or, for a call without one, how often `name` was written before."""
         if step is None:

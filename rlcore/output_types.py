@@ -75,6 +75,13 @@ class Logger(Protocol):
         """Go back to a position: what was written after it disappears, or is not written a second time."""
         ...
 
+    def branch(self) -> None:
+        """Called after `load_state_dict` when training goes on otherwise than what was written after that position.
+
+        A back end that cannot remove that goes on in a run of its own, linked to the one before.
+        """
+        ...
+
 
 class Checkpointer(Protocol):
     """Writes and reads named tensors; the commit protocol and the structure around them are the core's."""

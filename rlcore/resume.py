@@ -5,7 +5,7 @@ Finding and verifying a checkpoint is in `checkpoint.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ FREE: Final = (
     *("plugins", "metrics", "evaluator", "logger", "checkpoint", "versions"),
 )
 WATCHING: Final = ("core:progress-bar",)
+_LOGGER: Final = "logger."
 _MISSING: Final = object()
 
 
@@ -57,6 +58,8 @@ def restore(
 ) -> list[Restored]:
     """Give every component its state back, in the order of `components`.
 
+    Loggers may have come or gone since.
+
     Args:
         components: name to what takes part in checkpoints.
         states: name to state, from a checkpoint.
@@ -70,6 +73,8 @@ def restore(
         StorageError: a state without an owner here, a component without a state, or a state that does not fit.
     """
     _check_names(components, states, drop, fresh)
+    drop = [*drop, *(name for name in _loggers(states) if name not in components and name not in drop)]
+    fresh = [*fresh, *(name for name in _loggers(components) if name not in states)]
     _check_complete(components, states, owners or {}, drop, fresh)
     report = [Restored(name, "dropped") for name in drop]
     for name, component in components.items():
@@ -84,6 +89,10 @@ def restore(
                 raise StorageError(f"the state of {name} in the checkpoint does not fit: {error}") from error
             report.append(Restored(name, "restored" + notes.get(name, "")))
     return report
+
+
+def _loggers(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith(_LOGGER)]
 
 
 def _check_names(

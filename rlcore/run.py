@@ -197,11 +197,16 @@ def _restore(run: Run, options: ResumeOptions, before: Mapping[str, Any], now: M
     report = run.trainer.load_state_dict(
         states, _version_notes(run, manifest), owners=manifest["owners"], drop=options.drop, fresh=options.fresh
     )
-    here = [
+    asked_for = [
         *(f"[config] {change}" for change in changes(before, now)),
         *_another_horizon(before, now),
         *(f"{name} was dropped at frame {entry.frames}" for name in options.drop),
         *(f"{name} began anew at frame {entry.frames}" for name in options.fresh),
+    ]
+    for writer in run.trainer.metrics.writers if asked_for else ():
+        writer.branch()
+    here = [
+        *asked_for,
         *differences(manifest["domain"], parts.facts.domain),
         *differences(manifest["versions"], parts.facts.versions, "the version of "),
     ]

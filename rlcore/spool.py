@@ -7,15 +7,17 @@ import math
 import os
 import secrets
 import threading
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 Record = dict[str, Any]
+Entry = tuple[str, str, int]
 
 _RECORDS: Final = "records.jsonl"
 _SENT: Final = "sent.json"
+_REPEATS: Final = "repeats.json"
 
 
 @dataclass
@@ -25,23 +27,22 @@ class Sent:
     Attributes:
         offset: bytes of the file that were sent.
         records: how many records that is.
-        through: the highest step that was sent.
-        skip: records up to this step were sent before a resume went back behind them; they are not sent again.
         id: of the run, as the server calls it; empty before the first contact.
-        token: made with the spool, to find a run whose id was lost on the way back.
+        token: made for the run, to find it when its id was lost on the way back.
+        continues: id of the run that this one goes on from; empty for the first.
     """
 
     offset: int = 0
     records: int = 0
-    through: int = -1
-    skip: int = -1
     id: str = ""
     token: str = ""
+    continues: str = ""
 
 
 class Spool:
     """Records in a folder: `records.jsonl`, one per line, files beside it, and `sent.json`.
 
+    After a resume that went back behind what was sent, `repeats.json` has what will come a second time.
     One thread appends and another reads and acknowledges.
 
     Args:
@@ -55,7 +56,9 @@ class Spool:
         self._lock = threading.Lock()
         self._appended: int | None = None
         self.sent = Sent(token=secrets.token_hex(8))
+        self._repeats: set[Entry] = set()
         self.refresh()
+        self._read_repeats()
 
     @property
     def size(self) -> int:
@@ -120,17 +123,20 @@ class Spool:
                 self._appended = self._lines()
             return max(0, self._appended - self.sent.records)
 
-    def is_repeated(self, record: Record) -> bool:
-        """Whether the record was sent before a resume."""
-        return bool(record.get("step", math.inf) <= self.sent.skip)
+    def without_repeats(self, record: Record) -> Record | None:
+        """Return what of a record was not sent before a resume; None if all of it was."""
+        fresh = {name for kind, name, step in _entries(record) if (kind, name, step) not in self._repeats}
+        if record["kind"] == "metrics":
+            values = {name: value for name, value in record["values"].items() if name in fresh}
+            return {**record, "values": values} if values else None
+        return record if fresh or "step" not in record else None
 
     def acknowledge(self, records: list[Record], offset: int) -> None:
         """Note that records were sent, and remove their files."""
-        steps = [record["step"] for record in records if "step" in record]
-        self.sent.through = max([self.sent.through, *steps])
         self.sent.offset = offset
         self.sent.records += len(records)
         self.write_sent()
+        self._remember(self._repeats.difference(*map(_entries, records)))
         for record in records:
             if "file" in record:
                 (self.folder / record["file"]).unlink(missing_ok=True)
@@ -140,27 +146,65 @@ class Spool:
         with self._lock:
             self._close()
             size = min(size, self._size())
+            self._read_repeats()
+            self._remember(self._repeats.union(*map(_entries, self._sent_after(size))))
             if self._file.exists():
                 os.truncate(self._file, size)
             self._appended = self._lines()
         if self.sent.offset > size:
-            self.sent.skip = max(self.sent.skip, self.sent.through)
             self.sent.offset, self.sent.records = size, self._appended
+            self.write_sent()
+
+    def branch(self) -> None:
+        """Go on in a new run, linked to the one before, if that has something that the cut took back."""
+        if self._repeats:
+            self._remember(set())
+            before = self.sent
+            self.sent = Sent(before.offset, before.records, token=secrets.token_hex(8), continues=before.id)
             self.write_sent()
 
     def refresh(self) -> None:
         """Read `sent.json` again, which a sender in another process writes."""
         try:
-            self.sent = Sent(**json.loads((self.folder / _SENT).read_text()))
-        except (OSError, ValueError, TypeError):  # not written yet
+            found = json.loads((self.folder / _SENT).read_text())
+            self.sent = Sent(**{field.name: found[field.name] for field in fields(Sent)})
+        except (OSError, ValueError, TypeError, KeyError):  # not written yet
             return
 
     def write_sent(self) -> None:
         """Write `sent.json`, replaced as a whole."""
+        self._write(_SENT, asdict(self.sent))
+
+    def _read_repeats(self) -> None:
+        try:
+            self._repeats = {(kind, name, step) for kind, name, step in json.loads((self.folder / _REPEATS).read_text())}
+        except (OSError, ValueError, TypeError):  # nothing was taken back
+            self._repeats = set()
+
+    def _remember(self, repeats: set[Entry]) -> None:
+        if repeats == self._repeats:
+            return
+        self._repeats = repeats
+        if repeats:
+            self._write(_REPEATS, sorted(repeats))
+        else:
+            (self.folder / _REPEATS).unlink(missing_ok=True)
+
+    def _write(self, name: str, content: Any) -> None:
+        """Write a file, replaced as a whole."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = self.folder / f".{_SENT}-{secrets.token_hex(3)}"
-        temporary.write_text(json.dumps(asdict(self.sent)))
-        os.replace(temporary, self.folder / _SENT)
+        temporary = self.folder / f".{name}-{secrets.token_hex(3)}"
+        temporary.write_text(json.dumps(content))
+        os.replace(temporary, self.folder / name)
+
+    def _sent_after(self, size: int) -> Iterator[Record]:
+        """Yield the records behind `size` bytes that were sent."""
+        if self.sent.offset <= size or not self._file.exists():
+            return
+        with self._file.open("rb") as stream:
+            stream.seek(size)
+            while stream.tell() < self.sent.offset and (line := stream.readline()):
+                yield json.loads(line)
 
     def _repair(self) -> None:
         """Cut off a last line that a crash left incomplete."""
@@ -188,6 +232,14 @@ class Spool:
         if self._stream is not None:
             self._stream.close()
             self._stream = None
+
+
+def _entries(record: Record) -> Iterable[Entry]:
+    """Return what tells the contents of a record from all others of a run: kind, name and step of each."""
+    if "step" not in record:
+        return []
+    names = record["values"] if record["kind"] == "metrics" else [record["name"]]
+    return [(record["kind"], name, record["step"]) for name in names]
 
 
 def _finite(value: Any) -> Any:

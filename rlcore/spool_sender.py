@@ -45,8 +45,14 @@ class Backend(Protocol):
     NaN and infinities are text, which `float()` reads.
     """
 
-    def connect(self, known_id: str, token: str) -> str:
-        """Open the run of `known_id`, or a new one if that is empty, and return its id; `token` is the spool's own."""
+    def connect(self, known_id: str, token: str, continues: str) -> str:
+        """Open a run, and return its id.
+
+        Args:
+            known_id: of the run; empty for one that is to be made.
+            token: belongs to this run and no other.
+            continues: id of the run that this one goes on from, where its rows could not be taken back; else empty.
+        """
         ...
 
     def send(self, records: Sequence[Record], folder: Path) -> None:
@@ -102,7 +108,7 @@ class Sender:
         if self._connected:
             return
         sent = self.spool.sent
-        sent.id = self.backend.connect(sent.id, sent.token)
+        sent.id = self.backend.connect(sent.id, sent.token, sent.continues)
         self.spool.write_sent()
         self._connected = True
         self._report("connected", "")
@@ -115,7 +121,8 @@ class Sender:
             if not self.stopping.is_set():
                 self.news.wait(0.2)
             return False
-        self.backend.send([record for record in records if not self.spool.is_repeated(record)], self.spool.folder)
+        fresh = [part for record in records if (part := self.spool.without_repeats(record)) is not None]
+        self.backend.send(fresh, self.spool.folder)
         self.spool.acknowledge(records, offset)
         return True
 

@@ -171,11 +171,15 @@ class SpoolingLogger(LoggerBase):
         try:
             self.spool.refresh()
             self.spool.cut(state["size"])
-            if not self.spool.sent.id and state["id"]:
+            if not self.spool.sent.id and not self.spool.sent.continues and state["id"]:
                 self.spool.sent.id = state["id"]
                 self.spool.write_sent()
         finally:
             lock.release()
+
+    def branch(self) -> None:
+        """Go on in a run of its own, linked to the one before, if that was sent something after the position."""
+        self.spool.branch()
 
     def _append(self, record: Record, name: str, step: int | None, files: Mapping[str, bytes] | None = None) -> None:
         named = {"name": log_values.name(name)} if name else {}

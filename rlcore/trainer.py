@@ -230,11 +230,7 @@ class Trainer(Loop):
             StorageError: there is none, it is damaged, or does not fit what is registered.
         """
         entry, states = self._checkpoints(Path(file))
-        here = [name for name in self.parts.stateful if name.startswith("logger.")]
-        there = [name for name in states if name.startswith("logger.")]
-        drop = {*kwargs.pop("drop", ()), *(name for name in there if name not in here)}
-        fresh = {*kwargs.pop("fresh", ()), *(name for name in here if name not in there)}
-        self.load_state_dict(states, owners=entry.manifest["owners"], drop=drop, fresh=fresh, **kwargs)
+        self.load_state_dict(states, owners=entry.manifest["owners"], **kwargs)
         return self
 
     def load_state_dict(

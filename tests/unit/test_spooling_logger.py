@@ -26,7 +26,8 @@ class FileBackend:
     def __init__(self, file, fails=0, seconds=0.0):
         self.file, self.fails, self.seconds = Path(file), fails, seconds
 
-    def connect(self, known_id, token):
+    def connect(self, known_id, token, continues):
+        self.run = [continues, token]
         random.random()
         os.environ["MESS"] = "left by a library"
         if self.fails:
@@ -39,7 +40,7 @@ class FileBackend:
         with self.file.open("a") as stream:
             for record in records:
                 there = "file" not in record or (folder / record["file"]).is_file()
-                stream.write(json.dumps([os.getpid(), there, record]) + "\\n")
+                stream.write(json.dumps([os.getpid(), there, {**record, "run": self.run}]) + "\\n")
 
     def disconnect(self):
         with self.file.open("a") as stream:
@@ -122,6 +123,71 @@ def test_a_resume_leaves_out_what_was_sent_and_sends_the_rest(tmp_path, backend)
     assert resumed.unsent == 0
     resumed.close()
     assert [record["step"] for _, _, record in arrived(tmp_path)] == [1, 2, 3, 4]
+
+
+def test_a_resume_sends_what_was_cut_off_within_a_step(tmp_path, backend):
+    logger = backend()
+    state = logger.state_dict()
+    logger.log_metrics({"a": 1.0}, 1)
+    assert logger.catch_up(30)
+    logger.close()
+    resumed = backend()
+    resumed.load_state_dict(state)
+    resumed.log_metrics({"a": 1.0, "b": 2.0}, 1)
+    resumed.log_metrics({"c": 3.0}, 1)
+    resumed.log_text("t", "text", 1)
+    assert resumed.catch_up(30)
+    resumed.close()
+    assert [record.get("values", record.get("text")) for _, _, record in arrived(tmp_path)] == [
+        {"a": 1.0},
+        {"b": 2.0},
+        {"c": 3.0},
+        "text",
+    ]
+
+
+def test_what_came_a_second_time_may_come_a_third(tmp_path, backend):
+    state = None
+    for _ in range(3):  # the second and third time go back to the beginning
+        logger = backend()
+        state = state or logger.state_dict()
+        logger.load_state_dict(state)
+        for step in (1, 2):
+            logger.log_metrics({"a": float(step)}, step)
+        assert logger.catch_up(30)
+        logger.close()
+    assert [record["step"] for _, _, record in arrived(tmp_path)] == [1, 2]
+
+
+def test_another_training_goes_on_in_a_run_of_its_own_until_it_is_contacted_and_after(tmp_path, backend):
+    first = backend()
+    first.log_metrics({"a": 1.0}, 1)
+    assert first.catch_up(30)
+    state = first.state_dict()
+    first.log_metrics({"a": 2.0}, 2)
+    assert first.catch_up(30)
+    first.close()
+    unlucky = backend()
+    unlucky.load_state_dict(state)
+    unlucky.branch()  # and it is killed before the new run is made
+    assert unlucky.id == ""
+    second = backend()
+    second.load_state_dict(state)
+    second.log_metrics({"a": 20.0}, 2)
+    assert second.catch_up(30)
+    second.close()
+    third = backend()  # the same training again: the same run
+    third.load_state_dict(state)
+    third.log_metrics({"a": 20.0}, 2)
+    third.log_metrics({"a": 30.0}, 3)
+    assert third.catch_up(30)
+    third.close()
+    found = [(record["run"], record["step"]) for _, _, record in arrived(tmp_path)]
+    (nothing, token), (continues, another) = found[0][0], found[2][0]
+    assert [step for _, step in found] == [1, 2, 2, 3]
+    assert (nothing, continues) == ("", token)
+    assert found[3][0] == [continues, another]
+    assert third.id == another != token
 
 
 def test_the_id_of_a_run_outlives_its_spool(tmp_path, backend):

@@ -1,6 +1,7 @@
 """The MLflow logger: the contract of loggers with a database file, and a real server."""
 
 import io
+import itertools
 import json
 import os
 import random
@@ -35,19 +36,22 @@ class TestPlugin(PluginContract):
 
 
 class Tracked:
-    """What MLflow's own client says of the only run of an experiment."""
+    """What MLflow's own client says of an experiment, and of its first run."""
 
     def __init__(self, uri, experiment="rlcore"):
         self.client = MlflowClient(uri)
         found = self.client.get_experiment_by_name(experiment)
-        runs = self.client.search_runs([found.experiment_id]) if found else []
-        assert len(runs) < 2, "a resume made another run"
-        self.run = runs[0] if runs else None
+        self.runs = self.client.search_runs([found.experiment_id], order_by=["start_time"]) if found else []
+        self.run = self.runs[0] if self.runs else None
 
     def rows(self):
+        assert len(self.runs) < 2, "a resume made another run"
+        return self.rows_of(self.run)
+
+    def rows_of(self, run):
         rows = {}
-        for key in self.run.data.metrics if self.run else ():
-            for metric in self.client.get_metric_history(self.run.info.run_id, key):
+        for key in run.data.metrics if run else ():
+            for metric in self.client.get_metric_history(run.info.run_id, key):
                 assert key not in rows.setdefault(metric.step, {}), f"{key} stands twice at {metric.step}"
                 rows[metric.step][key] = metric.value
         return sorted(rows.items())
@@ -118,6 +122,12 @@ class TestMLflow(SpoolingLoggerContract):
 
     def read_back(self, folder):
         return self.tracked().rows()
+
+    def read_runs(self, folder):
+        tracked = self.tracked()
+        for before, run in itertools.pairwise(tracked.runs):
+            assert run.data.tags["mlflow.parentRunId"] == before.info.run_id
+        return [tracked.rows_of(run) for run in tracked.runs]
 
     def read_media(self, folder):
         return self.tracked().media(folder / "downloaded")

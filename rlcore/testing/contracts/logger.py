@@ -57,6 +57,13 @@ class LoggerContract(ComponentContract):
         """Return what was written into a run folder: (step, metrics) in order of the steps. Written by the subclass."""
         raise NotImplementedError(f"{type(self).__name__} must define read_back(folder)")
 
+    def read_runs(self, folder: Path) -> list[list[Row]]:
+        """Return the rows of every run of the back end, the first run first; each must be linked to the one before.
+
+        Written by the subclass for a back end that does not cut.
+        """
+        return [self.read_back(folder)]
+
     def read_media(self, folder: Path) -> Mapping[Shown, Any]:
         """Return the media by (kind, name, step); written by a subclass that `shows` something.
 
@@ -185,6 +192,43 @@ class LoggerContract(ComponentContract):
         self._compare(tmp_path, ROWS if self.cuts else [*ROWS[:2], gone, *ROWS[2:]])
         if self.shows and self.cuts:
             assert not self.read_media(tmp_path), "media after the checkpoint are still there"
+
+    def test_a_resume_that_trains_otherwise_has_its_own_curve(self, tmp_path: Path) -> None:
+        """Rows of another training after the checkpoint do not end up among the new ones."""
+        logger = self.logger(tmp_path)
+        _write(logger, ROWS[:2])
+        logger.flush()
+        state = through_checkpoint(logger.state_dict())
+        before, after = (25, {"train/loss_critic": 99.0}), [(25, {"train/loss_critic": 1.0}), *ROWS[2:]]
+        _write(logger, [before])
+        logger.close()
+        self.settle(tmp_path)
+        resumed = self.logger(tmp_path)
+        resumed.load_state_dict(state)
+        resumed.branch()
+        _write(resumed, after)
+        resumed.close()
+        self.settle(tmp_path)
+        expected = [[*ROWS[:2], *after]] if self.cuts else [[*ROWS[:2], before], after]
+        found = self.read_runs(tmp_path)
+        assert len(found) == len(expected), f"there are {len(found)} runs, not {len(expected)}"
+        for rows, wanted in zip(found, expected, strict=True):
+            _compare(rows, wanted, self.tolerance)
+
+    def test_a_resume_that_trains_otherwise_goes_on_where_nothing_was_written_since(self, tmp_path: Path) -> None:
+        """Then the rows fit behind each other, in one run."""
+        logger = self.logger(tmp_path)
+        _write(logger, ROWS[:2])
+        logger.flush()
+        state = through_checkpoint(logger.state_dict())
+        logger.close()
+        self.settle(tmp_path)
+        resumed = self.logger(tmp_path)
+        resumed.load_state_dict(state)
+        resumed.branch()
+        _write(resumed, ROWS[2:])
+        resumed.close()
+        self._compare(tmp_path, ROWS)
 
     def test_a_resume_can_go_back_to_the_beginning(self, tmp_path: Path) -> None:
         """A checkpoint may be older than the first row."""

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 from mlflow.exceptions import MlflowException
+from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
 from rlcore import log_values
 from rlcore.spool import Record
@@ -59,8 +60,8 @@ class MLflowBackend:
         self._id = ""
         self._uncertain = False
 
-    def connect(self, known_id: str, token: str) -> str:
-        """Open the run, or make it."""
+    def connect(self, known_id: str, token: str, continues: str) -> str:
+        """Open the run, or make it, below the one that it continues."""
         client = MlflowClient(self._uri)
         experiment = self._experiment_id(client)
         self._id = known_id or _lost_run(client, experiment, token)
@@ -68,7 +69,8 @@ class MLflowBackend:
         if self._id:
             client.update_run(self._id, status="RUNNING")
         else:
-            tags = {**self._tags, TOKEN_TAG: token}
+            link = {MLFLOW_PARENT_RUN_ID: continues} if continues else {}
+            tags = {**self._tags, TOKEN_TAG: token, **link}
             self._id = client.create_run(experiment, run_name=self._run_name, tags=tags).info.run_id
         self._client = client
         return self._id

@@ -55,9 +55,9 @@ class WandbBackend:
         self._log_env_packages = log_env_packages
         self._arguments = init
 
-    def connect(self, known_id: str, token: str) -> str:
+    def connect(self, known_id: str, token: str, continues: str) -> str:
         """Open the run; offline when there is no API key or the server does not answer."""
-        run_id = known_id or self._arguments.get("id")
+        run_id = known_id or (None if continues else self._arguments.get("id"))
         self._folder.mkdir(parents=True, exist_ok=True)
         self.run = None if self._offline else self._init_online(run_id)
         if self.run is None:
@@ -65,6 +65,8 @@ class WandbBackend:
             self.run = self._init("offline", run_id)
         self.run.define_metric(STEP)
         self.run.define_metric("*", step_metric=STEP)
+        if continues:
+            self.run.config.update({"continues": continues}, allow_val_change=True)
         if self._log_env_packages:
             self.run.config.update({"env": _environment()}, allow_val_change=True)
         return str(self.run.id)
