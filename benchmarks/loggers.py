@@ -1,7 +1,7 @@
 """What loggers cost a run: all four, and all four with dead servers, against none, in alternating pairs of whole runs.
 
-The dead servers take connections and never answer. MLflow writes into a database file, whose tables are there already
-as they are from the second run of a folder on, and W&B into its offline files in the runs with living back ends; nothing
+The dead servers take connections and never answer. In the runs with living back ends MLflow writes into a database
+file, whose tables are there as they are from the second run of a folder on, and W&B into its offline files; nothing
 leaves the machine.
 
     python benchmarks/loggers.py --pairs 10

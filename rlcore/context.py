@@ -43,6 +43,13 @@ class Context:
     parts: dict[str, Any] = field(default_factory=dict)
     heart: Heart = field(default_factory=Heart)
 
+    @classmethod
+    def alone(cls, name: str, seed: int = 0, total_frames: int = 1, device: str | torch.device = "cpu") -> Context:
+        """Return a context for building outside of a run; `name` stands where the run's name would."""
+        import torch
+
+        return cls(RunInfo(name, seed, total_frames), torch.device(device), Progress(total_frames))
+
     def for_component(self, kind: str, name: str) -> Context:
         """Return the same context seen from another component."""
         return replace(self, kind=kind, name=name)

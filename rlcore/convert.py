@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import torch
-
 from rlcore.checkpoint import Facts, Store, remove
 from rlcore.context import Context
 from rlcore.errors import ConfigError, StorageError
 from rlcore.manifest import Entry, read_manifest
 from rlcore.plugins import PluginHost
-from rlcore.progress import Progress
+from rlcore.sections import find_component
 from rlcore.snapshot import Snapshot
-from rlcore.types import RunInfo
 
 _KEPT: Final = ("owners", "versions", "domain", "exact", "inexact", "sizes", "digests", "digest")
 _ALL: Final = 2**31
@@ -73,12 +70,8 @@ def _store(folder: Path, name: str) -> Store:
     Raises:
         ConfigError: it is not installed; says how to install it.
     """
-    host = PluginHost()
-    plugin, _, component = name.rpartition(":")
-    host.load(plugin or component)
-    provided = host.registry.find("checkpointer", name)
-    context = Context(RunInfo("convert", 0, 1), torch.device("cpu"), Progress(1))
-    backend = provided.build(provided.schema().model_validate({}), context)
+    provided, config = find_component(PluginHost(), "checkpointer", name, {})
+    backend = provided.build(config, Context.alone("convert").for_component("checkpointer", name))
     return Store(folder, backend, provided.component.name, keep_last=_ALL)
 
 

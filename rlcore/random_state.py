@@ -6,7 +6,8 @@ rlcore's own parts draw from generators of their own; these are kept for what us
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -41,3 +42,14 @@ class GlobalGenerators:
         torch.set_rng_state(state["torch"].clone())
         if state["cuda"] and torch.cuda.is_available():
             torch.cuda.set_rng_state_all([generator.clone() for generator in state["cuda"]])
+
+
+@contextmanager
+def untouched_generators() -> Iterator[None]:
+    """Put the global generators back to where they were."""
+    generators = GlobalGenerators()
+    before = generators.state_dict()
+    try:
+        yield
+    finally:
+        generators.load_state_dict(before)

@@ -28,11 +28,11 @@ from rlcore.manifest import MANIFEST, Entry, read_manifest
 from rlcore.metrics import Last, Metrics
 from rlcore.parts import Parts
 from rlcore.plugins import PluginHost
-from rlcore.progress import Every, Progress
+from rlcore.progress import Every
 from rlcore.random_state import GlobalGenerators, seed_all
 from rlcore.saver import EVIDENCE, CheckpointSchedule
 from rlcore.sections import find_component, versions
-from rlcore.types import Checkpointer, RunInfo
+from rlcore.types import Checkpointer
 
 if TYPE_CHECKING:
     from rlcore.trainer import Trainer
@@ -192,11 +192,7 @@ def _check(settings: Settings) -> None:
 
 
 def _context(settings: Settings) -> Context:
-    return Context(
-        run=RunInfo("trainer", settings.seed or 0, settings.total_frames),
-        device=torch.device("cpu"),
-        progress=Progress(settings.total_frames),
-    )
+    return Context.alone("trainer", settings.seed or 0, settings.total_frames)
 
 
 def _with_state(settings: Settings, collector: Any) -> dict[str, Any]:
@@ -295,8 +291,7 @@ def _storage(settings: Settings) -> tuple[Store | None, Store | None, Checkpoint
 
 def _store(folder: Path, name: str, rotation: CheckpointRotation | None = None) -> Store:
     provided, config = find_component(PluginHost(), "checkpointer", name, {})
-    context = Context(run=RunInfo("trainer", 0, 1), device=torch.device("cpu"), progress=Progress(1))
-    backend: Checkpointer = provided.build(config, context.for_component("checkpointer", name))
+    backend: Checkpointer = provided.build(config, Context.alone("trainer").for_component("checkpointer", name))
     if rotation is None:
         return Store(folder, backend, name)
     return Store(folder, backend, name, rotation.keep_last, rotation.keep_best)

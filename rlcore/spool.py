@@ -177,7 +177,9 @@ class Spool:
 
     def _read_repeats(self) -> None:
         try:
-            self._repeats = {(kind, name, step) for kind, name, step in json.loads((self.folder / _REPEATS).read_text())}
+            self._repeats = {
+                (kind, name, step) for kind, name, step in json.loads((self.folder / _REPEATS).read_text())
+            }
         except (OSError, ValueError, TypeError):  # nothing was taken back
             self._repeats = set()
 

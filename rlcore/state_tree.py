@@ -6,6 +6,7 @@ them.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -107,3 +108,14 @@ def tensor_names(tree: Any) -> tuple[str, ...]:
         elif isinstance(value, list | dict):
             waiting += reversed(value if isinstance(value, list) else list(value.values()))
     return tuple(names)
+
+
+def through_checkpoint(state: Any) -> Any:
+    """Return what a checkpoint gives back for a state: JSON and copies of the tensors.
+
+    Raises:
+        StorageError: the state holds something that a checkpoint cannot carry.
+    """
+    tensors: dict[str, Tensor] = {}
+    tree = json.loads(json.dumps(flatten(state, "state", tensors)))
+    return unflatten(tree, {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()})

@@ -13,9 +13,8 @@ from rlcore.errors import ConfigError
 from rlcore.helpers.settings import setting
 from rlcore.joined_env import JoinedEnv
 from rlcore.plugins import PluginHost
-from rlcore.progress import Progress
 from rlcore.sections import find_component
-from rlcore.types import Collector, Env, RunInfo
+from rlcore.types import Collector, Env
 
 OF_WORKERS: Final = ("start_method", "timeout", "max_lag", "exact_rows")
 MakeEnv = Callable[..., Env]
@@ -187,9 +186,8 @@ def _built(use: str, context: Context, **keys: Any) -> Collector:
 
 
 def _context(env: JoinedEnv, model: Any, seed: int, total_frames: int | None) -> Context:
-    horizon = total_frames or 1
-    device = next(model.parameters()).device if isinstance(model, torch.nn.Module) else torch.device("cpu")
-    context = Context(RunInfo("script", seed, horizon), device, Progress(horizon), "collector", "local")
+    device = next(model.parameters()).device if isinstance(model, torch.nn.Module) else "cpu"
+    context = Context.alone("script", seed, total_frames or 1, device).for_component("collector", "local")
     context.parts.update(env=env, env_spec=env.spec, transforms=[], model=model)
     return context
 

@@ -8,15 +8,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import torch
 
 from rlcore.context import Context
 from rlcore.errors import ConfigError
 from rlcore.helpers.settings import from_plugin, setting
 from rlcore.helpers.statistics import get_stats_random_rollout
 from rlcore.joined_env import JoinedEnv
-from rlcore.progress import Progress
-from rlcore.records import RunInfo
 from rlcore.transformed import TransformedEnv
 from rlcore.types import Env, Step, Transform
 
@@ -173,11 +170,7 @@ def _gymnasium(name: str, frame_skip: int, max_episode_steps: int | None, num_en
     place = ("rlcore-plugin-gymnasium", "rlcore_plugin_gymnasium.env")
     keys = {"id": name, "frame_skip": frame_skip, "num_envs": num_envs, "kwargs": constructor}
     config = from_plugin(*place, "Config")(**keys, max_episode_steps=max_episode_steps)
-    return from_plugin(*place, "make")(config, _context("env"))  # type: ignore[no-any-return]
-
-
-def _context(kind: str) -> Context:
-    return Context(RunInfo("script", 0, total_frames=1), torch.device("cpu"), Progress(total_frames=1), kind, kind)
+    return from_plugin(*place, "make")(config, Context.alone("script").for_component("env", "env"))  # type: ignore[no-any-return]
 
 
 def _transformed(
@@ -189,14 +182,16 @@ def _transformed(
 ) -> Env:
     env = maker(**keys)
     transforms: list[Transform] = []
+    context = Context.alone("script").for_component("transform", "transform")
     if stats is not None:
         place = ("rlcore-plugin-gymnasium", "rlcore_plugin_gymnasium.observation_norm", "ObservationNorm")
-        norm = from_plugin(*place)(from_plugin(*place).Config(), _context("transform"))
+        norm = from_plugin(*place)(from_plugin(*place).Config(), context)
         norm.load_state_dict({"mean": stats["loc"], "scale": 1.0 / stats["scale"]})
         transforms.append(norm)
     if stacked:
         place = ("rlcore-plugin-transforms", "rlcore_plugin_transforms.frame_stack", "FrameStack")
-        transforms.append(from_plugin(*place)(from_plugin(*place).Config(frames=stacked), _context("transform")))
+        stack = from_plugin(*place)
+        transforms.append(stack(stack.Config(frames=stacked), context))
     seen: Env = TransformedEnv(env, transforms) if transforms else env
     loc, scale = reward
     return seen if scale is None else ScaledRewards(seen, loc, scale)

@@ -11,8 +11,6 @@ from torch import Tensor
 from rlcore.context import Context
 from rlcore.errors import ConfigError, EnvError
 from rlcore.helpers.settings import from_plugin, setting
-from rlcore.progress import Progress
-from rlcore.records import RunInfo
 
 if TYPE_CHECKING:
     from rlcore.types import Array, Env
@@ -83,5 +81,4 @@ def _made(cfg: object) -> Env:
     config = from_plugin(distribution, module, "Config")
     make = from_plugin(distribution, module, "make")
     settings: dict[str, Any] = {"id": setting(cfg, "env_name"), "frame_skip": setting(cfg, "frame_skip", 1)}
-    context = Context(RunInfo("statistics", 0, total_frames=1), torch.device("cpu"), Progress(total_frames=1))
-    return make(config(**settings), context)  # type: ignore[no-any-return]
+    return make(config(**settings), Context.alone("statistics"))  # type: ignore[no-any-return]

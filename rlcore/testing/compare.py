@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import deque
 from collections.abc import Mapping
@@ -12,8 +11,6 @@ from typing import Any, Final
 import numpy as np
 import torch
 from torch import Tensor
-
-from rlcore.state_tree import flatten, unflatten
 
 OPAQUE: Final = "<not data>"
 _PLAIN: Final = (type(None), bool, int, float, complex, str, bytes, Path)
@@ -69,17 +66,6 @@ def _bytes(tensor: Tensor) -> Tensor:
 
 def _as_tensor(value: Any) -> Any:
     return torch.from_numpy(np.array(value)) if isinstance(value, np.ndarray | np.generic) else value
-
-
-def through_checkpoint(state: Any) -> Any:
-    """Return what a checkpoint gives back for a state: JSON and copies of the tensors.
-
-    Raises:
-        StorageError: the state holds something that a checkpoint cannot carry.
-    """
-    tensors: dict[str, Tensor] = {}
-    tree = json.loads(json.dumps(flatten(state, "state", tensors)))
-    return unflatten(tree, {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()})
 
 
 def snapshot(component: Any) -> dict[str, Any]:

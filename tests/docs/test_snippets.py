@@ -40,6 +40,7 @@ import tomli_w
 from rlcore import cli, load_config
 
 ROOT = Path(__file__).resolve().parents[2]
+READMES = sorted(ROOT.glob("plugins/*/README.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LANGUAGES = ("python", "toml", "console", "bash", "text")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -126,6 +127,23 @@ def test_snippets_run(page, folder, monkeypatch):
         elif snippet.language == "bash":
             for command, _ in snippet.commands():
                 check_command(snippet, command, folder, monkeypatch)
+
+
+@pytest.mark.parametrize("page", READMES, ids=lambda page: page.parent.name)
+def test_python_of_the_readme_of_a_plugin_runs(page, folder):
+    """What they show of a run folder, they show of a run with the plugin; their TOML has a test of its own."""
+    text = page.read_text()
+    names: dict[str, object] = {"__name__": "snippet"}
+    if "runs/ppo-idp" in text:
+        name = page.parent.name.removeprefix("rlcore-plugin-")
+        shorter = ["run.total_frames=1000", "buffer.epochs=1", "checkpoint.every=1000", "evaluator.episodes=1"]
+        backend = [f"checkpoint.use={name}"] if "[checkpoint]" in text else []
+        changes = [word for change in [*shorter, *backend] for word in ("--set", change)]
+        code, output = run_rlcore(["train", "examples/ppo-idp.toml", *changes], {})
+        assert code == 0, output
+    for snippet in snippets(page):
+        if snippet.language == "python":
+            run_python(snippet, names)
 
 
 def run_python(snippet: Snippet, names: dict[str, object]) -> None:

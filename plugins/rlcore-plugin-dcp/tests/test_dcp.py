@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from rlcore.errors import StorageError
-from rlcore.testing import difference, make_run
 from rlcore.testing.contracts import CheckpointerContract, PluginContract
 
 
@@ -51,14 +50,3 @@ class TestDcp(CheckpointerContract):
             self.backend().load(tmp_path)
         (tmp_path / "metadata.json").write_text(before)
         assert self.backend().load(tmp_path)["a"].tolist() == [1, 1, 1]
-
-
-def test_a_run_saves_with_it_and_resumes(tmp_path):
-    sections = {"checkpoint": {"use": "dcp", "every": 32}}
-    run = make_run(folder=tmp_path, sections=sections)
-    run.trainer.train()
-    weights = {name: value.clone() for name, value in run.trainer.model.state_dict().items()}
-    resumed = make_run("run.total_frames=96", folder=tmp_path, sections=sections, resume=True)
-    assert difference(weights, dict(resumed.trainer.model.state_dict())) is None
-    resumed.trainer.train()
-    assert resumed.trainer.progress.frames == 96

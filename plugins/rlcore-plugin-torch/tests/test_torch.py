@@ -9,7 +9,7 @@ from rlcore.checkpoint import Facts, Store
 from rlcore.errors import StorageError
 from rlcore.progress import Progress
 from rlcore.snapshot import Snapshot
-from rlcore.testing import difference, make_run
+from rlcore.testing import difference
 from rlcore.testing.contracts import CheckpointerContract, PluginContract
 from rlcore.testing.contracts.checkpointer import cases
 
@@ -57,17 +57,6 @@ class TestTorch(CheckpointerContract):
     def test_a_folder_without_files_is_refused_with_its_name(self, tmp_path):
         with pytest.raises((StorageError, OSError), match=tmp_path.name):
             self.backend().load(tmp_path)
-
-
-def test_a_run_saves_with_it_and_resumes(tmp_path):
-    sections = {"checkpoint": {"use": "torch", "every": 32}}
-    run = make_run(folder=tmp_path, sections=sections)
-    run.trainer.train()
-    weights = {name: value.clone() for name, value in run.trainer.model.state_dict().items()}
-    resumed = make_run("run.total_frames=96", folder=tmp_path, sections=sections, resume=True)
-    assert difference(weights, dict(resumed.trainer.model.state_dict())) is None
-    resumed.trainer.train()
-    assert resumed.trainer.progress.frames == 96
 
 
 def test_a_store_names_the_back_end_that_wrote_a_checkpoint(tmp_path):

@@ -7,7 +7,7 @@ import torch
 import torchsnapshot
 
 from rlcore.errors import StorageError
-from rlcore.testing import difference, make_run
+from rlcore.testing import difference
 from rlcore.testing.contracts import CheckpointerContract, PluginContract
 from rlcore.testing.contracts.checkpointer import cases
 
@@ -52,14 +52,3 @@ class TestTorchsnapshot(CheckpointerContract):
                         self.backend().load_into(tmp_path, {"a": torch.zeros(3)})
             (tmp_path / file).write_text(before)
         assert self.backend().load(tmp_path)["a"].tolist() == [1, 1, 1]
-
-
-def test_a_run_saves_with_it_and_resumes(tmp_path):
-    sections = {"checkpoint": {"use": "torchsnapshot", "every": 32}}
-    run = make_run(folder=tmp_path, sections=sections)
-    run.trainer.train()
-    weights = {name: value.clone() for name, value in run.trainer.model.state_dict().items()}
-    resumed = make_run("run.total_frames=96", folder=tmp_path, sections=sections, resume=True)
-    assert difference(weights, dict(resumed.trainer.model.state_dict())) is None
-    resumed.trainer.train()
-    assert resumed.trainer.progress.frames == 96

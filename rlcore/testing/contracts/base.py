@@ -23,7 +23,8 @@ from rlcore.context import Context
 from rlcore.plugins import PluginHost
 from rlcore.run import Run, build
 from rlcore.sections import Config, Section
-from rlcore.testing.compare import difference, through_checkpoint
+from rlcore.state_tree import through_checkpoint
+from rlcore.testing.compare import difference
 from rlcore.testing.small_run import TOY_CONFIG, make_config
 from rlcore.trainer import Trainer
 from rlcore.types import RunInfo

@@ -14,6 +14,7 @@ from torch import Tensor
 from rlcore.errors import StorageError
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract
+from rlcore.testing.small_run import make_run
 from rlcore.types import InPlaceCheckpointer
 
 # Loads with every lookup of a class by an unpickler forbidden, in a process of its own since hooks stay for good.
@@ -22,16 +23,12 @@ import sys
 from pathlib import Path
 from rlcore.context import Context
 from rlcore.plugins import PluginHost
-from rlcore.progress import Progress
-from rlcore.types import RunInfo
-import torch
 
 plugin, name, folder = sys.argv[1:]
 host = PluginHost()
 host.load(plugin)
 provided = host.registry.find("checkpointer", f"{plugin}:{name}")
-context = Context(RunInfo("test", 1, 1), torch.device("cpu"), Progress(1))
-backend = provided.build(provided.schema().model_validate({}), context)
+backend = provided.build(provided.schema().model_validate({}), Context.alone("test"))
 
 def forbid(event, arguments):
     if event.startswith("pickle."):
@@ -166,6 +163,20 @@ class CheckpointerContract(ComponentContract):
         for refused in ({name: wrong[name]} for name in list(wrong)[:3]):
             with pytest.raises(StorageError):
                 backend.load_into(tmp_path, refused)
+
+    def test_a_run_saves_with_it_and_resumes(self, tmp_path: Path) -> None:
+        """With one line of a config."""
+        if self.provided().owner.distribution == "test":
+            pytest.skip("the component is not installed as a plugin")
+        sections = {"checkpoint": {"use": self.use, "every": 32}}
+        run = make_run(folder=tmp_path, sections=sections)
+        run.trainer.train()
+        weights = {name: value.clone() for name, value in run.trainer.model.state_dict().items()}
+        resumed = make_run("run.total_frames=96", folder=tmp_path, sections=sections, resume=True)
+        where = difference(weights, dict(resumed.trainer.model.state_dict()))
+        assert where is None, f"the weights at the end of a run, and of its resume, differ: {where}"
+        resumed.trainer.train()
+        assert resumed.trainer.progress.frames == 96
 
     def _check_refused(self, folder: Path, damage: str) -> None:
         try:

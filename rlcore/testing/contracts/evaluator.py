@@ -12,7 +12,8 @@ import torch
 
 from rlcore.context import Context
 from rlcore.progress import Every
-from rlcore.testing.compare import difference, snapshot, through_checkpoint
+from rlcore.state_tree import through_checkpoint
+from rlcore.testing.compare import difference, snapshot
 from rlcore.testing.contracts.base import ComponentContract
 from rlcore.testing.toy import ToyEnv
 from rlcore.types import EvaluationResult

@@ -14,7 +14,7 @@ import numpy as np
 
 from rlcore.spool import Spool
 from rlcore.spooling_logger import FOLDER
-from rlcore.testing.compare import through_checkpoint
+from rlcore.state_tree import through_checkpoint
 from rlcore.testing.contracts.base import ComponentContract
 
 Row = tuple[int, Mapping[str, float]]

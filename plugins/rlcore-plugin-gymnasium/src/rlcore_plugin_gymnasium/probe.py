@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import copy
-import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import numpy as np
-import torch
 
-from rlcore.state_tree import flatten, unflatten
+from rlcore.random_state import untouched_generators
+from rlcore.state_tree import through_checkpoint
 from rlcore.types import Env, Stateful
 
 SEED: Final = 20_011
@@ -40,7 +38,7 @@ def difference(make: Callable[[], Saved]) -> str | None:
             _steps(first, actions[:STEPS])
             first.begin()
             _steps(first, actions[STEPS : 2 * STEPS])
-            state = _through_checkpoint(first.state_dict())
+            state = through_checkpoint(first.state_dict())
             expected = _rest(first, actions[2 * STEPS :])
         except Exception as error:
             return f"saving fails: {type(error).__name__}: {error}"
@@ -58,18 +56,6 @@ def difference(make: Callable[[], Saved]) -> str | None:
         if one != other:
             return f"step {number} after a restore is not the step after the save"
     return None
-
-
-@contextmanager
-def untouched_generators() -> Iterator[None]:
-    """Put the global generators back to where they were."""
-    before = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    try:
-        yield
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])
-        torch.set_rng_state(before[2])
 
 
 def _actions(env: Saved) -> list[Any]:
@@ -94,10 +80,3 @@ def _steps(env: Saved, actions: list[Any]) -> list[bytes]:
         flags = np.asarray(step.terminated).tobytes() + np.asarray(step.truncated).tobytes()
         seen.append(np.asarray(step.observation).tobytes() + np.asarray(step.reward).tobytes() + flags + finals)
     return seen
-
-
-def _through_checkpoint(state: Any) -> Any:
-    """Return the state as a checkpoint gives it back, so that nothing live is shared."""
-    tensors: dict[str, Any] = {}
-    tree = flatten(state, "env", tensors)
-    return unflatten(tree, {name: tensor.clone() for name, tensor in tensors.items()})
