@@ -38,15 +38,14 @@ def of_rlcore(folder: Path, name: str) -> Way:
     from rlcore.checkpoint import Facts, Store
     from rlcore.progress import Progress
     from rlcore.snapshot import Snapshot
+    from rlcore.tensor_memory import copy_in_pieces
 
     module = importlib.import_module(f"rlcore_plugin_{name}.checkpointer")
     kind = getattr(module, f"{name.capitalize()}Checkpointer")
     store = Store(folder / "checkpoints", kind(kind.Config(), None), name)
 
     def restore(tensor: torch.Tensor) -> None:
-        found = store.load_newest({"replay/frames": tensor})[1]["replay"]["frames"]
-        if found.data_ptr() != tensor.data_ptr():
-            tensor.copy_(found)
+        copy_in_pieces(tensor, store.load_newest({"replay/frames": tensor})[1]["replay"]["frames"])
 
     return lambda tensor: store.save(Snapshot.of({"replay": {"frames": tensor}}, Progress(10, 1)), Facts()), restore
 

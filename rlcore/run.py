@@ -24,7 +24,7 @@ from rlcore.progress import Progress
 from rlcore.random_state import seed_all
 from rlcore.resume import Restored, ResumeOptions, changes, check_owners, check_unchanged, restore
 from rlcore.sections import Config
-from rlcore.tensor_memory import PIECE_BYTES, bytes_of, in_shared_file
+from rlcore.tensor_memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
 from rlcore.trainer import Trainer
 from rlcore.types import Checkpointer, InPlaceCheckpointer, RunInfo
 from rlcore.watchdog import Heart
@@ -219,12 +219,8 @@ def _restore(run: Run, options: ResumeOptions, before: Mapping[str, Any], now: M
 def _tensors_in_files(run: Run) -> dict[str, torch.Tensor]:
     """Return the large tensors of the state that lie in mapped files: there may be no memory for them a second time."""
     tensors = run.trainer.snapshot().tensors
-    large = {name: tensor for name, tensor in tensors.items() if tensor.nbytes > PIECE_BYTES and _is_plain(tensor)}
+    large = {name: tensor for name, tensor in tensors.items() if tensor.nbytes > PIECE_BYTES and is_plain(tensor)}
     return {name: tensor for name, tensor in large.items() if in_shared_file(bytes_of(tensor))}
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    return tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.is_contiguous()
 
 
 def _another_horizon(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -40,6 +40,37 @@ def pieces(content: Any) -> Iterator[Any]:
         let_go(piece)
 
 
+def copy_in_pieces(target: Tensor, source: Tensor) -> None:
+    """Copy a tensor of the same shape, without having all of it in memory where it lies in a mapped file.
+
+    For parts that take back a large state: a checkpoint may give it as a mapped file. Nothing is copied when both are the
+    same memory, as after a restore in place.
+    """
+    if target.data_ptr() == source.data_ptr() and target.nbytes:
+        return
+    if not (is_plain(target) and is_plain(source) and target.dtype == source.dtype):
+        target.copy_(source)
+        return
+    into, content = bytes_of(target), bytes_of(source)
+    in_files = [memory for memory in (into, content) if len(content) > PIECE_BYTES and _can_be_given_back(memory)]
+    for begin in range(0, len(content), PIECE_BYTES):
+        piece = slice(begin, begin + PIECE_BYTES)
+        into[piece] = content[piece]
+        for memory in in_files:
+            let_go(memory[piece])
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Return whether a tensor is contiguous memory of the CPU."""
+    return tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.is_contiguous()
+
+
+def _can_be_given_back(content: Any) -> bool:
+    """Return whether the pages of a buffer come back from a file: of a shared mapping, or a private one never written."""
+    begin, end = content.ctypes.data, content.ctypes.data + content.nbytes
+    return in_shared_file(content) or any(low <= begin and end <= high for low, high in _unwritten_mappings())
+
+
 def in_shared_file(content: Any) -> bool:
     """Return whether an array `[n]` of type uint8 lies in a shared mapping of a file.
 
@@ -81,6 +112,23 @@ def _shared_mappings() -> Iterator[tuple[int, int]]:
         high = end
     if high:
         yield low, high
+
+
+def _unwritten_mappings() -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each private mapping of a file of which no page was written."""
+    try:
+        with open("/proc/self/smaps") as stream:
+            lines = [line.split() for line in stream]
+    except OSError:
+        return
+    place = (0, 0)
+    for first, *rest in lines:
+        if not first.endswith(":"):
+            permissions, _, _, node, *_ = rest
+            begin, end = (int(address, 16) for address in first.split("-"))
+            place = (begin, end) if permissions[3] == "p" and node != "0" else (0, 0)
+        elif first == "Anonymous:" and rest[0] == "0" and place[1]:
+            yield place
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Any, Final
 import tomli_w
 
 from rlcore.config import read
+from rlcore.resume import ResumeOptions
 from rlcore.run import Run, build
 from rlcore.sections import Config, validate
 from rlcore.trainer import Trainer
@@ -58,7 +59,7 @@ def make_run(
     hooks: Iterable[Any] = (),
     folder: str | Path | None = None,
     sections: Mapping[str, Any] | None = None,
-    resume: bool = False,
+    resume: bool | ResumeOptions = False,
 ) -> Run:
     """Build a small run of toy parts.
 
@@ -67,7 +68,7 @@ def make_run(
         hooks: hook instances, after those of the config.
         folder: where the run folder `toy` is made; None for a run that writes nothing, without loggers.
         sections: replace whole sections, see `make_config`.
-        resume: continue the run in that folder.
+        resume: continue the run in that folder, perhaps with options.
     """
     config = make_config(*overrides, sections=sections, folder=folder)
     return build(config, write=folder is not None, resume=resume, hooks=hooks)
@@ -78,7 +79,7 @@ def make_trainer(
     hooks: Iterable[Any] = (),
     folder: str | Path | None = None,
     sections: Mapping[str, Any] | None = None,
-    resume: bool = False,
+    resume: bool | ResumeOptions = False,
 ) -> Trainer:
     """Return a trainer of toy parts that is ready to train; the arguments are those of `make_run`.
 

@@ -9,7 +9,7 @@ import torch
 
 from rlcore.errors import ConfigError, StorageError
 from rlcore.manifest import scan
-from rlcore.resume import FREE, Restored, changes, check_unchanged, restore
+from rlcore.resume import FREE, Restored, ResumeOptions, changes, check_unchanged, restore
 from rlcore.testing import make_config, make_run
 
 # restoring
@@ -205,8 +205,6 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path):
 
 
 def test_a_component_that_began_anew_or_was_dropped_makes_the_run_inexact_for_good(tmp_path):
-    from rlcore.resume import ResumeOptions
-
     stopped(tmp_path, sections=HOOKS)
     options = ResumeOptions(drop=("hook.one",), fresh=("model",), accept_changes=True)
     run = make_run(folder=tmp_path, sections={"hook": HOOKS["hook"][1:]}, resume=options)
@@ -217,6 +215,73 @@ def test_a_component_that_began_anew_or_was_dropped_makes_the_run_inexact_for_go
     reasons = manifest(tmp_path)["inexact"]
     assert "hook.one was dropped at frame 32" in reasons
     assert "model began anew at frame 32" in reasons
+
+
+def test_loggers_may_come_and_go_and_the_resume_is_exact(tmp_path):
+    make_run(folder=tmp_path / "whole").trainer.train()
+    stopped(tmp_path / "parts")
+    others = {"logger": [{"use": "testing:toy", "name": "another"}]}
+    run = make_run(folder=tmp_path / "parts", sections=others, resume=True)
+    assert {str(line) for line in run.report if line.name.startswith("logger.")} == {
+        "logger.another: starts anew",
+        "logger.toy: dropped",
+    }
+    run.trainer.train()
+    whole, parts = (manifest(tmp_path / name) for name in ("whole", "parts"))
+    assert parts["exact"] is True
+    assert whole["digest"] == parts["digest"]
+
+
+TELLING = """
+from pydantic import BaseModel
+
+from rlcore import Component, hookimpl
+from rlcore.logger_base import LoggerBase
+
+
+class Telling(LoggerBase):
+    class Config(BaseModel):
+        pass
+
+    def __init__(self, config, context):
+        super().__init__()
+        self.told = []
+
+    def log_metrics(self, metrics, step=None):
+        pass
+
+    def state_dict(self):
+        return {"rows": 2}
+
+    def load_state_dict(self, state):
+        self.told.append(dict(state))
+
+    def branch(self):
+        self.told.append("branch")
+
+
+@hookimpl
+def provide_components():
+    return [Component("logger", "telling", Telling)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ([], [{"rows": 2}]),
+        (["run.total_frames=96"], [{"rows": 2}]),
+        (["optimizer.0.lr=0.5"], [{"rows": 2}, "branch"]),
+    ],
+)
+def test_loggers_are_told_when_training_goes_on_otherwise(tmp_path, change, told):
+    (tmp_path / "telling.py").write_text(TELLING)
+    sections = {"logger": [{"use": "telling"}], "plugins": {"files": [str(tmp_path / "telling.py")]}}
+    stopped(tmp_path, sections=sections)
+    options = ResumeOptions(accept_changes=True)
+    run = make_run(*change, folder=tmp_path, sections=sections, resume=options)
+    assert run.trainer.metrics.writers[0].logger.told == told
+    run.trainer.train()
 
 
 def test_another_domain_makes_a_resume_inexact(tmp_path):

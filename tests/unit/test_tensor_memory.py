@@ -15,7 +15,7 @@ import rlcore
 from rlcore.checkpoint import Facts, Store
 from rlcore.progress import Progress
 from rlcore.snapshot import Snapshot
-from rlcore.tensor_memory import PIECE_BYTES, bytes_of, in_shared_file, let_go, pieces
+from rlcore.tensor_memory import PIECE_BYTES, bytes_of, copy_in_pieces, in_shared_file, let_go, pieces
 from rlcore.testing import make_run
 from rlcore.testing.toy_parts import ToyCheckpointer
 
@@ -54,6 +54,39 @@ def test_pieces_are_the_whole_in_order(file):
     assert [len(piece) for piece in found] == [PIECE_BYTES, PIECE_BYTES, 4 * tensor.numel() - 2 * PIECE_BYTES]
     assert np.array_equal(np.concatenate(found).view(np.float32), tensor.numpy())
     assert [len(piece) for piece in pieces(bytes_of(tensor.clone()))] == [4 * tensor.numel()]
+
+
+def resident():
+    (line,) = [line for line in open("/proc/self/status") if line.startswith("VmRSS")]
+    return int(line.split()[1]) << 10
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_copying_between_files_leaves_neither_in_memory(tmp_path, file, shared):
+    source = mapped(file, 10 << 20, shared)
+    (tmp_path / "target").touch()
+    target = mapped(tmp_path / "target", 10 << 20)
+    before = resident()
+    copy_in_pieces(target, source)
+    assert resident() - before < 8 << 20
+    assert torch.equal(target, torch.arange(10 << 20, dtype=torch.float32))
+    assert torch.equal(source, target)
+
+
+def test_copying_keeps_what_was_written_into_a_private_mapping(tmp_path, file):
+    source, target = mapped(file, 10 << 20, shared=False), torch.zeros(10 << 20)
+    source[5] = -1.0
+    copy_in_pieces(target, source)
+    assert source[5] == target[5] == -1.0
+    assert torch.equal(source, target)
+
+
+def test_copying_takes_tensors_of_every_kind():
+    source = torch.arange(6.0).reshape(2, 3)
+    for target in (torch.zeros(2, 3), torch.zeros(3, 2).t(), torch.zeros(2, 3, dtype=torch.float64), source):
+        copy_in_pieces(target, source)
+        assert torch.equal(target.to(torch.float32), torch.arange(6.0).reshape(2, 3))
+    copy_in_pieces(torch.zeros(0), torch.zeros(0))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -148,3 +181,55 @@ def test_a_resume_restores_into_a_mapped_tensor_of_a_part(file, tmp_path, backen
     assert (keeper.given.data_ptr() == keeper.tensor.data_ptr()) == in_place
     assert torch.equal(keeper.given, mapped(file, 10 << 20))
     assert bool(keeper.tensor[1:].all()) == in_place
+
+
+# fills a replay buffer in a mapped file, saves it and restores it into another one; prints the growth of the peak
+_REPLAY = """
+import importlib, sys
+from pathlib import Path
+import torch
+import rlcore
+from rlcore.checkpoint import Facts, Store
+from rlcore.progress import Progress
+from rlcore.snapshot import Snapshot
+from rlcore.tensor_memory import bytes_of, let_go
+from rlcore_plugin_replay.buffer import ReplayBuffer
+from tensordict import TensorDict
+folder, name = Path(sys.argv[1]), sys.argv[2]
+kind = getattr(importlib.import_module(f"rlcore_plugin_{name}.checkpointer"), f"{name.capitalize()}Checkpointer")
+store = Store(folder / "checkpoints", kind(kind.Config(), None), name)
+def status(field):
+    (line,) = [line for line in open("/proc/self/status") if line.startswith(field)]
+    return int(line.split()[1]) << 10
+def growth(call):
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+    before = status("VmRSS")
+    call()
+    print(status("VmHWM") - before)
+def buffer():
+    return ReplayBuffer.of(folder=folder, capacity=24 << 10, storage="memmap")
+first, second = buffer(), buffer()
+for number in range(24):
+    frames = torch.full((1 << 10, 2048), float(number))  # 8 KiB a row
+    first.extend(TensorDict({"frames": frames}, [1 << 10]))
+let_go(bytes_of(first.state_dict()["ring"]["rows"]))
+store.save(Snapshot.of({"warm": torch.ones(10)}, Progress(10, 0)), Facts())
+store.load_newest()
+growth(lambda: store.save(Snapshot.of({"buffer": first.state_dict()}, Progress(10, 1)), Facts()))
+growth(lambda: second.load_state_dict(store.load_newest()[1]["buffer"]))
+rows = [buffer.state_dict()["ring"]["rows"] for buffer in (first, second)]
+assert rows[0].shape == rows[1].shape == (24 << 10, 1024)
+assert torch.equal(rows[0][::100], rows[1][::100])
+"""
+
+
+@pytest.mark.parametrize(("name", "saves"), [("torchsnapshot", True), ("dcp", True), ("torch", False)])
+def test_a_replay_buffer_in_a_file_is_restored_without_being_in_memory(tmp_path, name, saves):
+    """192 MiB; torch.save itself goes through a tensor as a whole."""
+    done = subprocess.run(
+        [sys.executable, "-c", _REPLAY, str(tmp_path), name], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    save, restore = [int(line) for line in done.stdout.split()]
+    assert restore < 96 << 20
+    assert (save < 96 << 20) == saves

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from mlflow import MlflowClient
 from rlcore_plugin_mlflow.logger import MLFlowLogger
 
 from rlcore.errors import ConfigError
+from rlcore.resume import ResumeOptions
 from rlcore.testing import make_run
 from rlcore.testing.contracts import PluginContract, SpoolingLoggerContract
 from rlcore.testing.contracts.logger import frames_of, wait_until_sent
@@ -295,6 +297,24 @@ def test_a_required_logger_without_its_server_stops_the_run_before_it_begins(tmp
     with pytest.raises(ConfigError, match="logger 'mlflow' says required = true and cannot start"):
         make_run(folder=tmp_path, sections={"logger": [section]})
     assert not (tmp_path / "toy").exists()
+
+
+def test_a_resume_with_another_config_is_a_run_below_the_one_before(tmp_path, empty_database):
+    (tmp_path / "mlflow.db").write_bytes(empty_database)
+    sections = {"logger": [{"use": "mlflow"}], "checkpoint": {"use": "testing:toy", "every": 32, "keep_best": False}}
+    make_run(folder=tmp_path, sections=sections).trainer.train()
+    assert wait_until_sent(tmp_path / "toy", 60)
+    checkpoints = sorted((tmp_path / "toy" / "checkpoints").glob("[0-9]*"))
+    shutil.rmtree(checkpoints[-1])  # the run goes back behind what it sent
+    options = ResumeOptions(accept_changes=True)
+    make_run("optimizer.0.lr=0.5", folder=tmp_path, sections=sections, resume=options).trainer.train()
+    assert wait_until_sent(tmp_path / "toy", 60)
+    tracked = Tracked(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    before, after = tracked.runs
+    assert after.data.tags["mlflow.parentRunId"] == before.info.run_id
+    assert [step for step, _ in tracked.rows_of(before)] == [0, 16, 32, 48, 64]
+    assert [step for step, _ in tracked.rows_of(after)] == [48, 64]
+    assert [run.data.params["optimizer.0.lr"] for run in tracked.runs] == ["0.01", "0.5"]
 
 
 def test_a_logger_of_its_own(tmp_path, empty_database):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import StorageError
+from rlcore.tensor_memory import copy_in_pieces
 from rlcore.types import Key
 from rlcore_plugin_replay.layout import RowLayout
 
@@ -100,7 +101,7 @@ class Ring:
             layout = RowLayout.from_state(state["layout"])
             if self.layout is None or layout.entries != self.layout.entries:
                 self._begin(layout)
-            self._rows[: state["rows"].shape[0]] = state["rows"]
+            copy_in_pieces(self._rows[: state["rows"].shape[0]], state["rows"])
         else:
             self.layout = None
         self.written = state["written"]
