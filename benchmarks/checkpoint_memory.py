@@ -2,6 +2,7 @@
 
 Each way in a process of its own: it saves a shared mapping of a file and restores into another one, and says by how
 much the peak of its resident memory grew. Pages of a mapped file count as resident until the system takes them back.
+`replay` is the buffer of rlcore-plugin-replay with `storage = "memmap"`, the others a tensor.
 
     python benchmarks/checkpoint_memory.py --gib 4
 """
@@ -16,14 +17,19 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from bench import RESULTS, machine
 
+Call = Callable[[], object]
 Way = tuple[Callable[[torch.Tensor], object], Callable[[torch.Tensor], object]]
+
+WAYS = [f"{kind} {name}" for name in ("torchsnapshot", "torch", "dcp") for kind in ("rlcore", "replay", "library")]
+ROW = 1 << 10  # float32 of a row of the replay buffer
 
 
 def resident(field: str) -> int:
@@ -32,17 +38,47 @@ def resident(field: str) -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(field))
 
 
-def of_rlcore(folder: Path, name: str) -> Way:
+def store_of(folder: Path, name: str) -> Any:
     import importlib
 
-    from rlcore.checkpoint import Facts, Store
+    from rlcore.checkpoint import Store
+
+    module = importlib.import_module(f"rlcore_plugin_{name}.checkpointer")
+    kind = getattr(module, f"{name.capitalize()}Checkpointer")
+    return Store(folder / "checkpoints", kind(kind.Config(), None), name)
+
+
+def of_replay(folder: Path, name: str, elements: int) -> Iterator[Call]:
+    """Yield the save of a full buffer, and the restore of another one."""
+    from rlcore_plugin_replay.buffer import ReplayBuffer
+    from tensordict import TensorDict
+
+    from rlcore.checkpoint import Facts
+    from rlcore.progress import Progress
+    from rlcore.snapshot import Snapshot
+    from rlcore.tensor_memory import bytes_of, let_go
+
+    store, rows = store_of(folder, name), elements // ROW
+    first, second = (ReplayBuffer.of(folder=folder, capacity=rows, storage="memmap") for _ in range(2))
+    source = torch.from_file(str(folder.parent / "source"), shared=True, size=elements).reshape(rows, ROW)
+    for chunk in source.split(1 << 12):
+        first.extend(TensorDict({"frames": chunk}, [len(chunk)]))
+        let_go(bytes_of(chunk))
+        let_go(bytes_of(first.state_dict()["ring"]["rows"]))
+    yield lambda: store.save(Snapshot.of({"buffer": first.state_dict()}, Progress(10, 1)), Facts())
+    yield lambda: second.load_state_dict(store.load_newest()[1]["buffer"])
+    saved, found = (buffer.state_dict()["ring"]["rows"][::64] for buffer in (first, second))
+    assert len(found)
+    assert torch.equal(saved, found)
+
+
+def of_rlcore(folder: Path, name: str) -> Way:
+    from rlcore.checkpoint import Facts
     from rlcore.progress import Progress
     from rlcore.snapshot import Snapshot
     from rlcore.tensor_memory import copy_in_pieces
 
-    module = importlib.import_module(f"rlcore_plugin_{name}.checkpointer")
-    kind = getattr(module, f"{name.capitalize()}Checkpointer")
-    store = Store(folder / "checkpoints", kind(kind.Config(), None), name)
+    store = store_of(folder, name)
 
     def restore(tensor: torch.Tensor) -> None:
         copy_in_pieces(tensor, store.load_newest({"replay/frames": tensor})[1]["replay"]["frames"])
@@ -80,21 +116,31 @@ def of_library(folder: Path, name: str) -> Way:
     return take, restore
 
 
+def of_tensor(folder: Path, way: Way, elements: int) -> Iterator[Call]:
+    """Yield the save of a mapped tensor, and its restore into another one."""
+    save, restore = way
+    tensor, target = (
+        torch.from_file(str(folder.parent / file), shared=True, size=elements) for file in ("source", "target")
+    )
+    yield lambda: save(tensor)
+    yield lambda: restore(target)
+    assert torch.equal(tensor[:: 1 << 16], target[:: 1 << 16])
+
+
 def measure(folder: Path, way: str, elements: int) -> None:
     """Print seconds and growth of a save and of a restore."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     kind, _, name = way.partition(" ")
-    save, restore = (of_rlcore if kind == "rlcore" else of_library)(folder, name)
-    source, target = folder.parent / "source", folder.parent / "target"
-    for call, file in ((save, source), (restore, target)):
-        tensor = torch.from_file(str(file), shared=True, size=elements, dtype=torch.float32)
+    if kind == "replay":
+        calls = of_replay(folder, name, elements)
+    else:
+        calls = of_tensor(folder, (of_rlcore if kind == "rlcore" else of_library)(folder, name), elements)
+    for call in calls:
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
         before, began = resident("VmRSS"), time.perf_counter()
-        call(tensor)
+        call()
         print(time.perf_counter() - began, (resident("VmHWM") - before) >> 20)
-    first = torch.from_file(str(source), shared=True, size=elements, dtype=torch.float32)
-    assert torch.equal(first[:: 1 << 16], tensor[:: 1 << 16])
 
 
 def main() -> None:
@@ -112,11 +158,12 @@ def main() -> None:
     with (folder / "source").open("wb") as stream:
         for seed in range(elements >> 22):
             np.random.default_rng(seed).random(1 << 22, dtype=np.float32).tofile(stream)
-    (folder / "target").touch()
     lines = ["| way | save, s | growth, MiB | restore, s | growth, MiB |", "|---" * 5 + "|"]
-    for way in (f"{kind} {name}" for name in ("torchsnapshot", "torch", "dcp") for kind in ("rlcore", "library")):
+    for way in WAYS:
         place = folder / "place"
         place.mkdir()
+        (folder / "target").unlink(missing_ok=True)
+        (folder / "target").touch()
         words = [sys.executable, __file__, "--way", str(place), way, str(elements)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         cells = [f"{float(s):.1f} | {m}" for s, m in (line.split() for line in done.stdout.splitlines())]

@@ -27,6 +27,9 @@ _LINGER: Final = 60.0
 _BATCH: Final = 100
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
+# after sending what there was, rest so many times as long: what comes meanwhile is one request, and the processor is free
+_REST: Final = 30
+_LONGEST_REST: Final = 5.0
 
 
 class Backend(Protocol):
@@ -121,9 +124,12 @@ class Sender:
             if not self.stopping.is_set():
                 self.news.wait(0.2)
             return False
+        began = time.monotonic()
         fresh = [part for record in records if (part := self.spool.without_repeats(record)) is not None]
         self.backend.send(fresh, self.spool.folder)
         self.spool.acknowledge(records, offset)
+        if len(records) < _BATCH:
+            self.stopping.wait(min(_REST * (time.monotonic() - began), _LONGEST_REST))
         return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def test_pieces_are_the_whole_in_order(file):
 
 
 def resident():
-    (line,) = [line for line in open("/proc/self/status") if line.startswith("VmRSS")]
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
     return int(line.split()[1]) << 10
 
 
