@@ -7,8 +7,8 @@ import math
 import os
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -25,8 +25,11 @@ class Sent:
     """How far the records of a spool were sent.
 
     Attributes:
-        offset: bytes of the file that were sent.
+        offset: bytes of the file that were handed to the back end.
         records: how many records that is.
+        confirmed: bytes of which the back end said that they arrived; what was handed over beyond that may be lost.
+        confirmed_records: how many records that is.
+        lines: how many confirmed records with a step the run on the server has.
         id: of the run, as the server calls it; empty before the first contact.
         token: made for the run, to find it when its id was lost on the way back.
         continues: id of the run that this one goes on from; empty for the first.
@@ -34,6 +37,9 @@ class Sent:
 
     offset: int = 0
     records: int = 0
+    confirmed: int = 0
+    confirmed_records: int = 0
+    lines: int = 0
     id: str = ""
     token: str = ""
     continues: str = ""
@@ -57,6 +63,7 @@ class Spool:
         self._appended: int | None = None
         self.sent = Sent(token=secrets.token_hex(8))
         self._repeats: set[Entry] = set()
+        self._took_back = False
         self.refresh()
         self._read_repeats()
 
@@ -69,9 +76,15 @@ class Spool:
 
     @property
     def waiting(self) -> bool:
-        """Whether something was appended and not sent."""
+        """Whether something was appended and not handed to the back end."""
         self.refresh()
         return self.size > self.sent.offset
+
+    @property
+    def unconfirmed(self) -> int:
+        """How many records were handed to the back end, and are not confirmed."""
+        self.refresh()
+        return self.sent.records - self.sent.confirmed_records
 
     def append(self, record: Record, files: Mapping[str, bytes] | None = None) -> None:
         """Append a record, and write files that belong to it; `files` are contents by relative path."""
@@ -131,36 +144,50 @@ class Spool:
             return {**record, "values": values} if values else None
         return record if fresh or "step" not in record else None
 
-    def acknowledge(self, records: list[Record], offset: int) -> None:
-        """Note that records were sent, and remove their files."""
+    def acknowledge(self, records: int, offset: int) -> None:
+        """Note that so many records, up to an offset, were handed to the back end."""
         self.sent.offset = offset
-        self.sent.records += len(records)
+        self.sent.records += records
         self.write_sent()
-        self._remember(self._repeats.difference(*map(_entries, records)))
-        for record in records:
+
+    def confirm(self, lines: int) -> None:
+        """Note that what was handed over arrived, as so many lines of the run, and remove its files."""
+        arrived = self._between(self.sent.confirmed, self.sent.offset)
+        self.sent.confirmed, self.sent.confirmed_records = self.sent.offset, self.sent.records
+        self.sent.lines += lines
+        self.write_sent()
+        for record in arrived:
             if "file" in record:
                 (self.folder / record["file"]).unlink(missing_ok=True)
 
+    def go_back(self) -> None:
+        """Take what is not confirmed for not sent."""
+        if self.sent.offset != self.sent.confirmed:
+            self.sent.offset, self.sent.records = self.sent.confirmed, self.sent.confirmed_records
+            self.write_sent()
+
     def cut(self, size: int) -> None:
-        """Go back to `size` bytes; what was sent after that is not sent again."""
+        """Go back to `size` bytes; what arrived after that is not sent again."""
         with self._lock:
             self._close()
             size = min(size, self._size())
+            self._took_back = self.sent.offset > size
             self._read_repeats()
-            self._remember(self._repeats.union(*map(_entries, self._sent_after(size))))
+            self._remember(self._repeats.union(*map(_entries, self._between(size, self.sent.confirmed))))
             if self._file.exists():
                 os.truncate(self._file, size)
             self._appended = self._lines()
-        if self.sent.offset > size:
+        if self._took_back:
             self.sent.offset, self.sent.records = size, self._appended
+            if self.sent.confirmed > size:
+                self.sent.confirmed, self.sent.confirmed_records = size, self._appended
             self.write_sent()
 
     def branch(self) -> None:
         """Go on in a new run, linked to the one before, if that has something that the cut took back."""
-        if self._repeats:
+        if self._took_back:
             self._remember(set())
-            before = self.sent
-            self.sent = Sent(before.offset, before.records, token=secrets.token_hex(8), continues=before.id)
+            self.sent = replace(self.sent, lines=0, id="", token=secrets.token_hex(8), continues=self.sent.id)
             self.write_sent()
 
     def refresh(self) -> None:
@@ -199,14 +226,15 @@ class Spool:
         temporary.write_text(json.dumps(content))
         os.replace(temporary, self.folder / name)
 
-    def _sent_after(self, size: int) -> Iterator[Record]:
-        """Yield the records behind `size` bytes that were sent."""
-        if self.sent.offset <= size or not self._file.exists():
-            return
-        with self._file.open("rb") as stream:
-            stream.seek(size)
-            while stream.tell() < self.sent.offset and (line := stream.readline()):
-                yield json.loads(line)
+    def _between(self, begin: int, end: int) -> list[Record]:
+        """Return the records between two offsets; an empty list when the first is not the smaller."""
+        records: list[Record] = []
+        if begin < end and self._file.exists():
+            with self._file.open("rb") as stream:
+                stream.seek(begin)
+                while stream.tell() < end and (line := stream.readline()):
+                    records.append(json.loads(line))
+        return records
 
     def _repair(self) -> None:
         """Cut off a last line that a crash left incomplete."""

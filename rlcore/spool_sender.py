@@ -23,11 +23,11 @@ from rlcore.spool import Record, Spool
 
 CLOSE: Final = "close\n"
 LAST_WORDS: Final = 4.0
-_LINGER: Final = 60.0
+LINGER: Final = 60.0
 _BATCH: Final = 100
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
-# after sending what there was, rest so many times as long: what comes meanwhile is one request, and the processor is free
+# after sending what there was, rest so many times as long: what comes meanwhile is one request
 _REST: Final = 30
 _LONGEST_REST: Final = 5.0
 
@@ -62,8 +62,16 @@ class Backend(Protocol):
         """Send records in order; `folder` is that of the spool."""
         ...
 
-    def disconnect(self) -> None:
-        """End the run; called when everything was sent."""
+    def arrived(self) -> int | None:
+        """Return how many records with a step the run has, once it is open; None where `send` waits until they arrive.
+
+        Where it is a number, all that was sent since the last `disconnect` that returned True is offered again after a
+        crash, less what has arrived.
+        """
+        ...
+
+    def disconnect(self) -> bool:
+        """End the run, when everything was sent, and return whether all of it has arrived."""
         ...
 
 
@@ -87,6 +95,8 @@ class Sender:
         self.news = threading.Event()
         self._report = report
         self._connected = False
+        self._confirms = True
+        self._skip = self._handed = 0
 
     def run(self) -> None:
         """Send until stopped."""
@@ -97,7 +107,8 @@ class Sender:
                 pause = _FIRST_PAUSE
                 last = self.stopping.is_set()  # asked before reading, since all that came in is on disk by then
                 if not self._send_batch() and last:
-                    self.backend.disconnect()
+                    if self.backend.disconnect():
+                        self.spool.confirm(self._handed)
                     return
             except Exception as error:
                 self._connected = False
@@ -110,9 +121,14 @@ class Sender:
     def _open(self) -> None:
         if self._connected:
             return
+        self.spool.go_back()
         sent = self.spool.sent
         sent.id = self.backend.connect(sent.id, sent.token, sent.continues)
         self.spool.write_sent()
+        arrived = self.backend.arrived()
+        self._confirms = arrived is None
+        self._skip = 0 if arrived is None else max(0, arrived - sent.lines)
+        self._handed = 0
         self._connected = True
         self._report("connected", "")
 
@@ -126,11 +142,25 @@ class Sender:
             return False
         began = time.monotonic()
         fresh = [part for record in records if (part := self.spool.without_repeats(record)) is not None]
-        self.backend.send(fresh, self.spool.folder)
-        self.spool.acknowledge(records, offset)
+        self.backend.send(self._without_arrived(fresh), self.spool.folder)
+        self._handed += sum("step" in record for record in fresh)
+        self.spool.acknowledge(len(records), offset)
+        if self._confirms:
+            self.spool.confirm(self._handed)
+            self._handed = 0
         if len(records) < _BATCH:
             self.stopping.wait(min(_REST * (time.monotonic() - began), _LONGEST_REST))
         return True
+
+    def _without_arrived(self, records: Sequence[Record]) -> list[Record]:
+        """Leave out what the run has from before a crash; the config goes to it again."""
+        left = []
+        for record in records:
+            if self._skip and "step" in record:
+                self._skip -= 1
+            else:
+                left.append(record)
+        return left
 
 
 def make_backend(target: str, arguments: Mapping[str, Any]) -> Backend:
@@ -189,7 +219,7 @@ def main() -> None:
     forward.report = report
     logging.getLogger(order["target"].partition(".")[0]).addHandler(forward)
     try:
-        lock = lock_spool(Path(order["folder"]), _LINGER)
+        lock = lock_spool(Path(order["folder"]), LINGER)
         sender = Sender(Spool(Path(order["folder"])), make_backend(order["target"], order["arguments"]), report)
     except Exception as error:
         report("error", f"{type(error).__name__}: {error}")
@@ -206,7 +236,7 @@ def _obey(orders: IO[str], sender: Sender) -> None:
     closed = orders.readline() == CLOSE
     sender.stopping.set()
     sender.news.set()
-    time.sleep(_LINGER if closed else LAST_WORDS)
+    time.sleep(LINGER if closed else LAST_WORDS)
     os._exit(0)
 
 

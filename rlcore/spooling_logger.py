@@ -67,8 +67,8 @@ class SpoolingLogger(LoggerBase):
 
     @property
     def unsent(self) -> int:
-        """How many records wait on disk."""
-        return self.spool.count()
+        """How many records wait on disk; of a closed logger, also those of which nobody knows that they arrived."""
+        return self.spool.count() + (self.spool.unconfirmed if self._sender is None else 0)
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Spool scalars of one step."""
@@ -150,7 +150,7 @@ class SpoolingLogger(LoggerBase):
         self._sender.close(0 if self.process and self._error else LAST_WORDS)
         self._sender = None
         atexit.unregister(self.close)
-        if self.spool.waiting:
+        if self.unsent:
             log.warning(
                 "%d records of logger %r are not sent yet%s and wait in %s; `rlcore sync RUN` sends what remains",
                 *(self.unsent, self.exp_name, f" ({self._error})" if self._error else "", self.spool.folder),

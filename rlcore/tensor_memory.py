@@ -43,8 +43,8 @@ def pieces(content: Any) -> Iterator[Any]:
 def copy_in_pieces(target: Tensor, source: Tensor) -> None:
     """Copy a tensor of the same shape, without having all of it in memory where it lies in a mapped file.
 
-    For parts that take back a large state: a checkpoint may give it as a mapped file. Nothing is copied when both are the
-    same memory, as after a restore in place.
+    For parts that take back a large state: a checkpoint may give it as a mapped file. Nothing is copied when both are
+    the same memory, as after a restore in place.
     """
     if target.data_ptr() == source.data_ptr() and target.nbytes:
         return
@@ -66,7 +66,7 @@ def is_plain(tensor: Tensor) -> bool:
 
 
 def _can_be_given_back(content: Any) -> bool:
-    """Return whether the pages of a buffer come back from a file: of a shared mapping, or a private one never written."""
+    """Return whether the pages of a buffer come back from a file: a shared mapping, or a private one never written."""
     begin, end = content.ctypes.data, content.ctypes.data + content.nbytes
     return in_shared_file(content) or any(low <= begin and end <= high for low, high in _unwritten_mappings())
 

@@ -13,7 +13,7 @@ from rlcore.progress import Progress
 from rlcore.run import choose_device
 from rlcore.run_folder import CONFIG_FILE
 from rlcore.sections import Section, validate
-from rlcore.spool_sender import lock_spool
+from rlcore.spool_sender import LINGER, lock_spool
 from rlcore.spooling_logger import SpoolingLogger, spool_folder
 from rlcore.types import RunInfo
 
@@ -38,7 +38,9 @@ def _send(section: Section, context: Context, seconds: float) -> int:
     logger = section.provided.build(section.config, context.for_component("logger", section.name))
     if not isinstance(logger, SpoolingLogger):
         return 0
-    lock_spool(logger.spool.folder, 0).release()  # a training process that sends it says so at once
+    lock = lock_spool(logger.spool.folder, 0)  # a training process that sends it says so at once
+    logger.spool.go_back()
+    lock.release()
     before = left = logger.unsent
     deadline = time.monotonic() + seconds
     while left and not logger.catch_up(0.5):
@@ -48,6 +50,7 @@ def _send(section: Section, context: Context, seconds: float) -> int:
         if time.monotonic() > deadline:
             break
     logger.close()
+    lock_spool(logger.spool.folder, LINGER).release()  # it may still wait for the last answers
     left = logger.unsent
     print(f"{section.name}: {before - left} records sent, {left} left" + (f" ({logger.error})" if left else ""))
     return left

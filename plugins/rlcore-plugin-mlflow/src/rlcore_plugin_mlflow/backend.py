@@ -89,9 +89,13 @@ class MLflowBackend:
             elif record["kind"] != "metrics":
                 self._send_artifact(record, folder)
 
-    def disconnect(self) -> None:
+    def arrived(self) -> None:
+        """Return None: every request is answered when it has arrived."""
+
+    def disconnect(self) -> bool:
         """Say that the run is finished."""
         self._client.set_terminated(self._id)
+        return True
 
     def _experiment_id(self, client: MlflowClient) -> str:
         found = client.get_experiment_by_name(self._experiment)

@@ -7,20 +7,22 @@ import importlib.metadata
 import logging
 import os
 import platform
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
-import wandb
 
+import wandb
 from rlcore.spool import Record
 
 log = logging.getLogger(__name__)
 
 STEP: Final = "frames"
 _SERVER: Final = "https://api.wandb.ai"
+_UNCONFIRMED: Final = "unconfirmed"
 
 
 class WandbBackend:
@@ -54,15 +56,22 @@ class WandbBackend:
         self._api_key = api_key
         self._log_env_packages = log_env_packages
         self._arguments = init
+        self._online = False
 
     def connect(self, known_id: str, token: str, continues: str) -> str:
-        """Open the run; offline when there is no API key or the server does not answer."""
+        """Open the run; offline when there is no API key.
+
+        Raises:
+            Exception: the server does not answer.
+        """
         run_id = known_id or (None if continues else self._arguments.get("id"))
         self._folder.mkdir(parents=True, exist_ok=True)
-        self.run = None if self._offline else self._init_online(run_id)
-        if self.run is None:
+        self._remove_unconfirmed()
+        self._online = not self._offline and self._has_key()
+        if not self._online:
             self._wait_for_a_free_name(run_id)
-            self.run = self._init("offline", run_id)
+        self.run = self._init("online" if self._online else "offline", run_id)
+        (self._place / _UNCONFIRMED).touch()
         self.run.define_metric(STEP)
         self.run.define_metric("*", step_metric=STEP)
         if continues:
@@ -72,31 +81,37 @@ class WandbBackend:
         return str(self.run.id)
 
     def send(self, records: Sequence[Record], folder: Path) -> None:
-        """Hand records to W&B's own process."""
+        """Hand records to W&B's own process, one line of history for each with a step."""
         for record in records:
             if record["kind"] == "hparams":
                 self.run.config.update(record["config"], allow_val_change=True)
             else:
                 self.run.log({STEP: record["step"], "_timestamp": record["time"], **_values(record, folder)})
 
-    def disconnect(self) -> None:
-        """Finish the run."""
-        self.run.finish()
+    def arrived(self) -> int:
+        """Return how many lines the server has; W&B takes records at once and sends them when it can."""
+        return int(self.run.starting_step) if self._online else 0
 
-    def _init_online(self, run_id: str | None) -> Any:
-        """Return the run, or None when it has to be written offline."""
-        if not self._has_key():
-            log.warning("wandb: no API key, so the run is written offline; `wandb login` once, or set WANDB_API_KEY")
-            return None
-        try:
-            return self._init("online", run_id)
-        except Exception as error:
-            log.warning(
-                "wandb: the server cannot be reached (%s), so the run is written offline; send it later with "
-                "`wandb sync %s/wandb/offline-run-*`",
-                *(str(error).partition("\n")[0], self._folder),
-            )
-            return None
+    def disconnect(self) -> bool:
+        """Finish the run, which returns when the server has all of it; what was to be online and is not stays open."""
+        self.run.finish()
+        if self._online or self._offline:
+            (self._place / _UNCONFIRMED).unlink()
+            return True
+        return False
+
+    @property
+    def _place(self) -> Path:
+        """The folder of W&B for this opening of the run."""
+        return Path(self.run.dir).parent
+
+    def _remove_unconfirmed(self) -> None:
+        """Remove W&B's folders of openings that did not end well: what is in them is offered again.
+
+        W&B writes in blocks, so a crash leaves a part there that nobody could tell from the whole.
+        """
+        for file in (self._folder / "wandb").glob(f"*run-*/{_UNCONFIRMED}"):
+            shutil.rmtree(file.parent, ignore_errors=True)
 
     def _init(self, mode: Literal["online", "offline"], run_id: str | None) -> Any:
         settings = wandb.Settings(
@@ -116,11 +131,16 @@ class WandbBackend:
 
     def _has_key(self) -> bool:
         """Whether W&B knows an API key; without one it would ask on the terminal."""
-        if self._api_key or os.environ.get("WANDB_API_KEY"):
-            return True
         from requests.utils import get_netrc_auth
 
-        return get_netrc_auth(self._base_url or os.environ.get("WANDB_BASE_URL", _SERVER)) is not None
+        server = self._base_url or os.environ.get("WANDB_BASE_URL", _SERVER)
+        if self._api_key or os.environ.get("WANDB_API_KEY") or get_netrc_auth(server) is not None:
+            return True
+        log.warning(
+            "wandb: no API key, so the run is written offline; `wandb login` once, or set WANDB_API_KEY, and then "
+            "`rlcore sync RUN` sends it"
+        )
+        return False
 
     def _wait_for_a_free_name(self, run_id: str | None) -> None:
         """W&B names offline folders by the second; a run that is opened twice in one would overwrite its own files."""

@@ -31,8 +31,8 @@ class Config(BaseModel, extra="forbid"):
 class WandbLogger(SpoolingLogger):
     """Writes into a run of Weights & Biases; every row has the environment frames as `frames`, the step of all plots.
 
-    Without an API key, and when the server cannot be reached at the start, the run is written offline, and the log says
-    how to send it. Later outages are W&B's own business: it keeps what it could not send.
+    Without an API key the run is written offline. While the server cannot be reached at the start, records wait in the
+    spool. What the server did not confirm by the end is not forgotten: `rlcore sync` sends what is missing there.
 
     Args:
         exp_name: name of the run.
