@@ -44,22 +44,43 @@ class Histogram:
     squares: float
 
 
-def row(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+def row(metrics: Mapping[str, Any], keys_sep: str = "/", prefix: str = "") -> dict[str, float]:
     """Return the numbers of `metrics` as floats by name, the same in every back end.
 
     Numbers, booleans, NumPy scalars and tensors or arrays of one element become a float; NaN, infinities and `-0.0`
     stay as they are; a table inside becomes `outer/inner`. Everything else is left out with a warning that names it.
+    Tensors on a CUDA device are fetched together, in one copy for each table.
+
+    Args:
+        metrics: values by name, or a TensorDict.
+        keys_sep: what stands between the names of tables inside.
+        prefix: of all names.
     """
     found: dict[str, float] = {}
-    for key, value in metrics.items():
+    for key, value in _fetched(metrics).items():
         full = prefix + str(key)
         if isinstance(value, Mapping):
-            found |= row(value, f"{full}/")
+            found |= row(value, keys_sep, f"{full}{keys_sep}")
         elif (number := _number(value)) is not None:
             found[name(full)] = number
         else:
             log.warning("metric %r is a %s and not a number; it is left out", full[:80], type(value).__name__)
     return found
+
+
+def _fetched(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the table with its single numbers on CUDA devices as floats."""
+    there = {key: value for key, value in metrics.items() if _is_number_on_cuda(value)}
+    if not there:
+        return metrics
+    import torch
+
+    numbers = torch.stack([value.detach().reshape(()).to(torch.float64) for value in there.values()])
+    return {**metrics, **dict(zip(there, numbers.tolist(), strict=True))}
+
+
+def _is_number_on_cuda(value: Any) -> bool:
+    return hasattr(value, "numel") and value.is_cuda and value.numel() == 1 and not value.is_complex()
 
 
 def _number(value: Any) -> float | None:

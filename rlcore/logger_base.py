@@ -38,11 +38,11 @@ class LoggerBase:
         """The object of the back end's own library; the logger itself where there is none."""
         return self
 
-    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
-        """Write scalars of one step together.
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> dict[str, float] | None:
+        """Write scalars of one step together, and perhaps return them as they were written.
 
         Args:
-            metrics: numbers by name: see `rlcore.log_values.row`.
+            metrics: numbers by name, also in tables inside, or a TensorDict: see `rlcore.log_values.row`.
             step: environment frames; without it, how often this was called before.
         """
         raise NotImplementedError(f"{type(self).__name__} must define log_metrics(metrics, step)")
@@ -78,6 +78,10 @@ class LoggerBase:
 
     def close(self) -> None:
         """Do nothing: nothing stays open."""
+
+    def shutdown(self) -> None:
+        """Close, by another name."""
+        self.close()
 
     def state_dict(self) -> State:
         """Return an empty position."""

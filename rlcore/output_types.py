@@ -24,7 +24,7 @@ class Logger(Protocol):
         """Write one scalar."""
         ...
 
-    def log_metrics(self, metrics: Mapping[str, float], step: int) -> None:
+    def log_metrics(self, metrics: Mapping[str, float], step: int) -> object:
         """Write scalars of one step together."""
         ...
 

@@ -70,9 +70,11 @@ class SpoolingLogger(LoggerBase):
         """How many records wait on disk; of a closed logger, also those of which nobody knows that they arrived."""
         return self.spool.count() + (self.spool.unconfirmed if self._sender is None else 0)
 
-    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None, keys_sep: str = "/") -> dict[str, float]:
         """Spool scalars of one step."""
-        self._append({"kind": "metrics", "values": log_values.row(metrics)}, "", step)
+        row = log_values.row(metrics, keys_sep)
+        self._append({"kind": "metrics", "values": row}, "", step)
+        return row
 
     def log_histogram(self, name: str, data: Any, step: int | None = None) -> None:
         """Spool a histogram."""

@@ -5,9 +5,12 @@ import subprocess
 import sys
 
 import pytest
+import torch
+from tensordict import TensorDict
 
 from rlcore import loggers
 from rlcore.errors import PluginError
+from rlcore.spooling_logger import SpoolingLogger
 
 
 @pytest.mark.parametrize(
@@ -78,3 +81,23 @@ def test_get_logger_passes_arguments_on(tmp_path):
     assert mlflow.log_dir == f"sqlite:///{tmp_path / 'mlflow.db'}"
     uri = "http://127.0.0.1:9"
     assert loggers.get_logger("mlflow", str(tmp_path), "t", mlflow_kwargs={"tracking_uri": uri}).log_dir == uri
+
+
+LOGGERS = {
+    "CSVLogger": lambda folder: {"log_dir": folder},
+    "TensorboardLogger": lambda folder: {"log_dir": folder},
+    "WandbLogger": lambda folder: {"offline": True, "save_dir": folder, "log_env_packages": False},
+    "MLFlowLogger": lambda folder: {"tracking_uri": f"sqlite:///{folder}/mlflow.db", "spool": folder / "spool"},
+}
+NESTED = TensorDict({"loss": torch.tensor([0.5]), "grad": {"norm": torch.tensor(2, dtype=torch.int64)}}, [])
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA"))]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", LOGGERS)
+def test_metrics_may_be_a_tensordict_and_come_back_as_numbers(tmp_path, monkeypatch, name, device):
+    monkeypatch.setattr(SpoolingLogger, "start", lambda self: None)  # what is written is what counts here
+    logger = getattr(loggers, name)("trial", **LOGGERS[name](tmp_path))
+    assert logger.log_metrics(NESTED.to(device), 5) == {"loss": 0.5, "grad/norm": 2.0}
+    assert logger.log_metrics(NESTED.to(device), 6, keys_sep=".") == {"loss": 0.5, "grad.norm": 2.0}
+    logger.shutdown()

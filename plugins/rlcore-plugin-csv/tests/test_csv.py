@@ -1,6 +1,7 @@
 """The CSV logger: the contract of loggers, and the files to the byte."""
 
 import csv
+import importlib.util
 import io
 import json
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from rlcore_plugin_csv.logger import CSVLogger
 
-from rlcore.errors import ConfigError, RlcoreError
+from rlcore.errors import ConfigError, PluginError, RlcoreError
 from rlcore.testing import make_run
 from rlcore.testing.contracts import LoggerContract, PluginContract
 from rlcore.testing.contracts.logger import VIDEO, frames_of
@@ -142,8 +143,25 @@ def test_videos_can_be_kept_as_they_are(tmp_path, video_format):
     assert np.array_equal(found, VIDEO)
 
 
+def test_videos_can_be_mp4(tmp_path):
+    mp4 = pytest.importorskip("rlcore_plugin_video.mp4")
+    logger = CSVLogger("trial", tmp_path, video_format="mp4", video_fps=4)
+    grey = np.repeat(np.arange(0, 250, 50, dtype=np.uint8), 16 * 32 * 3).reshape(1, 5, 3, 16, 32)
+    logger.log_video("a", np.concatenate([grey, grey]), 5)
+    logger.close()
+    frames, fps = mp4.read_mp4(tmp_path / "trial" / "videos" / "a" / "000000000005.mp4")
+    assert (list(frames.shape), fps) == ([5, 3, 16, 64], 4)
+    assert [round(float(frame.float().mean()) / 50) for frame in frames] == [0, 1, 2, 3, 4]
+
+
+def test_mp4_without_the_plugin_that_writes_it_is_refused(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(PluginError, match="pip install rlcore-plugin-video"):
+        CSVLogger("trial", video_format="mp4")
+
+
 def test_an_unknown_video_format_is_refused():
-    with pytest.raises(ConfigError, match="gif, pt, memmap"):
+    with pytest.raises(ConfigError, match="gif, mp4, pt, memmap"):
         CSVLogger("trial", video_format="avi")
 
 

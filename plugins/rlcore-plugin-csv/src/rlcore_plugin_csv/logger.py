@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, Field
 
 from rlcore import log_values, media
 from rlcore.context import Context
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, PluginError
 from rlcore.logger_base import LoggerBase
 from rlcore_plugin_csv.table import Table
 
+if TYPE_CHECKING:
+    from rlcore.records import Array
+
 WALL_CLOCK: Final = "time/"
-VideoFormat = Literal["gif", "pt", "memmap"]
+VideoFormat = Literal["gif", "mp4", "pt", "memmap"]
 _HEADERS: Final = {
     "metrics": ("frames", "key", "value"),
     "timings": ("frames", "key", "value"),
@@ -30,7 +35,8 @@ class Config(BaseModel, extra="forbid"):
     """The keys of the config section."""
 
     video_format: VideoFormat = Field(
-        "gif", description="videos as GIF, as tensor for torch.load (pt), or as bytes alone (memmap)"
+        "gif",
+        description="GIF, mp4 (which rlcore-plugin-video writes), pt for torch.load, or memmap: the bytes",
     )
 
 
@@ -43,7 +49,7 @@ class CSVLogger(LoggerBase):
     Args:
         exp_name: name of the experiment, and of its folder.
         log_dir: the folder around it.
-        video_format: `gif`, `pt` or `memmap`.
+        video_format: `gif`, `mp4` (which rlcore-plugin-video writes), `pt` or `memmap`.
         video_fps: frames per second of videos that come without.
     """
 
@@ -56,20 +62,24 @@ class CSVLogger(LoggerBase):
     ) -> None:
         if video_format not in get_args(VideoFormat):
             raise ConfigError(f"video_format is {video_format!r}; it must be one of {', '.join(get_args(VideoFormat))}")
+        if video_format == "mp4" and importlib.util.find_spec("rlcore_plugin_video") is None:
+            raise PluginError("video_format = 'mp4' needs rlcore-plugin-video: pip install rlcore-plugin-video")
         super().__init__(exp_name, str(log_dir))
         self.folder = Path(log_dir) / exp_name
         self.video_format = video_format
         self.video_fps = video_fps
         self._tables = {name: Table(self.folder / f"{name}.csv", header) for name, header in _HEADERS.items()}
 
-    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None, keys_sep: str = "/") -> dict[str, float]:
         """Append a row per metric; the shortest form that reads back as the same number."""
         step = self.step_of("", step)
+        row = log_values.row(metrics, keys_sep)
         rows = {"metrics": [], "timings": []}  # type: dict[str, list[tuple[object, ...]]]
-        for key, value in log_values.row(metrics).items():
+        for key, value in row.items():
             rows["timings" if key.startswith(WALL_CLOCK) else "metrics"].append((step, key, repr(value)))
         for name, found in rows.items():
             self._tables[name].append(found)
+        return row
 
     def log_histogram(self, name: str, data: Any, step: int | None = None) -> None:
         """Append a row per bin; the number of values that are not finite stands between `nan` and `nan`."""
@@ -80,27 +90,25 @@ class CSVLogger(LoggerBase):
 
     def log_image(self, name: str, image: Any, step: int | None = None) -> None:
         """Write a PNG file."""
-        self._write_file("image", name, step, ".png", media.png(image))
+        self._file("image", name, step, ".png").write_bytes(media.png(image))
 
     def log_video(self, name: str, video: Any, step: int | None = None, fps: int | None = None) -> None:
         """Write the videos in the format of this logger."""
         if self.video_format == "gif":
-            self._write_file("video", name, step, ".gif", media.gif(video, fps or self.video_fps))
+            content = media.gif(video, fps or self.video_fps)
         elif self.video_format == "memmap":
-            pixels = np.ascontiguousarray(log_values.video(video))
-            self._write_file("video", name, step, ".memmap", pixels.tobytes())
+            content = np.ascontiguousarray(log_values.video(video)).tobytes()
+        elif self.video_format == "pt":
+            content = _saved(log_values.video(video))
         else:
-            import io
-
-            import torch
-
-            stream = io.BytesIO()
-            torch.save(torch.from_numpy(np.ascontiguousarray(log_values.video(video))), stream)
-            self._write_file("video", name, step, ".pt", stream.getvalue())
+            frames = media.side_by_side(video)
+            _write_mp4(self._file("video", name, step, ".mp4"), frames, fps or self.video_fps)
+            return
+        self._file("video", name, step, f".{self.video_format}").write_bytes(content)
 
     def log_text(self, name: str, text: str, step: int | None = None) -> None:
         """Write a text file."""
-        self._write_file("text", name, step, ".txt", text.encode())
+        self._file("text", name, step, ".txt").write_text(text)
 
     def log_hparams(self, config: Mapping[str, Any]) -> None:
         """Write `hparams.json`; in a run folder the resolved config is there already."""
@@ -131,14 +139,31 @@ class CSVLogger(LoggerBase):
         for name, table in self._tables.items():
             table.cut(state.get(name, 0))
 
-    def _write_file(self, kind: str, name: str, step: int | None, suffix: str, content: bytes) -> None:
+    def _file(self, kind: str, name: str, step: int | None, suffix: str) -> Path:
+        """Return the place of a file, which is noted in `media.csv` first, so that a resume finds it."""
         step = self.step_of(name, step)
         place = Path(f"{kind}s") / media.file_name(name) / f"{step:012d}{suffix}"
         file = self.folder / place
         file.parent.mkdir(parents=True, exist_ok=True)
-        self._tables["media"].append([(step, name, kind, place.as_posix())])  # first, so that a resume finds the file
+        self._tables["media"].append([(step, name, kind, place.as_posix())])
         self._tables["media"].flush()
-        file.write_bytes(content)
+        return file
+
+
+def _saved(pixels: Array) -> bytes:
+    """Return pixels as a file for `torch.load`."""
+    import torch
+
+    stream = io.BytesIO()
+    torch.save(torch.from_numpy(np.ascontiguousarray(pixels)), stream)
+    return stream.getvalue()
+
+
+def _write_mp4(file: Path, frames: Array, fps: int) -> None:
+    import torch
+    from rlcore_plugin_video.mp4 import write_mp4
+
+    write_mp4(file, torch.from_numpy(np.ascontiguousarray(frames)).permute(0, 3, 1, 2), fps)
 
 
 def build(config: Config, context: Context) -> CSVLogger:

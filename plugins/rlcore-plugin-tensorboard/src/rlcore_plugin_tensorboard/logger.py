@@ -45,10 +45,11 @@ class TensorboardLogger(LoggerBase):
             self._writer = SummaryWriter(str(self._folder))
         return self._writer
 
-    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None, keys_sep: str = "/") -> dict[str, float]:
         """Write one event with a scalar per metric; an event for each costs several times as much."""
-        row = log_values.row(metrics)
+        row = log_values.row(metrics, keys_sep)
         self._add([Summary.Value(tag=key, simple_value=_single(value)) for key, value in row.items()], "", step)
+        return row
 
     def log_histogram(self, name: str, data: Any, step: int | None = None) -> None:
         """Write a histogram of the finite values."""
