@@ -7,7 +7,7 @@ import math
 import os
 import secrets
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -15,6 +15,7 @@ from typing import Any, Final, TextIO
 Record = dict[str, Any]
 Entry = tuple[str, str, int]
 
+UNKNOWN: Final = -1
 _RECORDS: Final = "records.jsonl"
 _SENT: Final = "sent.json"
 _REPEATS: Final = "repeats.json"
@@ -29,7 +30,7 @@ class Sent:
         records: how many records that is.
         confirmed: bytes of which the back end said that they arrived; what was handed over beyond that may be lost.
         confirmed_records: how many records that is.
-        lines: how many confirmed records with a step the run on the server has.
+        lines: how many records with a step the run had on the server when the first that is not confirmed was sent.
         id: of the run, as the server calls it; empty before the first contact.
         token: made for the run, to find it when its id was lost on the way back.
         continues: id of the run that this one goes on from; empty for the first.
@@ -152,11 +153,11 @@ class Spool:
 
     def confirm(self, lines: int) -> None:
         """Note that what was handed over arrived, as so many lines of the run, and remove its files."""
-        arrived = self._between(self.sent.confirmed, self.sent.offset)
+        begin, end = self.sent.confirmed, self.sent.offset
         self.sent.confirmed, self.sent.confirmed_records = self.sent.offset, self.sent.records
         self.sent.lines += lines
         self.write_sent()
-        for record in arrived:
+        for record in self._between(begin, end):
             if "file" in record:
                 (self.folder / record["file"]).unlink(missing_ok=True)
 
@@ -181,6 +182,12 @@ class Spool:
             self.sent.offset, self.sent.records = size, self._appended
             if self.sent.confirmed > size:
                 self.sent.confirmed, self.sent.confirmed_records = size, self._appended
+            self.write_sent()
+
+    def adopt(self, run: str) -> None:
+        """Go on in a run that this spool knows nothing of, if it does not know its own."""
+        if run and not self.sent.id and not self.sent.continues:
+            self.sent.id, self.sent.lines = run, UNKNOWN
             self.write_sent()
 
     def branch(self) -> None:
@@ -226,15 +233,14 @@ class Spool:
         temporary.write_text(json.dumps(content))
         os.replace(temporary, self.folder / name)
 
-    def _between(self, begin: int, end: int) -> list[Record]:
-        """Return the records between two offsets; an empty list when the first is not the smaller."""
-        records: list[Record] = []
-        if begin < end and self._file.exists():
-            with self._file.open("rb") as stream:
-                stream.seek(begin)
-                while stream.tell() < end and (line := stream.readline()):
-                    records.append(json.loads(line))
-        return records
+    def _between(self, begin: int, end: int) -> Iterator[Record]:
+        """Yield the records between two offsets; none when the first is not the smaller."""
+        if begin >= end or not self._file.exists():
+            return
+        with self._file.open("rb") as stream:
+            stream.seek(begin)
+            while stream.tell() < end and (line := stream.readline()):
+                yield json.loads(line)
 
     def _repair(self) -> None:
         """Cut off a last line that a crash left incomplete."""

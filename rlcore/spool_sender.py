@@ -19,7 +19,7 @@ from typing import IO, Any, Final, Protocol
 
 from rlcore.errors import ConfigError
 from rlcore.run_folder import Lock
-from rlcore.spool import Record, Spool
+from rlcore.spool import UNKNOWN, Record, Spool
 
 CLOSE: Final = "close\n"
 LAST_WORDS: Final = 4.0
@@ -123,11 +123,14 @@ class Sender:
             return
         self.spool.go_back()
         sent = self.spool.sent
+        known = bool(sent.id) and sent.lines != UNKNOWN
         sent.id = self.backend.connect(sent.id, sent.token, sent.continues)
-        self.spool.write_sent()
         arrived = self.backend.arrived()
         self._confirms = arrived is None
-        self._skip = 0 if arrived is None else max(0, arrived - sent.lines)
+        if not known:  # the run may have lines of others
+            sent.lines = arrived or 0
+        self._skip = max(0, (arrived or 0) - sent.lines)
+        self.spool.write_sent()
         self._handed = 0
         self._connected = True
         self._report("connected", "")

@@ -154,7 +154,8 @@ class SpoolingLogger(LoggerBase):
         atexit.unregister(self.close)
         if self.unsent:
             log.warning(
-                "%d records of logger %r are not sent yet%s and wait in %s; `rlcore sync RUN` sends what remains",
+                "%d records of logger %r have not arrived, as far as is known%s; they wait in %s, and "
+                "`rlcore sync RUN` sends what is missing",
                 *(self.unsent, self.exp_name, f" ({self._error})" if self._error else "", self.spool.folder),
             )
 
@@ -173,9 +174,7 @@ class SpoolingLogger(LoggerBase):
         try:
             self.spool.refresh()
             self.spool.cut(state["size"])
-            if not self.spool.sent.id and not self.spool.sent.continues and state["id"]:
-                self.spool.sent.id = state["id"]
-                self.spool.write_sent()
+            self.spool.adopt(state["id"])
         finally:
             lock.release()
 

@@ -35,6 +35,21 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.stock",), ("tests/stock", "tests/unit/test_stock.py", "tests/contract/test_stock.py", "tests/trainer")),
     (("rlcore.helpers",), ("tests/helpers",)),
     (("rlcore.env_checks", "rlcore.rollouts"), ("tests/unit/test_env_checks.py", "tests/unit/test_rollouts.py")),
+    (("rlcore.spool", "rlcore.spool_sender", "rlcore.spooling_logger"), ("tests/unit/test_spooling_logger.py",)),
+    (
+        ("rlcore.log_writer", "rlcore.log_values", "rlcore.logger_base", "rlcore.media", "rlcore.loggers"),
+        (
+            *("tests/unit/test_logger_parts.py", "tests/unit/test_loggers.py", "tests/unit/test_log_writer.py"),
+            *("plugins/rlcore-plugin-csv/tests", "tests/trainer/test_loop.py"),
+        ),
+    ),
+    (("rlcore.tensor_memory", "rlcore.tensor_files"), ("tests/unit/test_tensor_memory.py",)),
+    (("rlcore.convert", "rlcore.migrations"), ("tests/integration/test_convert.py",)),
+    (("rlcore.report", "rlcore.svg"), ("tests/unit/test_svg.py", "tests/integration/test_report.py")),
+    *(
+        ((f"rlcore_plugin_{name}",), (f"plugins/rlcore-plugin-{name}/tests",))
+        for name in ("csv", "tensorboard", "wandb", "mlflow", "torch", "torchsnapshot", "dcp", "replay", "dqn", "video")
+    ),
 ]
 
 

@@ -212,7 +212,7 @@ def test_a_back_end_that_hangs_is_left_behind_after_four_seconds(tmp_path, backe
     began = time.monotonic()
     logger.close()
     assert 3 < time.monotonic() - began < 10
-    assert "1 records of logger 'trial' are not sent yet" in caplog.text
+    assert "1 records of logger 'trial' have not arrived" in caplog.text
     assert logger.unsent == 1
 
 

@@ -69,16 +69,9 @@ def server(tmp_path):
     server.kill()
 
 
-def logger_of(server, folder):
-    return WandbLogger(
-        "trial",
-        save_dir=folder,
-        base_url=server.url,
-        api_key=KEY,
-        project="games",
-        log_env_packages=False,
-        process=True,
-    )
+def logger_of(server, folder, **arguments):
+    place = {"save_dir": folder, "base_url": server.url, "api_key": KEY, "project": "games"}
+    return WandbLogger("trial", **place, process=True, **arguments)
 
 
 def write(logger, *steps):
@@ -144,7 +137,7 @@ def test_what_the_server_never_confirmed_is_counted_and_sent_the_next_time(serve
     process.kill()  # the machine goes down before the server is back
     process.wait()
     assert logger.unsent == 10
-    assert "10 records of logger 'trial' are not sent yet" in caplog.text
+    assert "10 records of logger 'trial' have not arrived" in caplog.text
     server.start()
     again = logger_of(server, tmp_path)
     again.start(wait=True)
@@ -205,3 +198,22 @@ def test_a_resume_sends_what_the_killed_run_left_before_it_goes_on(server, tmp_p
     resumed.close()
     until(lambda: resumed.unsent == 0)
     assert server.values(server.only_run()) == rows(*range(12))
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_run_that_has_lines_of_others_gets_all_of_ours(server, tmp_path, lost):
+    """Another script logged into it; or the spool is lost, and the checkpoint knows the run."""
+    first = logger_of(server, tmp_path / "first")
+    write(first, *range(5))
+    assert first.catch_up(60)
+    state = first.state_dict()
+    first.close()
+    until(lambda: first.unsent == 0)
+    second = logger_of(server, tmp_path / "second", **({} if lost else {"id": state["id"]}))
+    if lost:
+        second.load_state_dict(state)
+    write(second, *range(5, 10))
+    assert second.catch_up(60)
+    second.close()
+    until(lambda: second.unsent == 0)
+    assert server.values(server.only_run()) == rows(*range(10))
