@@ -342,6 +342,30 @@ def test_each_back_end_trains_with_one_line_beside_the_core_alone(backend, dist,
     venv.run("rlcore", *config, cwd=tmp_path)
 
 
+LOGGERS = {
+    "csv": "toy/metrics.csv",
+    "tensorboard": "toy/events.out.tfevents.*",
+    "wandb": "toy/wandb/offline-run-*/run-*.wandb",
+    "mlflow": "mlflow.db",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("logger", LOGGERS)
+def test_each_logger_trains_with_one_line_beside_the_core_alone(logger, dist, tools, tmp_path):
+    """W&B has no API key here, so that it writes its offline files."""
+    venv = tools.FreshVenv(tmp_path / "venv")
+    venv.install("--find-links", dist, "rlcore", f"rlcore-plugin-{logger}")
+    sections = {"logger": [{"use": logger}], "checkpoint": {"use": "testing:toy"}}
+    (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, **sections}))
+    venv.run("rlcore", "train", "toy.toml", "--quiet", cwd=tmp_path)
+    venv.run("rlcore", "train", "toy.toml", "--quiet", "--resume", "--set", "run.total_frames=96", cwd=tmp_path)
+    status = json.loads((tmp_path / "runs" / "toy" / "status.json").read_text())
+    assert (status["state"], status["losses"].get(f"failures of logger {logger}")) == ("finished", None)
+    written = [file for file in (tmp_path / "runs").glob(LOGGERS[logger]) if file.stat().st_size]
+    assert written
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", PACKAGES, ids=name_of)
 def test_a_package_passes_its_own_tests_where_it_is_installed(folder, venv, tmp_path):
