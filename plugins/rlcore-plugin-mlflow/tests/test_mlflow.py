@@ -314,7 +314,7 @@ def test_a_resume_with_another_config_is_a_run_below_the_one_before(tmp_path, em
     assert after.data.tags["mlflow.parentRunId"] == before.info.run_id
     assert [step for step, _ in tracked.rows_of(before)] == [0, 16, 32, 48, 64]
     assert [step for step, _ in tracked.rows_of(after)] == [48, 64]
-    assert [run.data.params["optimizer.0.lr"] for run in tracked.runs] == ["0.01", "0.5"]
+    assert [run.data.params["optimizer.adam.lr"] for run in tracked.runs] == ["0.01", "0.5"]
 
 
 def test_a_logger_of_its_own(tmp_path, empty_database):
