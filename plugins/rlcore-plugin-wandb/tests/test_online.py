@@ -155,6 +155,7 @@ def test_a_server_that_is_not_there_at_the_start_is_waited_for(tmp_path, caplog)
     until(lambda: logger.error)
     assert logger.unsent == 5
     assert "what is logged waits on disk" in caplog.text
+    assert not list((tmp_path / "wandb").glob("run-*")), "attempts leave nothing behind"
     server.start()
     try:
         assert logger.catch_up(120)

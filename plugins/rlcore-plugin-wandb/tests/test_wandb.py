@@ -228,6 +228,18 @@ def test_an_offline_run_that_ended_with_its_process_is_written_anew(tmp_path, mo
     assert not list((tmp_path / "spool").rglob("*.png")), "kept until it was confirmed, and removed then"
 
 
+def test_loggers_that_share_a_folder_leave_each_other_alone(tmp_path):
+    first, second = (WandbLogger(name, True, tmp_path, log_env_packages=False) for name in ("one", "two"))
+    first.log_scalar("a", 1.0, 1)
+    assert first.catch_up(60)
+    second.log_scalar("b", 2.0, 2)
+    assert second.catch_up(60)
+    for logger in (first, second):
+        logger.close()
+    found = {(step, name, value) for _, step, name, value in whole_rows(tmp_path)}
+    assert found == {(1, "a", 1.0), (2, "b", 2.0)}
+
+
 def test_a_logger_of_its_own(tmp_path):
     logger = WandbLogger("trial", True, tmp_path, "theid123", "games", tags=["one"])
     assert (logger.exp_name, logger.log_dir) == ("trial", str(tmp_path))

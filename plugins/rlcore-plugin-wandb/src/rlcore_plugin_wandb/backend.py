@@ -7,9 +7,10 @@ import importlib.metadata
 import logging
 import os
 import platform
+import secrets
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -64,14 +65,13 @@ class WandbBackend:
         Raises:
             Exception: the server does not answer.
         """
-        run_id = known_id or (None if continues else self._arguments.get("id"))
+        run_id = known_id or (not continues and self._arguments.get("id")) or secrets.token_hex(4)
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._remove_unconfirmed()
+        self._remove_unconfirmed(token)
         self._online = not self._offline and self._has_key()
-        if not self._online:
-            self._wait_for_a_free_name(run_id)
+        self._wait_for_a_free_name(run_id)
         self.run = self._init("online" if self._online else "offline", run_id)
-        (self._place / _UNCONFIRMED).touch()
+        (self._place / _UNCONFIRMED).write_text(token)
         self.run.define_metric(STEP)
         self.run.define_metric("*", step_metric=STEP)
         if continues:
@@ -105,15 +105,17 @@ class WandbBackend:
         """The folder of W&B for this opening of the run."""
         return Path(self.run.dir).parent
 
-    def _remove_unconfirmed(self) -> None:
+    def _remove_unconfirmed(self, token: str) -> None:
         """Remove W&B's folders of openings that did not end well: what is in them is offered again.
 
-        W&B writes in blocks, so a crash leaves a part there that nobody could tell from the whole.
+        W&B writes in blocks, so a crash leaves a part there that nobody could tell from the whole. Other loggers may
+        have theirs in the same place.
         """
         for file in (self._folder / "wandb").glob(f"*run-*/{_UNCONFIRMED}"):
-            shutil.rmtree(file.parent, ignore_errors=True)
+            if file.read_text() == token:
+                shutil.rmtree(file.parent, ignore_errors=True)
 
-    def _init(self, mode: Literal["online", "offline"], run_id: str | None) -> Any:
+    def _init(self, mode: Literal["online", "offline"], run_id: str) -> Any:
         settings = wandb.Settings(
             console="off",  # W&B would read what the process prints
             silent=True,
@@ -127,7 +129,16 @@ class WandbBackend:
         if self._api_key:
             settings.api_key = self._api_key
         ours = {"dir": str(self._folder), "mode": mode, "resume": "allow", "reinit": "create_new", "settings": settings}
-        return wandb.init(**{**ours, **self._arguments, "id": run_id})
+        before = set(self._places(run_id))
+        try:
+            return wandb.init(**{**ours, **self._arguments, "id": run_id})
+        except Exception:
+            for place in set(self._places(run_id)) - before:  # one for each attempt, with nothing in it
+                shutil.rmtree(place, ignore_errors=True)
+            raise
+
+    def _places(self, run_id: str) -> Iterator[Path]:
+        return (self._folder / "wandb").glob(f"*run-*-{run_id}")
 
     def _has_key(self) -> bool:
         """Whether W&B knows an API key; without one it would ask on the terminal."""
@@ -142,12 +153,9 @@ class WandbBackend:
         )
         return False
 
-    def _wait_for_a_free_name(self, run_id: str | None) -> None:
-        """W&B names offline folders by the second; a run that is opened twice in one would overwrite its own files."""
-        while run_id:
-            now = datetime.datetime.now().strftime("%Y%m%d_%H%M%S")
-            if not (self._folder / "wandb" / f"offline-run-{now}-{run_id}").exists():
-                return
+    def _wait_for_a_free_name(self, run_id: str) -> None:
+        """W&B names folders by the second; a run that is opened twice in one would overwrite its own files."""
+        while any(datetime.datetime.now().strftime("%Y%m%d_%H%M%S") in place.name for place in self._places(run_id)):
             time.sleep(0.1)
 
 
