@@ -28,6 +28,7 @@ def provide_components() -> list[Component]:
         Component("scheduler", "linear", "rlcore.schedules:Linear", summary="linear in frames"),
         Component("scheduler", "cosine", "rlcore.schedules:Cosine", summary="half a cosine in frames"),
         Component("hook", "progress-bar", "rlcore.stock.progress_bar:ProgressBar", summary="a bar on the terminal"),
+        Component("hook", "console-table", "rlcore.stock.console_table:ConsoleTable", summary="a table of metrics"),
         Component("hook", "reward-clip", "rlcore.stock.reward_clip:RewardClip", summary="clips rewards of a batch"),
         _stock("batch-sub-sampler", "batch_sub_sampler", "BatchSubSamplerConfig", "draws a part of each minibatch"),
         _stock("clear-cuda-cache", "clear_cuda_cache", "ClearCudaCacheConfig", "gives memory of the CUDA cache back"),

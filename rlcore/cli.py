@@ -95,7 +95,7 @@ def _train(commands: argparse._SubParsersAction[Parser]) -> None:
         "--grace", type=float, default=20.0, metavar="SECONDS", help="time for a stop by signal; default: 20"
     )
     train.add_argument("--dry-run", action="store_true", help="build everything, train nothing, write nothing")
-    train.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
+    train.add_argument("--quiet", action="store_true", help="no progress bar, no table and no summary")
 
 
 def _config(commands: argparse._SubParsersAction[Parser]) -> None:

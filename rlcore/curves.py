@@ -1,4 +1,4 @@
-"""Curves of one or several runs on one figure, read from their `metrics.csv`."""
+"""Curves of one or several runs on one figure, read from their `metrics.csv`, or from their evaluations alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from rlcore.errors import ConfigError
+from rlcore.evaluations import TABLE
 
 PANELS: Final = (
     ("episode/return", "training: episode return"),
@@ -26,12 +27,14 @@ Curve = dict[int, float]
 def read_metrics(run: Path) -> dict[str, Curve]:
     """Return metric to (frames to value) of a run folder.
 
+    Without a logger that writes `metrics.csv` there are the evaluations, which every run keeps.
+
     Raises:
-        ConfigError: the folder has no metrics.csv.
+        ConfigError: the folder has neither.
     """
     file = run / "metrics.csv"
     if not file.is_file():
-        raise ConfigError(f"{run} has no metrics.csv; add a section [[logger]] with use = 'csv' to its config")
+        return _read_evaluations(run)
     curves: dict[str, Curve] = defaultdict(dict)
     with file.open(newline="") as stream:
         for row in csv.DictReader(stream):
@@ -40,6 +43,28 @@ def read_metrics(run: Path) -> dict[str, Curve]:
             except (KeyError, TypeError, ValueError):
                 continue  # a row that a crash cut off
     return dict(curves)
+
+
+def _read_evaluations(run: Path) -> dict[str, Curve]:
+    """Return the mean return and length of each evaluation."""
+    file = run / TABLE
+    if not file.is_file():
+        raise ConfigError(
+            f"{run} has no metrics.csv and no {TABLE}; add a section [[logger]] with use = 'csv' to its config"
+        )
+    found: dict[str, dict[int, list[float]]] = {"return": defaultdict(list), "length": defaultdict(list)}
+    with file.open(newline="") as stream:
+        for row in csv.DictReader(stream):
+            try:
+                frames, figures = int(row["frames"]), {column: float(row[column]) for column in found}
+            except (KeyError, TypeError, ValueError):
+                continue  # a row that a crash cut off
+            for column, figure in figures.items():
+                found[column][frames].append(figure)
+    return {
+        f"evaluation/{column}": {frames: sum(each) / len(each) for frames, each in values.items()}
+        for column, values in found.items()
+    }
 
 
 def mean_and_spread(curves: Sequence[Curve]) -> tuple[Any, Any, Any, Any]:

@@ -61,8 +61,11 @@ class RunFiles:
 
     @cached_property
     def metrics(self) -> dict[str, Curve]:
-        """Curves by metric; none where no `metrics.csv` was written."""
-        return read_metrics(self.folder) if (self.folder / "metrics.csv").is_file() else {}
+        """Curves by metric; none where neither metrics nor evaluations were written."""
+        try:
+            return read_metrics(self.folder)
+        except ConfigError:
+            return {}
 
     @property
     def setting(self) -> str:

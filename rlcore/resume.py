@@ -17,7 +17,7 @@ FREE: Final = (
     *("run.name", "run.folder", "run.total_frames", "run.device", "run.threads"),
     *("plugins", "metrics", "evaluator", "logger", "checkpoint", "versions"),
 )
-WATCHING: Final = ("core:progress-bar",)
+WATCHING: Final = ("core:progress-bar", "core:console-table")
 _LOGGER: Final = "logger."
 _MISSING: Final = object()
 

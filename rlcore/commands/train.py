@@ -13,7 +13,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from rlcore import run_folder
 from rlcore.config import read
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.resume import ResumeOptions
+from rlcore.resume import WATCHING, ResumeOptions
 from rlcore.run import Run, build
 from rlcore.sections import validate
 from rlcore.signals import GraceExpired, stop_on_signal
@@ -33,7 +33,8 @@ def run(options: argparse.Namespace) -> int:
         raw.values.setdefault("run", {}).update(folder=str(folder.parent), name=folder.name)
     if options.quiet:
         hooks = raw.values.get("hook", [])
-        raw.values["hook"] = [hook for hook in hooks if hook.get("use") not in ("progress-bar", "core:progress-bar")]
+        left_out = {*WATCHING, *(name.removeprefix("core:") for name in WATCHING)}
+        raw.values["hook"] = [hook for hook in hooks if hook.get("use") not in left_out]
     config = validate(raw, options.enable, options.disable)
     if options.dry_run:
         build(config, write=False)

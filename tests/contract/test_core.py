@@ -90,6 +90,11 @@ class TestProgressBar(HookContract):
     transient = ("_bar",)
 
 
+class TestConsoleTable(HookContract):
+    use = "console-table"
+    transient = ("_shown_at",)
+
+
 class TestRewardClip(HookContract):
     use = "reward-clip"
     config = {"limit": 0.5}

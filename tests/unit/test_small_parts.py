@@ -335,9 +335,19 @@ def test_a_figure_is_drawn_of_one_and_of_several_runs(tmp_path):
         assert file.stat().st_size > 10_000
 
 
+def test_a_run_without_loggers_has_the_curve_of_its_evaluations(tmp_path):
+    (tmp_path / "evaluations.csv").write_text("frames,seed,return,length\n10,1,1.0,3\n10,2,2.0,5\n20,1,4.0,8\n20,2,")
+    assert read_metrics(tmp_path) == {
+        "evaluation/return": {10: 1.5, 20: 4.0},
+        "evaluation/length": {10: 4.0, 20: 8.0},
+    }
+    assert plot_runs([tmp_path], tmp_path / "curves.png").is_file()
+
+
 def test_a_figure_that_cannot_be_drawn_says_why(tmp_path):
     run = csv_of(tmp_path / "run", [(0, "episode/return", 1)])
-    with pytest.raises(ConfigError, match=r"absent has no metrics.csv; add a section \[\[logger\]\]"):
+    nothing = r"absent has no metrics.csv and no evaluations.csv; add a section \[\[logger\]\]"
+    with pytest.raises(ConfigError, match=nothing):
         plot_runs([tmp_path / "absent"], tmp_path / "a.png")
     with pytest.raises(ConfigError, match=r"absent/a.png' cannot be written"):
         plot_runs([run], tmp_path / "absent" / "a.png")
