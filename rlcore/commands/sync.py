@@ -11,7 +11,7 @@ from rlcore.context import Context
 from rlcore.errors import ConfigError
 from rlcore.progress import Progress
 from rlcore.run import choose_device
-from rlcore.run_folder import CONFIG_FILE
+from rlcore.run_folder import CONFIG_FILE, Lock
 from rlcore.sections import Section, validate
 from rlcore.spool_sender import LINGER, lock_spool
 from rlcore.spooling_logger import SpoolingLogger, spool_folder
@@ -29,16 +29,26 @@ def run(options: argparse.Namespace) -> int:
     spooling = [s for s in config.sections["logger"] if spool_folder(folder, s.name).is_dir()]
     if not spooling:
         print(f"{folder}: no logger of this run has anything to send")
-    left = [_send(section, context, options.seconds) for section in spooling]
+    patience = _patience(folder)
+    left = [_send(section, context, patience, options.seconds) for section in spooling]
     return 1 if any(left) else 0
 
 
-def _send(section: Section, context: Context, seconds: float) -> int:
+def _patience(folder: Path) -> float:
+    """Return how many seconds to wait for another sender: that of a run that has ended goes on for a minute at most."""
+    try:
+        Lock(folder).release()
+    except ConfigError:  # it is in training, and its loggers send
+        return 0.0
+    return LINGER
+
+
+def _send(section: Section, context: Context, patience: float, seconds: float) -> int:
     """Send the spool of one logger, as long as some of it arrives every `seconds`; return how many records are left."""
     logger = section.provided.build(section.config, context.for_component("logger", section.name))
     if not isinstance(logger, SpoolingLogger):
         return 0
-    lock = lock_spool(logger.spool.folder, 0)  # a training process that sends it says so at once
+    lock = lock_spool(logger.spool.folder, patience)
     logger.spool.go_back()
     lock.release()
     before = left = logger.unsent

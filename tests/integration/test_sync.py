@@ -1,7 +1,10 @@
 """`rlcore sync`: the cases without a server; sending what waits is in `faults/test_e_loggers.py`."""
 
+import threading
+
 import pytest
 
+from rlcore.spool_sender import lock_spool
 from rlcore.testing import make_run
 
 
@@ -16,14 +19,13 @@ def test_what_is_no_run_folder_is_refused(tmp_path, cli):
     assert (outcome.code, "is not a run folder" in outcome.err) == (2, True)
 
 
-def test_a_spool_that_another_process_sends_is_left_to_it(tmp_path, cli):
+def test_a_spool_that_a_run_in_training_sends_is_left_to_it(tmp_path, cli):
     pytest.importorskip("fcntl")
     import subprocess
     import sys
 
     run = make_run(folder=tmp_path, sections={"logger": [{"use": "wandb", "mode": "offline"}]})
     run.trainer.metrics.close()
-    run.trainer.parts.release()
     spool = tmp_path / "toy" / "spool" / "wandb"
     code = (
         "import sys; from pathlib import Path; from rlcore.spool_sender import lock_spool; "
@@ -34,3 +36,16 @@ def test_a_spool_that_another_process_sends_is_left_to_it(tmp_path, cli):
         outcome = cli("sync", tmp_path / "toy")
         other.stdin.close()
     assert (outcome.code, "in use by process" in outcome.err) == (2, True)
+    run.trainer.parts.release()
+
+
+def test_the_sender_of_a_run_that_has_ended_is_waited_for(tmp_path, cli):
+    pytest.importorskip("fcntl")
+    run = make_run(folder=tmp_path, sections={"logger": [{"use": "wandb", "mode": "offline"}]})
+    run.trainer.train()
+    lock = lock_spool(tmp_path / "toy" / "spool" / "wandb", 60)
+    timer = threading.Timer(2, lock.release)
+    timer.start()
+    outcome = cli("sync", tmp_path / "toy")
+    timer.join()
+    assert (outcome.code, "wandb: " in outcome.out) == (0, True)

@@ -361,7 +361,7 @@ def test_each_logger_trains_with_one_line_beside_the_core_alone(logger, dist, to
     venv.run("rlcore", "train", "toy.toml", "--quiet", cwd=tmp_path)
     venv.run("rlcore", "train", "toy.toml", "--quiet", "--resume", "--set", "run.total_frames=96", cwd=tmp_path)
     status = json.loads((tmp_path / "runs" / "toy" / "status.json").read_text())
-    assert (status["state"], status["losses"].get(f"failures of logger {logger}")) == ("finished", None)
+    assert (status["state"], status["losses"].get(f"failures of logger {logger}")) == ("done", None)
     written = [file for file in (tmp_path / "runs").glob(LOGGERS[logger]) if file.stat().st_size]
     assert written
 
