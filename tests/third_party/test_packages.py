@@ -344,7 +344,7 @@ def test_each_back_end_trains_with_one_line_beside_the_core_alone(backend, dist,
 
 LOGGERS = {
     "csv": "toy/metrics.csv",
-    "tensorboard": "toy/events.out.tfevents.*",
+    "tensorboard": "toy/tensorboard/events.out.tfevents.*",
     "wandb": "toy/wandb/offline-run-*/run-*.wandb",
     "mlflow": "mlflow.db",
 }
