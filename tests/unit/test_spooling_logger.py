@@ -254,3 +254,27 @@ def test_a_damaged_note_of_what_was_sent_sends_everything_again(tmp_path, backen
     logger.close()
     (tmp_path / "spool" / "sent.json").write_text("{")
     assert Spool(tmp_path / "spool").count() == 1
+
+
+@pytest.mark.parametrize("how", ["flush", "close"])
+def test_what_was_appended_is_on_disk_after_a_flush_and_after_closing(tmp_path, how):
+    spool = Spool(tmp_path)
+    spool.append({"kind": "text", "name": "a", "text": "b", "step": 1})
+    assert not (tmp_path / "records.jsonl").read_text()
+    getattr(spool, how)()
+    assert (tmp_path / "records.jsonl").read_text().endswith('"step": 1}\n')
+
+
+def test_what_was_handed_over_and_not_confirmed_is_offered_again(tmp_path):
+    spool = Spool(tmp_path)
+    for step in (1, 2, 3):
+        spool.append({"kind": "text", "name": "a", "text": "b", "step": step})
+        _, offset = spool.read(1)
+        spool.acknowledge(1, offset)
+        if step == 1:
+            spool.confirm(1)
+    assert (spool.count(), spool.unconfirmed) == (0, 2)
+    again = Spool(tmp_path)
+    again.go_back()
+    assert [record["step"] for record in again.read(10)[0]] == [2, 3]
+    assert (again.count(), again.unconfirmed) == (2, 0)
