@@ -80,7 +80,8 @@ def _fetched(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_number_on_cuda(value: Any) -> bool:
-    return hasattr(value, "numel") and value.is_cuda and value.numel() == 1 and not value.is_complex()
+    is_tensor = hasattr(value, "numel") and not isinstance(value, Mapping)  # a TensorDict counts its elements too
+    return is_tensor and value.is_cuda and value.numel() == 1 and not value.is_complex()
 
 
 def _number(value: Any) -> float | None:

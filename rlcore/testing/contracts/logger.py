@@ -195,14 +195,8 @@ class LoggerContract(ComponentContract):
 
     def test_a_resume_that_trains_otherwise_has_its_own_curve(self, tmp_path: Path) -> None:
         """Rows of another training after the checkpoint do not end up among the new ones."""
-        logger = self.logger(tmp_path)
-        _write(logger, ROWS[:2])
-        logger.flush()
-        state = through_checkpoint(logger.state_dict())
         before, after = (25, {"train/loss_critic": 99.0}), [(25, {"train/loss_critic": 1.0}), *ROWS[2:]]
-        _write(logger, [before])
-        logger.close()
-        self.settle(tmp_path)
+        state = self._state_after_two_rows(tmp_path, before)
         resumed = self.logger(tmp_path)
         resumed.load_state_dict(state)
         resumed.branch()
@@ -217,12 +211,7 @@ class LoggerContract(ComponentContract):
 
     def test_a_resume_that_trains_otherwise_goes_on_where_nothing_was_written_since(self, tmp_path: Path) -> None:
         """Then the rows fit behind each other, in one run."""
-        logger = self.logger(tmp_path)
-        _write(logger, ROWS[:2])
-        logger.flush()
-        state = through_checkpoint(logger.state_dict())
-        logger.close()
-        self.settle(tmp_path)
+        state = self._state_after_two_rows(tmp_path)
         resumed = self.logger(tmp_path)
         resumed.load_state_dict(state)
         resumed.branch()
@@ -245,12 +234,7 @@ class LoggerContract(ComponentContract):
 
     def test_a_resume_without_new_rows_keeps_the_old(self, tmp_path: Path) -> None:
         """Resuming a finished run must not empty its files."""
-        logger = self.logger(tmp_path)
-        _write(logger, ROWS[:2])
-        logger.flush()
-        state = through_checkpoint(logger.state_dict())
-        logger.close()
-        self.settle(tmp_path)
+        state = self._state_after_two_rows(tmp_path)
         resumed = self.logger(tmp_path)
         resumed.load_state_dict(state)
         resumed.flush()
@@ -263,6 +247,17 @@ class LoggerContract(ComponentContract):
         unused.flush()
         unused.close()
         unused.close()
+
+    def _state_after_two_rows(self, folder: Path, *later: Row) -> Any:
+        """Write two rows and perhaps later ones, and return the state of a checkpoint in between."""
+        logger = self.logger(folder)
+        _write(logger, ROWS[:2])
+        logger.flush()
+        state = through_checkpoint(logger.state_dict())
+        _write(logger, list(later))
+        logger.close()
+        self.settle(folder)
+        return state
 
     def _compare(self, folder: Path, expected: list[Row]) -> None:
         self.settle(folder)

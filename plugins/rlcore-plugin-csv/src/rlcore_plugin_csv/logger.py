@@ -108,7 +108,7 @@ class CSVLogger(LoggerBase):
 
     def log_text(self, name: str, text: str, step: int | None = None) -> None:
         """Write a text file."""
-        self._file("text", name, step, ".txt").write_text(text)
+        self._file("text", name, step, ".txt").write_bytes(text.encode())
 
     def log_hparams(self, config: Mapping[str, Any]) -> None:
         """Write `hparams.json`; in a run folder the resolved config is there already."""

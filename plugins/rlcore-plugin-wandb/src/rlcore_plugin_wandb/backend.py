@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
-
 import wandb
+
 from rlcore.spool import Record
 
 log = logging.getLogger(__name__)
