@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 STEP: Final = "frames"
 _SERVER: Final = "https://api.wandb.ai"
 _UNCONFIRMED: Final = "unconfirmed"
+_LAST_WRITES: Final = 5.0
 
 
 class WandbBackend:
@@ -113,7 +114,7 @@ class WandbBackend:
         """
         for file in (self._folder / "wandb").glob(f"*run-*/{_UNCONFIRMED}"):
             if file.read_text() == token:
-                shutil.rmtree(file.parent, ignore_errors=True)
+                _remove(file.parent)
 
     def _init(self, mode: Literal["online", "offline"], run_id: str) -> Any:
         settings = wandb.Settings(
@@ -157,6 +158,14 @@ class WandbBackend:
         """W&B names folders by the second; a run that is opened twice in one would overwrite its own files."""
         while any(datetime.datetime.now().strftime("%Y%m%d_%H%M%S") in place.name for place in self._places(run_id)):
             time.sleep(0.1)
+
+
+def _remove(place: Path) -> None:
+    """Remove a folder into which W&B's own process, about to end, may still write."""
+    deadline = time.monotonic() + _LAST_WRITES
+    while place.exists() and time.monotonic() < deadline:
+        shutil.rmtree(place, ignore_errors=True)
+        time.sleep(0.1)
 
 
 def _values(record: Record, folder: Path) -> Mapping[str, Any]:
