@@ -22,14 +22,16 @@ from rlcore.run_folder import Lock
 from rlcore.spool import UNKNOWN, Record, Spool
 
 CLOSE: Final = "close\n"
+HURRY: Final = "hurry\n"
 LAST_WORDS: Final = 4.0
 LINGER: Final = 60.0
 _BATCH: Final = 100
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
 # after sending what there was, rest so many times as long: what comes meanwhile is one request
-_REST: Final = 30
+_REST: Final = 100
 _LONGEST_REST: Final = 5.0
+_TURN: Final = 5.0
 
 
 class Backend(Protocol):
@@ -84,15 +86,15 @@ class Sender:
         report: hears `connected` with an empty text, and `error` and `warning` with a reason.
 
     Attributes:
-        stopping: set to send what is left and return; what cannot be sent by then stays.
         news: set when something was appended.
     """
 
     def __init__(self, spool: Spool, backend: Backend, report: Callable[[str, str], None]) -> None:
         self.spool = spool
         self.backend = backend
-        self.stopping = threading.Event()
         self.news = threading.Event()
+        self._stopping = threading.Event()
+        self._hurrying = threading.Event()
         self._report = report
         self._connected = False
         self._confirms = True
@@ -105,7 +107,7 @@ class Sender:
             try:
                 self._open()
                 pause = _FIRST_PAUSE
-                last = self.stopping.is_set()  # asked before reading, since all that came in is on disk by then
+                last = self._stopping.is_set()  # asked before reading, since all that came in is on disk by then
                 if not self._send_batch() and last:
                     if self.backend.disconnect():
                         self.spool.confirm(self._handed)
@@ -113,10 +115,20 @@ class Sender:
             except Exception as error:
                 self._connected = False
                 self._report("error", f"{type(error).__name__}: {error}".partition("\n")[0])
-                if self.stopping.is_set():
+                if self._stopping.is_set():
                     return
-                self.stopping.wait(pause)
+                self._stopping.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def hurry(self) -> None:
+        """Do not rest before all that waits now is sent."""
+        self._hurrying.set()
+        self.news.set()
+
+    def stop(self) -> None:
+        """Send what is left and return; what cannot be sent by then stays."""
+        self._stopping.set()
+        self.hurry()
 
     def _open(self) -> None:
         if self._connected:
@@ -140,8 +152,8 @@ class Sender:
         self.news.clear()
         records, offset = self.spool.read(_BATCH)
         if not records:
-            if not self.stopping.is_set():
-                self.news.wait(0.2)
+            if not self._stopping.is_set() and not self.news.wait(0.2):
+                self._hurrying.clear()
             return False
         began = time.monotonic()
         fresh = [part for record in records if (part := self.spool.without_repeats(record)) is not None]
@@ -151,8 +163,8 @@ class Sender:
         if self._confirms:
             self.spool.confirm(self._handed)
             self._handed = 0
-        if len(records) < _BATCH:
-            self.stopping.wait(min(_REST * (time.monotonic() - began), _LONGEST_REST))
+        if len(records) < _BATCH and not self._stopping.is_set():
+            self._hurrying.wait(min(_REST * (time.monotonic() - began), _LONGEST_REST))
         return True
 
     def _without_arrived(self, records: Sequence[Record]) -> list[Record]:
@@ -189,6 +201,14 @@ def lock_spool(folder: Path, seconds: float) -> Lock:
             time.sleep(0.05)
 
 
+def _wait_for_turn(folder: Path) -> Lock | None:
+    """Wait until no other sender of the run is starting, or a while: imports at once would take more cores than one."""
+    try:
+        return lock_spool(folder.parent, _TURN)
+    except ConfigError:
+        return None
+
+
 class _Forward(logging.Handler):
     """Reports warnings of the back end to the training process."""
 
@@ -201,15 +221,20 @@ class _Forward(logging.Handler):
 def main() -> None:
     """Send the spool that the first line of the input describes, until the input ends.
 
-    After `close` it has a minute to send what is left, and gives up at the first error; when the input ends without
-    `close`, the training process is gone, and the rest is left to its resume.
+    After `hurry` it does not rest before all is sent. After `close` it has a minute to send what is left, and gives up
+    at the first error; when the input ends without `close`, the training process is gone, and the rest is left to its
+    resume.
     """
     order = json.loads(sys.stdin.readline())
     sys.path[:] = order["path"]
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints does not end up between the reports
 
+    turn: Lock | None = None
+
     def report(event: str, text: str) -> None:
+        if turn is not None:
+            turn.release()
         try:
             channel.write(json.dumps([event, text]) + "\n")
             channel.flush()
@@ -223,6 +248,7 @@ def main() -> None:
     logging.getLogger(order["target"].partition(".")[0]).addHandler(forward)
     try:
         lock = lock_spool(Path(order["folder"]), LINGER)
+        turn = _wait_for_turn(Path(order["folder"]))
         sender = Sender(Spool(Path(order["folder"])), make_backend(order["target"], order["arguments"]), report)
     except Exception as error:
         report("error", f"{type(error).__name__}: {error}")
@@ -236,9 +262,10 @@ def main() -> None:
 
 def _obey(orders: IO[str], sender: Sender) -> None:
     """Stop the sender when the input says so or ends; end the process when it does not stop in time."""
-    closed = orders.readline() == CLOSE
-    sender.stopping.set()
-    sender.news.set()
+    while (order := orders.readline()) == HURRY:
+        sender.hurry()
+    closed = order == CLOSE
+    sender.stop()
     time.sleep(LINGER if closed else LAST_WORDS)
     os._exit(0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib.util
 import json
 import logging
@@ -19,7 +20,7 @@ from rlcore.errors import PluginError, RlcoreError
 from rlcore.logger_base import LoggerBase
 from rlcore.run_folder import Lock
 from rlcore.spool import Record, Spool
-from rlcore.spool_sender import CLOSE, LAST_WORDS, Backend, Sender, lock_spool, make_backend
+from rlcore.spool_sender import CLOSE, HURRY, LAST_WORDS, Backend, Sender, lock_spool, make_backend
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +137,8 @@ class SpoolingLogger(LoggerBase):
     def catch_up(self, seconds: float) -> bool:
         """Wait until everything is sent, and return whether it is."""
         self.start()
+        assert self._sender is not None
+        self._sender.hurry()
         deadline = time.monotonic() + seconds
         while self.spool.waiting and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -229,10 +232,13 @@ class _InThread:
         self._spool.flush()
         self._sender.news.set()
 
+    def hurry(self) -> None:
+        """Send without resting until all is sent."""
+        self._sender.hurry()
+
     def close(self, seconds: float) -> None:
         """Stop, after at most `seconds`."""
-        self._sender.stopping.set()
-        self._sender.news.set()
+        self._sender.stop()
         self._thread.join(seconds)
         self._lock.release()
 
@@ -262,19 +268,27 @@ class _InProcess:
         """Hand what was appended to the system, where the process finds it."""
         self._spool.flush()
 
+    def hurry(self) -> None:
+        """Send without resting until all is sent."""
+        self._order(HURRY)
+
     def close(self, seconds: float) -> None:
         """Let the process send the rest, and wait for it for at most `seconds`; then it goes on by itself."""
+        self._order(CLOSE)
         assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(CLOSE)
+        with contextlib.suppress(OSError):
             self._process.stdin.close()
-        except OSError:  # it has ended
-            pass
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return
         self._listener.join(seconds)  # what it said last
+
+    def _order(self, order: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # it has ended
+            self._process.stdin.write(order)
+            self._process.stdin.flush()
 
     def _listen(self, hear: Any) -> None:
         assert self._process.stdout is not None

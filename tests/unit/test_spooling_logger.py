@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from rlcore.errors import RlcoreError
+from rlcore.run_folder import Lock
 from rlcore.spool import Spool
 from rlcore.spooling_logger import SpoolingLogger
 
@@ -23,11 +24,15 @@ from pathlib import Path
 
 class FileBackend:
     # appends what it is sent to a file; each line with the number of the process
-    def __init__(self, file, fails=0, seconds=0.0):
-        self.file, self.fails, self.seconds = Path(file), fails, seconds
+    def __init__(self, file, fails=0, seconds=0.0, opening=0.0):
+        self.began = time.monotonic()
+        self.file, self.fails, self.seconds, self.opening = Path(file), fails, seconds, opening
+        self.sends = 0
 
     def connect(self, known_id, token, continues):
         self.run = [continues, token]
+        time.sleep(self.opening)
+        self.start = [self.began, time.monotonic()]
         random.random()
         os.environ["MESS"] = "left by a library"
         if self.fails:
@@ -37,10 +42,14 @@ class FileBackend:
 
     def send(self, records, folder):
         time.sleep(self.seconds)
+        self.sends += 1
         with self.file.open("a") as stream:
             for record in records:
                 there = "file" not in record or (folder / record["file"]).is_file()
-                stream.write(json.dumps([os.getpid(), there, {**record, "run": self.run}]) + "\\n")
+                stream.write(json.dumps([os.getpid(), there, {**record, **self.about()}]) + "\\n")
+
+    def about(self):
+        return {"run": self.run, "start": self.start, "sends": self.sends}
 
     def arrived(self):
         return None
@@ -204,6 +213,44 @@ def test_the_id_of_a_run_outlives_its_spool(tmp_path, backend):
     elsewhere.start(wait=True)
     assert elsewhere.id == state["id"] != ""
     elsewhere.close()
+
+
+@pytest.mark.parametrize("process", [True, False])
+def test_what_comes_soon_after_is_sent_together_and_not_waited_for_when_there_is_hurry(tmp_path, backend, process):
+    logger = backend(process, seconds=0.2)
+    logger.log_metrics({"a": 0.0}, 0)
+    while not (tmp_path / "arrived").exists():
+        time.sleep(0.02)
+    for step in (1, 2, 3):
+        logger.log_metrics({"a": 0.0}, step)
+        time.sleep(0.4)
+    began = time.monotonic()
+    assert logger.catch_up(30)
+    assert time.monotonic() - began < 3.5, "it rests for five seconds after a request of 0.2"
+    logger.close()
+    assert [record["sends"] for _, _, record in arrived(tmp_path)] == [1, 2, 2, 2]
+
+
+def test_the_senders_of_a_run_start_one_after_another(tmp_path, backend):
+    loggers = [backend(True, f"spool/{name}", opening=1.0) for name in "ab"]
+    for logger in loggers:
+        logger.log_metrics({"a": 0.0}, 0)
+    assert all(logger.catch_up(30) for logger in loggers)
+    for logger in loggers:
+        logger.close()
+    first, second = sorted(record["start"] for _, _, record in arrived(tmp_path))
+    assert first[1] <= second[0]
+
+
+def test_a_sender_that_never_gets_its_turn_starts_all_the_same(tmp_path, backend):
+    logger = backend(True, "spool/a")
+    logger.spool.folder.mkdir(parents=True)
+    turn = Lock(logger.spool.folder.parent)
+    logger.log_metrics({"a": 0.0}, 0)
+    assert logger.catch_up(30)
+    turn.release()
+    logger.close()
+    assert len(arrived(tmp_path)) == 1
 
 
 def test_a_back_end_that_hangs_is_left_behind_after_four_seconds(tmp_path, backend, caplog):
