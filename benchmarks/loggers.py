@@ -2,8 +2,8 @@
 
 The dead servers take connections and never answer. In the runs with living back ends MLflow writes into a database
 file, whose tables are there as they are from the second run of a folder on, and W&B into its offline files; nothing
-leaves the machine. The libraries of both are imported in processes beside training, which on few cores costs a run the
-same second whether it is short or long; so the whole run and the run from a fifth of its frames on are both shown.
+leaves the machine. The libraries of both are imported in processes beside training, which on two cores costs a run about
+a second, whether it is short or long: the runs take a minute, and the run from a fifth of its frames on is shown too.
 
     python benchmarks/loggers.py --pairs 10
 """
@@ -23,7 +23,7 @@ import time
 
 from bench import HERE, RESULTS, machine
 
-FRAMES = 500_000
+FRAMES = 1_500_000
 EVERY = 10_000  # as in examples/ppo-cartpole.toml
 KINDS = {"all": "csv, tensorboard, mlflow, wandb", "dead": "the same, with dead servers for mlflow and wandb"}
 
