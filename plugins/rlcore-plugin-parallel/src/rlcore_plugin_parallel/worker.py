@@ -160,7 +160,6 @@ class Worker:
             self._version = version
         self._policy.refresh()
         place = batch % len(self._storages)
-        noise = self._noise[place]
         acting: Acting = self._policy
         noise, rows = self._noise[place], self._rows[place]
         if self._all_rows:
