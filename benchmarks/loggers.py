@@ -109,7 +109,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         prepare(database := os.path.join(folder, "mlflow.db"))
         lines = compare(args, database)
-    what = f"CartPole, {args.frames:,} frames, a row every {EVERY:,}. {machine()}."
+    what = (
+        f"CartPole, {args.frames:,} frames, a row every {EVERY:,}; the runs of a pair in turns of {args.slice:g} s. "
+        f"{machine()}."
+    )
     text = f"# All loggers against none\n\n{what}\n\n" + "\n".join(lines) + "\n"
     if not args.trial:
         (RESULTS / "loggers.md").write_text(text)
