@@ -252,8 +252,8 @@ def main() -> None:
     forward.report = report
     logging.getLogger(order["target"].partition(".")[0]).addHandler(forward)
     try:
-        lock = lock_spool(Path(order["folder"]), LINGER)
         turn = _wait_for_turn(Path(order["folder"]))
+        lock = lock_spool(Path(order["folder"]), LINGER)
         sender = Sender(Spool(Path(order["folder"])), make_backend(order["target"], order["arguments"]), report)
     except Exception as error:
         report("error", f"{type(error).__name__}: {error}")
