@@ -5,6 +5,7 @@ Nothing is created, stacked or sliced per key and step.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,7 @@ class BatchStorage:
     def allocated(cls, steps: int, num_envs: int, space: Any, masked: bool) -> BatchStorage:
         """Return storage in the memory of this process; the arguments are those of `layout_of`."""
         layout = layout_of(steps, num_envs, space)
-        return cls({name: np.zeros(shape, dtype) for name, (shape, dtype) in layout.items()}, masked)
+        return cls({name: _zeros(shape, dtype) for name, (shape, dtype) in layout.items()}, masked)
 
     def share(self, envs: slice) -> BatchStorage:
         """Return the storage of some of the envs, over the same memory; actions must have their place already."""
@@ -187,3 +188,9 @@ class BatchStorage:
         if self._masked:
             entries["collector"] = TensorDict({"mask": column(self.mask)}, batch_size=size)
         return TensorDict(entries, batch_size=size)
+
+
+def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return zeros that begin where torch's own tensors do: the bits of a product of matrices depend on it."""
+    size = math.prod(shape) * dtype.itemsize
+    return torch.zeros(size, dtype=torch.uint8).numpy().view(dtype).reshape(shape)

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from rlcore import ConfigError, Context, EnvSpec, Progress, Step, hookimpl
+from rlcore.batch_storage import BatchStorage
 from rlcore.collect import LocalCollector
 from rlcore.errors import EnvError
 from rlcore.types import RunInfo
@@ -398,3 +399,12 @@ def test_closing_closes_the_envs():
     env = Scripted([[3]])
     make(env, 4)[0].close()
     assert env.closed == 1
+
+
+def test_batches_begin_where_tensors_do_since_the_bits_of_products_depend_on_it():
+    kept = [BatchStorage.allocated(steps, 1, SPACE, masked=False) for steps in range(1, 20)]
+    for storage in kept:
+        assert storage.observation.ctypes.data % 64 == storage.next_observation.ctypes.data % 64 == 0
+        assert storage.observation.dtype == np.float32
+        assert storage.done.dtype == bool
+        assert not storage.observation.any()

@@ -1,10 +1,13 @@
 """What workers collect is what one process would have collected, however many workers there are."""
 
+import ctypes
+import multiprocessing
 import threading
 
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_parallel.memory import Block, fields_of
 
 from rlcore import ConfigError
 from rlcore.testing import make_run
@@ -61,6 +64,18 @@ def test_the_way_in_which_workers_start_changes_nothing(start_method):
     found, ended = collected(collector_of(CARTPOLE, start_method=start_method), batches=2)
     assert_equal(found, expected)
     assert ended == episodes
+
+
+def test_shared_tensors_begin_where_others_do_since_the_bits_of_products_depend_on_it():
+    processes, kept = multiprocessing.get_context("fork"), []
+    for _ in range(8):
+        kept.append(processes.RawArray(ctypes.c_ubyte, 8))  # what comes next begins eight bytes later
+        block = Block(processes, fields_of({"a": ((3,), torch.float32), "b": ((2, 5), torch.float64)}))
+        kept.append(block)
+        for number, tensor in enumerate(block.tensors().values()):
+            assert tensor.data_ptr() % 64 == 0
+            tensor.fill_(number)
+        assert [tensor.unique().tolist() for tensor in block.tensors().values()] == [[0], [1]]
 
 
 def test_transforms_that_keep_to_their_env_are_divided_with_the_envs():

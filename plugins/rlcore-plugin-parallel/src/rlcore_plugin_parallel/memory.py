@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from rlcore.batch_storage import BatchStorage, layout_of
 from rlcore.watchdog import Heart
 
-_ALIGNMENT: Final = 64
+_ALIGNMENT: Final = 64  # as of torch's own tensors: the bits of a product of matrices depend on it
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class Block:
     def __init__(self, context: BaseContext, fields: Mapping[str, Field]) -> None:
         self._fields = dict(fields)
         size = max((field.end for field in fields.values()), default=0)
-        self._memory: Any = context.RawArray(ctypes.c_ubyte, max(1, size))
+        self._memory: Any = context.RawArray(ctypes.c_ubyte, size + _ALIGNMENT)
+        self._begin = -ctypes.addressof(self._memory) % _ALIGNMENT  # the same in every process, which map whole pages
 
     def tensors(self) -> dict[str, Tensor]:
         """Return views of the memory."""
@@ -74,7 +75,7 @@ class Block:
         count = math.prod(field.shape)
         if not count:
             return torch.empty(field.shape, dtype=field.dtype)
-        flat = torch.frombuffer(self._memory, dtype=field.dtype, count=count, offset=field.offset)
+        flat = torch.frombuffer(self._memory, dtype=field.dtype, count=count, offset=self._begin + field.offset)
         return flat.reshape(field.shape)
 
 
