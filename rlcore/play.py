@@ -47,7 +47,7 @@ def play(
     with torch.inference_mode():
         while running.any():
             before_step(running)
-            seen = torch.from_numpy(np.asarray(observation, dtype=dtype)).to(context.device)
+            seen = torch.tensor(np.asarray(observation, dtype=dtype), device=context.device)  # begins as all tensors do
             step = seen_env.step(policy.mode(seen).cpu().numpy())
             context.heart.beats += 1
             returns += step.reward * running
