@@ -202,12 +202,26 @@ def lock_spool(folder: Path, seconds: float) -> Lock:
             time.sleep(0.05)
 
 
-def _wait_for_turn(folder: Path) -> Lock | None:
-    """Wait until no other sender of the run is starting, or a while: imports at once would take more cores than one."""
+def _start(folder: Path, report: Callable[[str, str], None]) -> Callable[[str, str], None]:
+    """Wait until no other sender of the run starts, or a while; return `report`, whose first call ends the start.
+
+    Importing several libraries at once would take more cores than one, and looking for garbage a quarter of the time.
+    """
+    gc.disable()
     try:
-        return lock_spool(folder.parent, _TURN)
+        turn = lock_spool(folder.parent, _TURN)
     except ConfigError:
-        return None
+        turn = None
+
+    def reported(event: str, text: str) -> None:
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
+            if turn is not None:
+                turn.release()
+        report(event, text)
+
+    return reported
 
 
 class _Forward(logging.Handler):
@@ -231,15 +245,7 @@ def main() -> None:
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints does not end up between the reports
 
-    turn: Lock | None = None
-    gc.disable()  # looking through what libraries make at their import takes a quarter of the time of importing them
-
     def report(event: str, text: str) -> None:
-        if event != "warning" and not gc.isenabled():
-            gc.freeze()
-            gc.enable()
-            if turn is not None:
-                turn.release()
         try:
             channel.write(json.dumps([event, text]) + "\n")
             channel.flush()
@@ -252,9 +258,10 @@ def main() -> None:
     forward.report = report
     logging.getLogger(order["target"].partition(".")[0]).addHandler(forward)
     try:
-        turn = _wait_for_turn(Path(order["folder"]))
-        lock = lock_spool(Path(order["folder"]), LINGER)
-        sender = Sender(Spool(Path(order["folder"])), make_backend(order["target"], order["arguments"]), report)
+        folder = Path(order["folder"])
+        started = _start(folder, report)
+        lock = lock_spool(folder, LINGER)
+        sender = Sender(Spool(folder), make_backend(order["target"], order["arguments"]), started)
     except Exception as error:
         report("error", f"{type(error).__name__}: {error}")
         return
