@@ -57,10 +57,10 @@ class Program:
         while READY not in self.marks:
             self._read(None)
             self._note()
+        self._stop()
         assert self._process.stdin is not None
         self._process.stdin.write(b"go\n")
         self._process.stdin.flush()
-        self._stop()
 
     def run(self, seconds: float) -> None:
         """Go on for so many seconds, or to the end."""
@@ -78,6 +78,13 @@ class Program:
         self._process.send_signal(signal.SIGSTOP)
         self.seconds = time.perf_counter() - began
         self._stop()
+
+    def kill(self) -> None:
+        """End it, if it has not ended, with every process it started."""
+        if self._process.poll() is None:
+            for process in self._tree():
+                _send(process, signal.SIGKILL)
+            self._process.wait()
 
     def _read(self, seconds: float | None) -> None:
         assert self._process.stdout is not None
@@ -117,8 +124,12 @@ def _runs(process: psutil.Process) -> bool:
 
 def in_turn(programs: Sequence[Program], seconds: float) -> None:
     """Run programs to their ends, in slices of so many seconds, in the given order."""
-    for program in programs:
-        program.prepare()
-    while left := [program for program in programs if not program.ended]:
-        for program in left:
-            program.run(seconds)
+    try:
+        for program in programs:
+            program.prepare()
+        while left := [program for program in programs if not program.ended]:
+            for program in left:
+                program.run(seconds)
+    finally:
+        for program in programs:
+            program.kill()
