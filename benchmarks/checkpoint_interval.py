@@ -35,7 +35,7 @@ def train(workload: str, saving: bool) -> float:
         sys.stderr = nowhere
         trainer = build(config).trainer
         if not saving:
-            trainer.saver = None
+            trainer.saving.saver = None
         torch.set_num_threads(1)
         began = time.perf_counter()
         trainer.train()

@@ -1,4 +1,4 @@
-"""The errors that rlcore raises, each with its exit code, and the nearest-name helper.
+"""The errors that rlcore raises, each with its exit code, what an error says, and the nearest-name helper.
 
 Handling them is the business of the callers.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Final
 
 
 class RlcoreError(Exception):
@@ -54,12 +55,33 @@ class StorageError(RlcoreError):
     exit_code = 5
 
 
+class Interruption(BaseException):
+    """Ends what runs from outside of it; it is no error of a part, and no part may take it for one."""
+
+
+# What comes from outside of a part. Whoever calls a part lets these through and takes everything else that it raises,
+# `SystemExit` and `GeneratorExit` among it, for an error of that part.
+FROM_OUTSIDE: Final = (KeyboardInterrupt, Interruption)
+
+
 class EndOfData(Exception):  # noqa: N818 - not an error
     """Says that a collector has no more batches; the run ends there as if it had been asked to stop."""
 
 
 class EndOfEpoch(Exception):  # noqa: N818 - not an error
     """Says that an epoch of optimisation is over, raised while its next minibatch is drawn or processed."""
+
+
+def describe(error: BaseException) -> str:
+    """Return `"Kind: message"`, or the kind alone without a message, whatever the methods of the error do."""
+    kind = type(error).__name__
+    try:
+        message = str(error)
+    except FROM_OUTSIDE:
+        raise
+    except BaseException as failed:
+        message = f"its message cannot be read, {type(failed).__name__}"
+    return f"{kind}: {message}" if message else kind
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

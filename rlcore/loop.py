@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlcore.checkpoint import Facts
-from rlcore.errors import EndOfData, EndOfEpoch, NumericalError, RlcoreError, StorageError
-from rlcore.exactness import inexact_parts
+from rlcore.errors import EndOfData, EndOfEpoch, RlcoreError
 from rlcore.metrics import Averages, Last
 from rlcore.parts import Parts
 from rlcore.progress import Every, Progress
 from rlcore.resume import Restored, restore
-from rlcore.signals import GraceExpired, StopAtOnce
+from rlcore.saver import Saver
+from rlcore.saving import Saving
+from rlcore.signals import GraceExpired
 from rlcore.snapshot import Snapshot
 from rlcore.types import BackgroundCollector, EvaluationResult, Evaluator
 
@@ -33,7 +33,7 @@ class Loop:
     Attributes:
         progress: the clocks.
         stop_reason: why the run was asked to stop, or None.
-        saver: saves checkpoints; None for a run that writes nothing.
+        saving: saves checkpoints when their time has come.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -50,7 +50,7 @@ class Loop:
         self.evaluator = parts.evaluator
         self.stop_reason: str | None = None
         self.stop_at = parts.run.total_frames
-        self.saver = parts.saver()
+        self.saving = Saving(parts, self.snapshot, self._checkpoint_saved, self._enter)
         self.seconds_trained = 0.0
         self._evaluate_every = _interval(parts.evaluator)
         self._batch: TensorDict | None = None
@@ -74,6 +74,11 @@ class Loop:
     def collector(self) -> Any:
         """What collects the batches."""
         return self.parts.collector
+
+    @property
+    def saver(self) -> Saver | None:
+        """What writes checkpoints; None for a run that writes nothing."""
+        return self.saving.saver
 
     @property
     def batch(self) -> TensorDict | None:
@@ -115,7 +120,7 @@ class Loop:
             self._catch_up()
             self._begin()
             while not self.done:
-                self._keep_boundary()
+                self.saving.keep_boundary()
                 if self._iteration():
                     yield self.progress
             self._end()
@@ -123,11 +128,11 @@ class Loop:
             raise
         except GraceExpired as stopped:  # a stop that could not wait for the end of the iteration
             log.warning("%s; what was not finished is discarded", stopped)
-            self._save_what_stands(stopped)
+            self.saving.what_stands(stopped, self._batch)
         except BaseException as error:
             error.add_note(f"while {self._phase}, iteration {self.progress.iterations}, frame {self.progress.frames}")
             self.hooks.on_exception(error, self)
-            self._save_what_stands(error)
+            self.saving.what_stands(error, self._batch)
             raise
         finally:
             self._shutdown()
@@ -154,12 +159,7 @@ class Loop:
             NumericalError: a tensor of the model or an optimizer is not finite.
             StorageError: it cannot be written.
         """
-        if self.saver is None:
-            return None
-        self._acknowledge(wait=True)
-        path = self.saver.save(self.snapshot(), self._facts_to_save())
-        self.hooks.checkpoint_saved(path, self)
-        return path
+        return self.saving.now()
 
     def snapshot(self, copy: bool = False) -> Snapshot:
         """Return the state of everything; with `copy`, one that stays as it is while training goes on."""
@@ -236,7 +236,7 @@ class Loop:
         self.metrics.add(self.hooks.post_steps_log(batch, self))
         self._write_metrics(force=evaluated)
         self.parts.collector.update_model()
-        self._save_if_due()
+        self.saving.if_due(self._evaluation_here())
         return True
 
     def _epoch(self, batch: TensorDict | None, averages: Averages | None) -> None:
@@ -276,64 +276,33 @@ class Loop:
 
     def _begin(self) -> None:
         """Save the beginning, so that a run can be resumed from its first moment on, and evaluate it, if asked."""
-        if self.saver is not None and self.saver.saved_at is None:
-            self.save()
+        self.saving.at_start()
         if self.progress.frames == 0 and self.evaluator is not None and self.evaluator.at_start:
             self.evaluate()
             self._write_metrics(force=True)
         self._clock, self._clock_frames = self.seconds_trained, self.progress.frames
-
-    def _facts_to_save(self) -> Facts:
-        self._enter("saving")
-        self.parts.facts = self.parts.facts.with_reasons(inexact_parts(self.parts.stateful))
-        return self.parts.facts
-
-    def _acknowledge(self, wait: bool = False) -> None:
-        """Hand over the checkpoint that was written while training went on, as soon as it is there."""
-        path = self.saver.finished(wait) if self.saver is not None else None
-        if path is not None:
-            self.hooks.checkpoint_saved(path, self)
 
     def _end(self) -> None:
         """At the end of the run evaluate and write what is left; at any stop, save.
 
         A run that stops earlier writes nothing, since an uninterrupted one would not: what came in is saved with it.
         """
-        self._acknowledge(wait=True)
-        news = self.saver is not None and self.progress.frames != self.saver.saved_at
+        self.saving.acknowledge(wait=True)
+        evaluated = False
         if self.progress.frames >= self.run.total_frames:
             if self.evaluator is not None and self._evaluation_here() is None:
                 self.evaluate()
-                news = True
+                evaluated = True
             self._write_metrics(force=True)
-        if news:
-            self.save()
+        self.saving.at_end(news=evaluated)
+
+    def _checkpoint_saved(self, path: Path) -> None:
+        self.hooks.checkpoint_saved(path, self)
 
     def _enter(self, phase: str) -> None:
         """Note what the loop does now, for messages and for the watchdog."""
         self._phase = phase
         self.parts.heart.beats += 1
-
-    def _keep_boundary(self) -> None:
-        if self.saver is not None:
-            self.saver.keep_boundary(self.progress, self.snapshot)
-
-    def _save_what_stands(self, error: BaseException) -> None:
-        """Save the state before a failure; the iteration that failed is discarded."""
-        if self.saver is None:
-            return
-        if isinstance(error, StopAtOnce):
-            self.saver.abandon()
-        if isinstance(error, StopAtOnce | StorageError):
-            return
-        if isinstance(error, NumericalError) and self._batch is not None:
-            self.saver.save_evidence(self._batch, self.progress, self.parts.facts)
-        try:
-            for path in (self.saver.close(), self.saver.save_boundary(self.parts.facts)):
-                if path is not None:
-                    self.hooks.checkpoint_saved(path, self)
-        except Exception:
-            log.exception("a hook failed at the checkpoint of frame %d; the first error stands", self.saver.saved_at)
 
     def _evaluate_if_due(self) -> bool:
         if self._evaluate_every is None or not self._evaluate_every.due(self.progress):
@@ -358,19 +327,6 @@ class Loop:
             clocks = {"updates": self.progress.updates, "episodes": self.progress.episodes}
             self.metrics.add({name: Last(value) for name, value in clocks.items()}, "progress/")
         self.metrics.write(self.progress)
-
-    def _save_if_due(self) -> None:
-        self._acknowledge()
-        if self.saver is None or not self.saver.due(self.progress, self._evaluation_here()):
-            return
-        try:
-            if self.saver.in_background:
-                self._acknowledge(wait=True)
-                self.saver.begin(self.snapshot(), self._facts_to_save())
-            else:
-                self.save()
-        except StorageError as error:
-            self.saver.tolerate(error)
 
     def _catch_up(self) -> None:
         """After a resume, forget the intervals that passed before."""

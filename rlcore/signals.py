@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from rlcore.errors import Interruption
+
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-class StopAtOnce(KeyboardInterrupt):
+class StopAtOnce(KeyboardInterrupt, Interruption):
     """The second Ctrl-C: the process ends, and nothing more is written."""
 
 
-class GraceExpired(BaseException):
+class GraceExpired(Interruption):
     """The grace time after a signal is over; no error of the run, so nothing may catch it as one."""
 
 

@@ -18,9 +18,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from rlcore.errors import Interruption
+
 log = logging.getLogger(__name__)
 
 STACKS_FILE: Final = "stacks.txt"
+# interrupts a system call of the main thread; nobody sends it to ask for something, and by default it does nothing
+_WAKE: Final = signal.SIGURG
 _GRACE_TICKS: Final = 10
 
 
@@ -49,7 +53,7 @@ class Heart:
             self.beats += 1
 
 
-class Hung(BaseException):
+class Hung(Interruption):
     """Nothing moved for too long; no `except Exception` of an env or hook may swallow it."""
 
 
@@ -82,7 +86,7 @@ class Watchdog:
         if not self._limit or threading.current_thread() is not self._main:
             yield
             return
-        previous = signal.signal(signal.SIGUSR1, self._interrupted)
+        previous = signal.signal(_WAKE, self._interrupted)
         thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         thread.start()
         try:
@@ -90,7 +94,7 @@ class Watchdog:
         finally:
             self._done.set()
             thread.join()
-            signal.signal(signal.SIGUSR1, previous)
+            signal.signal(_WAKE, previous)
 
     def _watch(self) -> None:
         still, before = 0, self._heart.beats
@@ -107,7 +111,7 @@ class Watchdog:
         self.reason = f"nothing moved for {self._limit} s in {self._place()}; the stacks are in {STACKS_FILE}"
         with (self._folder / STACKS_FILE).open("w") as stream:
             faulthandler.dump_traceback(stream, all_threads=True)
-        signal.pthread_kill(self._main.ident or 0, signal.SIGUSR1)
+        signal.pthread_kill(self._main.ident or 0, _WAKE)
 
     def _interrupted(self, number: int, frame: object) -> None:
         if self.reason is not None and not self._done.is_set():

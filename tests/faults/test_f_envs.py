@@ -36,7 +36,7 @@ class Hanging(gymnasium.Env):
         self.steps += 1
         if self.how != "never" and self.hangs and self.steps > 38:
             if self.how == "deaf":
-                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGURG})
             while True:
                 try:
                     time.sleep(60)

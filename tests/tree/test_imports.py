@@ -31,6 +31,7 @@ LAYERS = [
     {"sections"},
     {"saver", "adapters", "convert"},
     {"parts"},
+    {"saving"},
     {"loop", "scripted"},
     {"trainer"},
     {"helpers"},

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from rlcore.cli import EXIT_CODES
-from rlcore.errors import RlcoreError, did_you_mean, nearest
+from rlcore.errors import Interruption, RlcoreError, describe, did_you_mean, nearest
 
 KNOWN = ["clip_epsilon", "entropy_coef", "critic_coef", "normalize_advantage", "lr"]
 
@@ -45,3 +47,42 @@ def test_every_error_has_an_exit_code_that_the_command_line_documents():
     for kind in classes:
         assert kind.exit_code in EXIT_CODES
         assert kind.exit_code not in (0, 1), f"{kind.__name__} would be taken for success or for a bug"
+
+
+class MuteError(Exception):
+    def __str__(self):
+        sys.exit(0)
+
+
+class NestedError(Exception):
+    def __str__(self):
+        raise NestedError
+
+
+class Stopped(Interruption):
+    pass
+
+
+class WhileStoppedError(Exception):
+    def __str__(self):
+        raise Stopped
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("no licence"), "ValueError: no licence"),
+        (ValueError(), "ValueError"),
+        (KeyError("a"), "KeyError: 'a'"),
+        (SystemExit(0), "SystemExit: 0"),
+        (MuteError(), "MuteError: its message cannot be read, SystemExit"),
+        (NestedError(), "NestedError: its message cannot be read, NestedError"),
+    ],
+)
+def test_an_error_is_described_whatever_its_methods_do(error, said):
+    assert describe(error) == said
+
+
+def test_what_comes_from_outside_is_not_swallowed_while_an_error_is_described():
+    with pytest.raises(Stopped):
+        describe(WhileStoppedError())

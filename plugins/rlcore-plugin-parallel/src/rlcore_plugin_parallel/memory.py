@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from rlcore.batch_storage import BatchStorage, layout_of
+from rlcore.errors import Interruption
 from rlcore.watchdog import Heart
 
 _ALIGNMENT: Final = 64  # as of torch's own tensors: the bits of a product of matrices depend on it
@@ -152,7 +153,7 @@ class Counters:
         return SharedHeart(self._values, worker)
 
 
-class Stopped(BaseException):
+class Stopped(Interruption):
     """Ends a worker in the midst of a batch; no `except Exception` of an env may swallow it."""
 
 
