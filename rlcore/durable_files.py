@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from rlcore.errors import StorageError
-from rlcore.manifest import describe, plain_file
+from rlcore.inside import plain_file
+from rlcore.manifest import describe
 
 _MANY_BYTES: Final = 16 << 20
 

@@ -9,9 +9,7 @@ import json
 import logging
 import math
 import os
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Any, BinaryIO, Final
 import xxhash
 
 from rlcore.errors import StorageError
+from rlcore.inside import plain_file
 from rlcore.migrations import migrated_manifest
 
 log = logging.getLogger(__name__)
@@ -194,25 +193,6 @@ def describe(stream: BinaryIO) -> dict[str, Any]:
         digest.update(chunk)
         size += len(chunk)
     return {"size": size, "xxh3": digest.hexdigest()}
-
-
-@contextmanager
-def plain_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading that nothing outside its folder can change or block on.
-
-    Raises:
-        StorageError: it is a link, has several names, or is no file at all.
-        OSError: it cannot be opened.
-    """
-    # without waiting, so that a named pipe in its place cannot hold up the run
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as stream:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise StorageError("it is not a file")
-        if status.st_nlink > 1:
-            raise StorageError(f"it is a hard link, the file has {status.st_nlink} names; copy the folder with cp -r")
-        yield stream
 
 
 def read_whole(path: Path) -> bytes:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import StorageError
-from rlcore.manifest import plain_file
+from rlcore.inside import plain_file
 from rlcore.tensor_memory import bytes_of, pieces
 
 # of a description, which is read whole into memory; a tensor takes about a hundred bytes

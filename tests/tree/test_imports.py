@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 # do not count, imports inside functions do.
 LAYERS = [
     {"errors", "records", "migrations", "output_types"},
-    {"types", "progress", "watchdog", "episodes", "logger_base", "log_values"},
+    {"types", "progress", "watchdog", "episodes", "logger_base", "log_values", "inside"},
     {"background_save", "config", "context", "components", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
     {"run_folder", "manifest", "signals", "random_state", "exploration", "media"},
     {"implementations", "tensor_files", "durable_files", "scheduled"},

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rlcore.context import Context
 from rlcore.errors import StorageError
-from rlcore.manifest import plain_file
+from rlcore.inside import plain_file
 from rlcore.tensor_files import Form, TensorFiles, dense, read_description, write_description
 
 TENSORS: Final = "tensors.pt"
