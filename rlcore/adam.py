@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlcore.torch_steps import WatchedStep, steps_as_torch_does
+
 
 class AdamState:
     """Moments and step count of every parameter, made where they are missing.
@@ -40,6 +42,7 @@ class AdamState:
         self.values = [parameter.detach() for parameter in self.parameters]
         self.decoupled = isinstance(optimizer, torch.optim.AdamW)
         self._optimizer = optimizer
+        self._watched = WatchedStep(optimizer)
         # schedulers of torch warn of an optimizer whose `step` was never called, and the kernel goes past it
         optimizer._opt_called = True  # type: ignore[attr-defined]
         self._kernel: Any = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
@@ -47,26 +50,29 @@ class AdamState:
 
     @staticmethod
     def fits(optimizer: torch.optim.Optimizer) -> bool:
-        """Return whether the optimizer is a plain Adam or AdamW with one group, and has taken its steps as a whole."""
+        """Return whether the optimizer is a plain Adam or AdamW with one group, and has taken its steps as a whole.
+
+        One whose `step` was patched, or that has hooks around it, is not: they would not be called.
+        """
         if type(optimizer) not in (torch.optim.Adam, torch.optim.AdamW) or len(optimizer.param_groups) != 1:
             return False
         group = optimizer.param_groups[0]
         if any(group[name] for name in ("amsgrad", "maximize", "differentiable", "capturable")):
             return False
-        if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
-            return False  # they would not be called
+        if not steps_as_torch_does(optimizer):
+            return False
         counts = [optimizer.state[parameter].get("step") for parameter in group["params"]]
         return len({None if count is None else float(count) for count in counts}) <= 1
 
-    def release(self) -> None:
-        """Give every parameter a count of its own, as the optimizer's own step needs it."""
-        for parameter in self.parameters:
-            self._optimizer.state[parameter]["step"] = self.step.clone()
-
     def is_current(self) -> bool:
-        """Return whether the optimizer still has this state; loading replaces it."""
+        """Return whether the optimizer still has this state, which loading replaces, and nobody watches its steps."""
         state = self._optimizer.state.get(self.parameters[0])
-        return state is not None and state["step"] is self.step and self._optimizer.param_groups[0] is self.group
+        return (
+            state is not None
+            and state["step"] is self.step
+            and self._optimizer.param_groups[0] is self.group
+            and self._watched.is_current()
+        )
 
     def fused_step(self, gradients: list[Tensor], grad_scale: Tensor | None, not_finite: Tensor) -> None:
         """Take one step in one kernel.
@@ -96,3 +102,12 @@ class AdamState:
             grad_scale=grad_scale,
             found_inf=not_finite,
         )
+
+
+def separate_counts(optimizer: torch.optim.Optimizer, parameters: list[Tensor]) -> None:
+    """Give every parameter a count of its own, as the optimizer's own step needs it; an `AdamState` shares one."""
+    counts = [optimizer.state[parameter].get("step") for parameter in parameters[:2] if parameter in optimizer.state]
+    if len(counts) < 2 or counts[0] is not counts[1] or not isinstance(counts[0], Tensor):
+        return
+    for parameter in parameters:
+        optimizer.state[parameter]["step"] = counts[0].clone()

@@ -85,6 +85,10 @@ class CompiledStep:
         self.skipped = [torch.zeros((), device=device)]
         self._functions.clear()
 
+    def fits(self) -> bool:
+        """Return whether its step is all that there is to do: nobody watches the optimizer or left a gradient for it."""
+        return self._adam.is_current() and all(parameter.grad is None for parameter in self._adam.parameters)
+
     def __call__(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Take one step; compiles at the first minibatch of each size."""
         if not self._keys:

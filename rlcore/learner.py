@@ -72,7 +72,7 @@ class GradientLearner(Updating):
     def _minimise(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         hooks = self._hooks
         owned = hooks.used("optimizer")
-        if self._compiled is not None and not (owned or hooks.used("post_loss")):
+        if self._compiled is not None and not (owned or hooks.used("post_loss")) and self._compiled.fits():
             return self._compiled(minibatch)
         losses = self._loss(minibatch)
         losses = hooks.post_loss(losses, minibatch, self)
@@ -106,7 +106,8 @@ class GradientLearner(Updating):
         Raises:
             NumericalError: a step was not finite, or one too many; no parameter was changed by it.
         """
-        steps = self._compiled.skipped if self._compiled is not None else [step.skipped for step in self._steps]
+        steps = [step.skipped for step in self._steps]
+        steps += self._compiled.skipped if self._compiled is not None else []
         skipped = sum(float(flag) for flag in steps)
         if skipped:
             for flag in steps:
@@ -135,6 +136,12 @@ class GradientLearner(Updating):
             f"lr/{name}" if several else "lr": float(optimizer.param_groups[0]["lr"])
             for name, optimizer in self.optimizers.items()
         }
+
+    def inexact(self) -> str | None:
+        """Return why a resume would not go on as this run, or None."""
+        if any(step.waiting_gradients() for step in self._steps):
+            return "a hook's own backward left gradients for the next step, which are not saved"
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         """Return the counts of skipped updates and of the targets; model and optimizers have their own names."""

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from rlcore.adam import AdamState
+from rlcore.adam import AdamState, separate_counts
 from rlcore.errors import ConfigError, did_you_mean
 
 
 class OptimizerStep:
     """The gradient step of one optimizer. Skips, on the device, a step that is not finite.
+
+    Gradients that are in the parameters already, as a hook's own backward leaves them, are added to; after the step
+    there are none.
 
     Args:
         optimizer: of torch.
@@ -42,6 +45,8 @@ class OptimizerStep:
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
         self._adam: AdamState | None = None
         self._total = torch.zeros((), device=device)
+        # torch's own does what is done here without calling it
+        self._own_clearing = getattr(optimizer.zero_grad, "__func__", None) is not torch.optim.Optimizer.zero_grad
         self._taken: tuple[Tensor | None, ...] | None = None
 
     def backward(self, losses: Mapping[str, Tensor], alone: bool) -> None:
@@ -56,15 +61,14 @@ class OptimizerStep:
         if not alone:
             self._taken = torch.autograd.grad(total, self._parameters, retain_graph=True, allow_unused=True)
             return
-        for parameter in self._parameters:
-            parameter.grad = None
         total.backward()  # type: ignore[no-untyped-call]
 
     def apply(self) -> Tensor:
         """Take the step, and return the norm of the gradients before clipping."""
         if self._taken is not None:
             for parameter, gradient in zip(self._parameters, self._taken, strict=True):
-                parameter.grad = gradient
+                if gradient is not None:
+                    parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
             self._taken = None
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
@@ -77,7 +81,12 @@ class OptimizerStep:
             self._fused_step(gradients, norm, not_finite)
         elif not bool(not_finite):
             self._plain_step(norm)
+        self._clear_gradients()
         return norm
+
+    def waiting_gradients(self) -> bool:
+        """Return whether a parameter has a gradient, which a hook left for the next step."""
+        return any(parameter.grad is not None for parameter in self._parameters)
 
     def _can_fuse(self) -> bool:
         return (self._adam is not None and self._adam.is_current()) or AdamState.fits(self.optimizer)
@@ -90,12 +99,17 @@ class OptimizerStep:
         self._adam.fused_step(gradients, scale, not_finite)
 
     def _plain_step(self, norm: Tensor) -> None:
-        if self._adam is not None:
-            self._adam.release()
-            self._adam = None
+        self._adam = None
+        separate_counts(self.optimizer, self._parameters)
         if self._max_norm is not None:
             torch.nn.utils.clip_grads_with_norm_(self._parameters, self._max_norm, norm, foreach=True)
         self.optimizer.step()
+
+    def _clear_gradients(self) -> None:
+        if self._own_clearing:
+            self.optimizer.zero_grad()
+        for parameter in self._parameters:
+            parameter.grad = None
 
 
 def total_loss(losses: Mapping[str, Tensor], names: tuple[str, ...] = ()) -> Tensor:

@@ -75,6 +75,8 @@ class Stepper:
 class OptimizerHook(TrainerHookBase):
     """Minimises losses with an optimizer. Several of them are several optimizers, one step after the other.
 
+    Gradients that are in the parameters before its backward count, as those of a hook's own backward.
+
     Args:
         optimizer: of torch.
         loss_components: names of the losses to minimise; default: all whose name begins with `loss`.
@@ -99,6 +101,12 @@ class OptimizerHook(TrainerHookBase):
     def check_finite(self) -> None:
         """Read the flag of non-finite steps; see `Stepper.check_finite`."""
         self._stepper.check_finite()
+
+    def inexact(self) -> str | None:
+        """Return why a resume would not go on as this run, or None."""
+        if any(parameter.grad is not None for group in self.optimizer.param_groups for parameter in group["params"]):
+            return "gradients were left for the next step, which are not saved"
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the optimizer."""

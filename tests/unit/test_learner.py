@@ -376,6 +376,80 @@ def test_without_skipping_the_budget_counts_for_nothing():
         learner.end_iteration()
 
 
+@pytest.fixture
+def fresh_compiler():
+    """Forget what other tests compiled."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+class OwnBackward:
+    """Pulls a weight of the actor towards zero by a backward of its own, before every other step."""
+
+    def __init__(self):
+        self.calls = 0
+        self.weight = None
+
+    @hookimpl
+    def process_optim_batch(self):
+        self.calls += 1
+        if self.calls % 2:
+            self.weight.square().sum().backward()
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("kind", ["adam", "sgd"])
+@pytest.mark.parametrize("flag", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["eager", "compiled"])
+def test_gradients_of_a_hooks_own_backward_count(kind, flag):
+    if flag and kind == "sgd":
+        pytest.skip("only adam is compiled")
+    hook, model, reference = OwnBackward(), TwoParts(), TwoParts()
+    hook.weight = model.actor[0].weight
+    learner = make(model, (kind, kind, {"lr": 1e-2}), hooks=[hook], max_grad_norm=1.0, compile=flag)
+    optimizer, loss = REFERENCES[kind](reference.parameters(), lr=1e-2), Loss(reference)
+    for number, minibatch in enumerate(minibatches(6)):
+        learner.update(dict(minibatch))
+        assert learner.inexact() is None
+        optimizer.zero_grad()
+        if number % 2 == 0:
+            reference.actor[0].weight.square().sum().backward()
+        losses = loss(minibatch)
+        (losses["loss_actor"] + losses["loss_critic"]).backward()
+        nn.utils.clip_grad_norm_(reference.parameters(), 1.0)
+        optimizer.step()
+    for ours, theirs in zip(weights(model), weights(reference), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_for_the_next_step_make_a_checkpoint_inexact():
+    model = TwoParts()
+    learner = make(model, ("adam", "adam", {}))
+    learner.update(next(minibatches()))
+    model.actor[0].weight.sum().backward()
+    assert "gradients for the next step" in learner.inexact()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fresh_compiler")
+def test_a_hook_on_the_optimizer_is_called_by_a_compiled_learner_too():
+    calls, models = [], (TwoParts(), TwoParts())
+    eager, compiled = (
+        make(m, ("adam", "adam", {}), compile=flag) for m, flag in zip(models, (False, True), strict=True)
+    )
+    for number, minibatch in enumerate(minibatches(6)):
+        if number == 3:
+            compiled.optimizers["adam"].register_step_post_hook(lambda *_: calls.append(1))
+        eager.update(dict(minibatch))
+        compiled.update(dict(minibatch))
+    assert len(calls) == 3
+    for ours, theirs in zip(weights(models[1]), weights(models[0]), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    compiled.update(next(minibatches(spoil=math.nan)))
+    with pytest.raises(NumericalError):
+        compiled.end_iteration()
+
+
 # compiled
 
 
@@ -406,14 +480,6 @@ def test_a_hook_between_loss_and_step_splits_a_compiled_update_aloud(caplog):
 def test_what_cannot_be_compiled_is_refused_when_the_run_is_built(sections):
     with pytest.raises(ConfigError, match=r"\[learner\] compile = true works with"):
         make(TwoParts(), *sections, compile=True)
-
-
-@pytest.fixture
-def fresh_compiler():
-    """Forget what other tests compiled."""
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def assert_compiled_is_eager(kind, keys, max_norm, sizes):

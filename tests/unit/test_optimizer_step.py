@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import types
+import unittest.mock
 import warnings
 
 import pytest
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from rlcore.adam import AdamState
 from rlcore.errors import ConfigError
 from rlcore.optimizer_step import OptimizerStep, total_loss
 
@@ -95,6 +99,131 @@ def test_hooks_on_the_optimizer_are_called():
     step.backward(losses(model, "a", "b"), alone=True)
     step.apply()
     assert calls == [1]
+
+
+class CountingAdam(torch.optim.Adam):
+    """Counts its steps, and how often it is asked to clear the gradients."""
+
+    calls = 0
+    clearings = 0
+
+    def step(self, closure=None):
+        self.calls += 1
+        return super().step(closure)
+
+    def zero_grad(self, set_to_none=True):
+        self.clearings += 1
+        super().zero_grad(set_to_none)
+
+
+def patch_instance(optimizer, calls):
+    before = optimizer.step
+
+    def step(*arguments, **options):
+        calls.append(1)
+        return before(*arguments, **options)
+
+    optimizer.step = step
+
+
+def patch_under_a_scheduler(optimizer, calls):
+    before = type(optimizer).step
+
+    def step(self, *arguments):
+        calls.append(1)
+        return before(self, *arguments)
+
+    optimizer.step = types.MethodType(step, optimizer)
+    torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
+
+
+WAYS_TO_WATCH = {
+    "instance": patch_instance,
+    "below a scheduler's wrapper": patch_under_a_scheduler,
+    "pre hook": lambda optimizer, calls: optimizer.register_step_pre_hook(lambda *_: calls.append(1)),
+    "post hook": lambda optimizer, calls: optimizer.register_step_post_hook(lambda *_: calls.append(1)),
+    "mock": lambda optimizer, calls: setattr(
+        optimizer, "step", unittest.mock.Mock(side_effect=lambda *_: calls.append(1), wraps=optimizer.step)
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_WATCH)
+@pytest.mark.parametrize("before", [0, 2], ids=["from the first step", "after two fused steps"])
+def test_whoever_watches_the_steps_is_called_and_they_stay_those_of_torch(way, before):
+    calls = []
+    ours, theirs = two_heads(), two_heads()
+    optimizer, reference = (OPTIMIZERS["adam"](model.parameters()) for model in (ours, theirs))
+    step = OptimizerStep(optimizer, 0.5, torch.device("cpu"))
+    for number in range(4):
+        if number == before:
+            WAYS_TO_WATCH[way](optimizer, calls)
+        step.backward(losses(ours, "a", "b"), alone=True)
+        step.apply()
+        reference.zero_grad()
+        sum(losses(theirs, "a", "b").values()).backward()
+        nn.utils.clip_grad_norm_(theirs.parameters(), 0.5)
+        if number < before or way != "mock":  # that one takes no step
+            reference.step()
+    same(ours, theirs)
+    assert len(calls) == 4 - before
+    counts = {float(state["step"]) for state in optimizer.state.values()}
+    assert counts == {float(state["step"]) for state in reference.state.values()}
+
+
+def test_a_global_hook_and_a_patched_class_are_called(monkeypatch):
+    calls = []
+    model = two_heads()
+    step = OptimizerStep(torch.optim.Adam(model.parameters()), None, torch.device("cpu"))
+
+    def take():
+        step.backward(losses(model, "a", "b"), alone=True)
+        step.apply()
+
+    take()
+    handle = register_optimizer_step_pre_hook(lambda *_: calls.append("global"))
+    take()
+    handle.remove()
+    take()
+    monkeypatch.setattr(torch.optim.Adam, "step", lambda self: calls.append("class"))
+    take()
+    assert calls == ["global", "class"]
+
+
+def test_a_subclass_steps_and_clears_by_itself():
+    model = two_heads()
+    optimizer = CountingAdam(model.parameters())
+    step = OptimizerStep(optimizer, None, torch.device("cpu"))
+    step.backward(losses(model, "a", "b"), alone=True)
+    step.apply()
+    assert (optimizer.calls, optimizer.clearings) == (1, 1)
+
+
+def test_torchs_own_wrappers_leave_the_fused_step():
+    optimizer = torch.optim.AdamW(two_heads().parameters())
+    assert AdamState.fits(optimizer)
+    torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    assert AdamState.fits(optimizer)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_gradients_that_are_there_before_count_once(name, alone):
+    ours, theirs = two_heads(), two_heads()
+    optimizer, reference = OPTIMIZERS[name](ours.parameters()), OPTIMIZERS[name](theirs.parameters())
+    step = OptimizerStep(optimizer, 1.0, torch.device("cpu"))
+    for number in range(4):
+        reference.zero_grad()
+        for model in (ours, theirs):
+            if number % 2:
+                (5 * losses(model, "a")["loss_a"]).backward()
+        step.backward(losses(ours, "a", "b"), alone)
+        step.apply()
+        assert not step.waiting_gradients()
+        sum(losses(theirs, "a", "b").values()).backward()
+        nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
+        reference.step()
+    same(ours, theirs)
 
 
 def test_a_scheduler_of_torch_does_not_warn():
