@@ -86,7 +86,7 @@ class CompiledStep:
         self._functions.clear()
 
     def fits(self) -> bool:
-        """Return whether its step is all that there is to do: nobody watches the optimizer or left a gradient for it."""
+        """Return whether its step is all there is to do: nobody watches the optimizer or left a gradient for it."""
         return self._adam.is_current() and all(parameter.grad is None for parameter in self._adam.parameters)
 
     def __call__(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
