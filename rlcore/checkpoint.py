@@ -23,7 +23,7 @@ from rlcore.durable_files import beside, describe_durable, write_durable
 from rlcore.errors import StorageError
 from rlcore.manifest import FORMAT as FORMAT
 from rlcore.manifest import MANIFEST as MANIFEST
-from rlcore.manifest import MOST_BYTES, best, committed, order, read_whole, render, scan
+from rlcore.manifest import MOST_BYTES, best, check_values, committed, order, read_json, render, scan
 from rlcore.manifest import STATE as STATE
 from rlcore.manifest import Entry as Entry
 from rlcore.manifest import read_manifest as read_manifest
@@ -182,13 +182,7 @@ class Store:
         partial.mkdir()
         stated = beside(lambda: facts.in_manifest(snapshot), snapshot.nbytes)
         self._backend.save(partial, snapshot.tensors)
-        state = json.dumps(snapshot.tree)
-        if len(state) > MOST_BYTES[STATE]:
-            raise StorageError(
-                f"checkpoint at frame {snapshot.frames}: the state without its tensors has {len(state):,} bytes, more "
-                f"than {MOST_BYTES[STATE]:,}; keep long lists of numbers as arrays or tensors"
-            )
-        write_durable(partial / STATE, state)
+        write_durable(partial / STATE, _state_text(snapshot))
         manifest = {
             "format": FORMAT,
             "id": name,
@@ -247,7 +241,7 @@ class Store:
         foreign = verify(entry)
         if foreign:
             log.warning("checkpoint %s also holds %s, which is not its own and is ignored", entry.path, foreign)
-        tree = migrated_state(json.loads(read_whole(entry.path / STATE)), entry.manifest["format"], FORMAT)
+        tree = migrated_state(_read_state(entry), entry.manifest["format"], FORMAT)
         tensors = dict(self._backend.load(entry.path))
         if isinstance(self._backend, InPlaceCheckpointer):
             places = {name: tensor for name, tensor in into.items() if _fits(tensor, tensors.get(name))}
@@ -333,6 +327,32 @@ def _readable(entry: Entry) -> Iterator[None]:
         raise StorageError(
             f"checkpoint {entry.path} cannot be read though its files are whole: {type(error).__name__}: {error}"
         ) from error
+
+
+def _read_state(entry: Entry) -> Any:
+    try:
+        return read_json(entry.path / STATE)[1]
+    except StorageError as error:
+        raise StorageError(f"checkpoint {entry.path} cannot be read: {STATE}: {error}") from None
+
+
+def _state_text(snapshot: Snapshot) -> str:
+    """Return what `state.json` holds; refuse what would not be read again.
+
+    Raises:
+        StorageError: it is too large.
+    """
+    text = json.dumps(snapshot.tree)
+    try:
+        if len(text) > MOST_BYTES[STATE]:
+            raise StorageError(f"it has {len(text):,} bytes, more than {MOST_BYTES[STATE]:,}")
+        check_values(text.encode())
+    except StorageError as error:
+        raise StorageError(
+            f"checkpoint at frame {snapshot.frames}: the state without its tensors is too large: {error}; keep long "
+            "lists of numbers as arrays or tensors"
+        ) from None
+    return text
 
 
 def _fits(tensor: Tensor, saved: Tensor | None) -> bool:

@@ -1,4 +1,4 @@
-"""Files that a run folder names: each lies inside its folder and is reached without following links, or is refused."""
+"""Files of a run folder: each lies inside its folder and is reached without following links, or is refused."""
 
 from __future__ import annotations
 
@@ -52,9 +52,47 @@ def plain_file(path: Path) -> Iterator[BinaryIO]:
     # without waiting, so that a named pipe in its place cannot hold up the run
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise StorageError("it is not a file")
-        if status.st_nlink > 1:
-            raise StorageError(f"it is a hard link, the file has {status.st_nlink} names; copy the folder with cp -r")
+        check_plain(descriptor)
         yield stream
+
+
+def check_plain(descriptor: int) -> None:
+    """Refuse an open file that something outside its folder may be.
+
+    Raises:
+        StorageError: it has several names, or is no file at all.
+    """
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise StorageError("it is not a file")
+    if status.st_nlink > 1:
+        raise StorageError(f"it is a hard link, the file has {status.st_nlink} names; copy the folder with cp -r")
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """Return the content of a plain file.
+
+    Args:
+        path: the file.
+        most: bytes that it may have.
+
+    Raises:
+        StorageError: it is no plain file, or larger.
+        OSError: it cannot be opened or read.
+    """
+    with plain_file(path) as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise StorageError(f"it has more than {most:,} bytes")
+    return content
+
+
+def plain_files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files in a folder and in its folders, in no order; links are neither followed nor yielded."""
+    if folder.is_symlink():
+        return
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place, name)
+            if not path.is_symlink() and path.is_file():
+                yield path

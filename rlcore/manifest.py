@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 import xxhash
 
 from rlcore.errors import StorageError
-from rlcore.inside import plain_file
+from rlcore.inside import plain_file, read_plain
 from rlcore.migrations import migrated_manifest
 
 log = logging.getLogger(__name__)
@@ -28,6 +28,8 @@ MANIFEST: Final = "manifest.json"
 STATE: Final = "state.json"
 # what is read whole into memory; saving refuses more, so that nothing is saved that could not be loaded
 MOST_BYTES: Final[Mapping[str, int]] = {MANIFEST: 16 << 20, STATE: 256 << 20}
+# an empty list takes 2 bytes in a file and 64 in memory
+MOST_VALUES: Final = 4_000_000
 _CHECKSUM: Final = "checksum"
 
 
@@ -138,8 +140,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         if path.is_symlink():
             raise StorageError("the folder is a link")
-        raw = read_whole(path / MANIFEST)
-        manifest = json.loads(raw)
+        raw, manifest = read_json(path / MANIFEST)
         checksum = manifest.pop(_CHECKSUM)
         whole = checksum == _checksum(manifest)
         # JSON has several spellings of one value; only the bytes that were written are taken
@@ -195,18 +196,28 @@ def describe(stream: BinaryIO) -> dict[str, Any]:
     return {"size": size, "xxh3": digest.hexdigest()}
 
 
-def read_whole(path: Path) -> bytes:
-    """Return the content of `manifest.json` or `state.json`.
+def read_json(path: Path) -> tuple[bytes, Any]:
+    """Return the content of `manifest.json` or `state.json`, as bytes and parsed.
 
     Raises:
-        StorageError: it is no plain file, or larger than any that was saved.
+        StorageError: it is no plain file, or holds more than any that was saved.
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deeply.
     """
-    most = MOST_BYTES[path.name]
-    with plain_file(path) as stream:
-        content = stream.read(most + 1)
-    if len(content) > most:
-        raise StorageError(f"it has more than {most:,} bytes")
-    return content
+    raw = read_plain(path, MOST_BYTES[path.name])
+    check_values(raw)
+    return raw, json.loads(raw)
+
+
+def check_values(raw: bytes) -> None:
+    """Refuse JSON of so many values that parsing it would take many times its size in memory.
+
+    Raises:
+        StorageError: there are more than any file that is saved has.
+    """
+    values = sum(map(raw.count, (b",", b"[", b"{")))
+    if values > MOST_VALUES:
+        raise StorageError(f"it holds about {values:,} values, more than {MOST_VALUES:,}")
 
 
 def _check_entries(path: Path, manifest: Mapping[str, Any]) -> None:

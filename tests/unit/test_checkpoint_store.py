@@ -14,12 +14,14 @@ import torch
 import xxhash
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
-from rlcore import Progress
+from rlcore import Progress, manifest
 from rlcore.checkpoint import Facts, Store
 from rlcore.errors import StorageError
+from rlcore.manifest import STATE
 from rlcore.progress import Every
 from rlcore.saver import CheckpointSchedule
 from rlcore.snapshot import Snapshot
+from rlcore.testing.faults.bits import forge
 
 
 @pytest.fixture
@@ -411,3 +413,22 @@ def test_the_schedule_remembers_the_best_over_a_resume():
     second.load_state_dict(first.state_dict())
     assert not second.due(Progress(1000, 20), 4.0)
     assert second.due(Progress(1000, 30), 6.0)
+
+
+# sizes of what is read
+
+
+def test_a_state_of_millions_of_values_is_refused_before_it_is_parsed(store):
+    path = save(store, 10)
+    (path / STATE).write_text(f"[{','.join(['[]'] * 2_100_000)}]")
+    forge(path)
+    with pytest.raises(StorageError, match=r"state\.json: it holds about 4,200,000 values"):
+        store.load_newest()
+
+
+def test_what_could_not_be_read_again_is_not_saved(store, monkeypatch):
+    monkeypatch.setattr(manifest, "MOST_VALUES", 1000)
+    snapshot = Snapshot.of({"model": {"numbers": [0] * 1001}}, Progress(1))
+    with pytest.raises(StorageError, match="keep long lists of numbers as arrays or tensors"):
+        store.save(snapshot, Facts())
+    assert store.is_empty()
