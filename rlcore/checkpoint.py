@@ -11,7 +11,7 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -29,6 +29,7 @@ from rlcore.manifest import Entry as Entry
 from rlcore.manifest import read_manifest as read_manifest
 from rlcore.manifest import verify as verify
 from rlcore.migrations import migrated_state
+from rlcore.retention import PARTIAL, TRASH, clear, discard, remove, surplus
 from rlcore.run_folder import sync_folder
 from rlcore.types import Checkpointer, InPlaceCheckpointer
 
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LATEST: Final = "latest"
-_PARTIAL: Final = ".partial-"
-_TRASH: Final = ".trash-"
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class Store:
             StorageError: it could not be written; nothing that was saved before is touched.
         """
         name = f"{snapshot.frames:012d}-{secrets.token_hex(3)}"
-        place = self.folder / f"{_PARTIAL}{name}"
+        place = self.folder / f"{PARTIAL}{name}"
         try:
             self._make_folder()
             self._check_space(snapshot)
@@ -136,7 +135,7 @@ class Store:
             place = self.folder / name
             sync_folder(self.folder)
         except Exception as error:  # a back end may raise anything: torch.save says RuntimeError on a full disk
-            _discard(place)
+            discard(place)
             if isinstance(error, StorageError):
                 raise
             raise StorageError(
@@ -280,15 +279,15 @@ class Store:
             except StorageError as error:
                 problems.append(str(error))
                 log.warning("%s; falling back to the checkpoint before", error)
-        unfinished = len(list(self.folder.glob(f"{_PARTIAL}*")))
+        unfinished = len(list(self.folder.glob(f"{PARTIAL}*")))
         there_is_none = "there is none" + (f", only {unfinished} whose writing was cut off" if unfinished else "")
         raise StorageError(f"no checkpoint in {self.folder} can be loaded: {'; '.join(problems) or there_is_none}")
 
     def collect_leftovers(self) -> None:
         """Remove what a crash left of unfinished saves and prunes, as far as that is possible."""
-        for pattern in (f"{_PARTIAL}*", f"{_TRASH}*", f".{LATEST}-*"):
+        for pattern in (f"{PARTIAL}*", f"{TRASH}*", f".{LATEST}-*"):
             for path in self.folder.glob(pattern):
-                _remove(path)
+                clear(path)
 
     def _point_to(self, name: str) -> None:
         """Write the name of the newest checkpoint where people and scripts find it; a cache, never trusted."""
@@ -297,7 +296,7 @@ class Store:
             temporary.write_text(name + "\n")
             os.replace(temporary, self.folder / LATEST)
         except OSError:
-            _remove(temporary)
+            clear(temporary)
             raise
 
     def _prune(self, newest: str) -> None:
@@ -357,50 +356,3 @@ def _state_text(snapshot: Snapshot) -> str:
 
 def _fits(tensor: Tensor, saved: Tensor | None) -> bool:
     return saved is not None and tensor.dtype == saved.dtype and tensor.shape == saved.shape
-
-
-def surplus(entries: Sequence[Entry], keep_last: int, keep_best: bool = True) -> list[Entry]:
-    """Return the checkpoints that need not be kept.
-
-    Args:
-        entries: oldest first.
-        keep_last: how many of the newest are kept, at least one.
-        keep_best: whether the one with the best evaluation is kept too.
-    """
-    keep = {entry.path for entry in entries[-max(1, keep_last) :]}
-    chosen = best(entries) if keep_best else None
-    if chosen is not None:
-        keep.add(chosen.path)
-    return [entry for entry in entries if entry.path not in keep]
-
-
-def remove(entry: Entry) -> None:
-    """Remove a checkpoint; at no moment is a part of it taken for a whole one.
-
-    Raises:
-        OSError: it is still there.
-    """
-    trash = entry.path.with_name(f"{_TRASH}{entry.path.name}")
-    os.rename(entry.path, trash)
-    _remove(trash)
-
-
-def _discard(place: Path) -> None:
-    """Remove what could not be committed; what cannot be removed either is a leftover, or a whole checkpoint."""
-    trash = place.with_name(f"{_TRASH}{place.name.removeprefix(_PARTIAL)}")
-    try:
-        os.rename(place, trash)
-    except OSError:
-        trash = place if place.name.startswith(_PARTIAL) else trash
-    _remove(trash)
-
-
-def _remove(path: Path) -> None:
-    """Remove something of ours as far as possible; what is left is collected at the next start."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-        return
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        log.warning("%s cannot be removed: %s", path, error)

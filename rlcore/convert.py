@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.checkpoint import Facts, Store, remove
+from rlcore.checkpoint import Facts, Store
 from rlcore.context import Context
 from rlcore.errors import ConfigError, StorageError
 from rlcore.manifest import Entry, read_manifest
 from rlcore.plugins import PluginHost
+from rlcore.retention import remove
 from rlcore.sections import find_component
 from rlcore.snapshot import Snapshot
 

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rlcore.checkpoint import remove, surplus
 from rlcore.errors import ConfigError, StorageError
 from rlcore.manifest import Entry, Found, best, committed, read_manifest, scan, verify
+from rlcore.retention import remove, surplus
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE, Lock
 
 

@@ -18,7 +18,7 @@ LAYERS = [
     {"types", "progress", "watchdog", "episodes", "logger_base", "log_values", "inside"},
     {"background_save", "config", "context", "components", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
     {"run_folder", "manifest", "signals", "random_state", "exploration", "media"},
-    {"implementations", "tensor_files", "durable_files", "scheduled", "torch_steps"},
+    {"implementations", "tensor_files", "durable_files", "scheduled", "torch_steps", "retention"},
     {"hooks", "log_writer", "adam", "transformed", "snapshot", "evaluations", "exactness", "resume"},
     {"svg", "spool", "batch_storage", "env_maker", "curves"},
     {"stepping"},
