@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from rlcore.progress import Every
 from rlcore.random_state import GlobalGenerators
 from rlcore.saver import EVIDENCE, CheckpointSchedule
 from rlcore.sections import Config, Section
+from rlcore.sources import module_of, source_hashes
 from rlcore.trainer import Trainer
 from rlcore.types import Checkpointer
 
@@ -107,8 +108,22 @@ class Builder:
             owners=self._assembly.owners,
             observers=observers(self._assembly.stateful),
             versions=self._config.resolved()["versions"],
-            domain=domain(self._context.device, self._config.run.threads),
+            domain={
+                **domain(self._context.device, self._config.run.threads),
+                **source_hashes(self._config.host.modules(), self._modules()),
+            },
         )
+
+    def _modules(self) -> Iterator[str]:
+        """Yield the names of the modules that components, env classes and given hooks come from."""
+        for kind, sections in self._config.sections.items():
+            for section in sections if kind != "logger" else ():
+                yield module_of(section.provided.component.target)
+        env = self._context.parts["env"]
+        yield from env.modules() if hasattr(env, "modules") else ()
+        yield type(env).__module__
+        for hook in self._context.parts["hooks"].hooks:
+            yield type(hook.instance).__module__
 
     def _required(self, name: str) -> Section:
         section = self._config.one(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,11 @@ class JoinedEnv:
         """Close every env."""
         for env in self._envs:
             env.close()
+
+    def modules(self) -> Iterator[str]:
+        """Yield the names of the modules that the envs are written in, as far as they say so."""
+        for env in self._envs:
+            yield from env.modules() if hasattr(env, "modules") else (type(env).__module__,)
 
     def inexact(self) -> str | None:
         """Return why the state of one of them cannot be saved, or None."""

@@ -132,6 +132,7 @@ class PluginHost:
     def __init__(self, disable: Iterable[str] = ()) -> None:
         self.registry = Registry()
         self.loaded: dict[str, Owner] = {}
+        self._modules: dict[str, str] = {}
         self._disabled = set(disable)
         self._installed = [p for p in installed() if p.name == CORE or not os.environ.get(NO_PLUGINS)]
         self.load(CORE)
@@ -139,6 +140,20 @@ class PluginHost:
     def names(self) -> list[str]:
         """Return the names of the plugins that could be loaded."""
         return sorted({plugin.name for plugin in self._installed})
+
+    def modules(self) -> dict[str, str]:
+        """Return the module of each loaded plugin that may change results, to the distribution or file it is of.
+
+        One that provides nothing but loggers may not.
+        """
+        kinds: dict[str, set[str]] = {}
+        for provided in self.registry.provided:
+            kinds.setdefault(provided.owner.plugin, set()).add(provided.component.kind)
+        return {
+            module: self.loaded[plugin].distribution
+            for plugin, module in self._modules.items()
+            if kinds.get(plugin) != {"logger"}
+        }
 
     def is_installed(self, name: str) -> bool:
         """Return whether a plugin of that entry-point name exists."""
@@ -270,6 +285,7 @@ class PluginHost:
                 raise PluginError(f"plugin {owner.plugin!r} ({owner}) provides {component!r}, not a Component")
         self.registry.add(components, owner)
         self.loaded[owner.plugin] = owner
+        self._modules[owner.plugin] = module.__name__
 
 
 def _broken(what: str, error: BaseException) -> PluginError:

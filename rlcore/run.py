@@ -24,6 +24,7 @@ from rlcore.progress import Progress
 from rlcore.random_state import seed_all
 from rlcore.resume import Restored, ResumeOptions, changes, check_owners, check_unchanged, restore
 from rlcore.sections import Config
+from rlcore.sources import source_differences, without_sources
 from rlcore.tensor_memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
 from rlcore.trainer import Trainer
 from rlcore.types import Checkpointer, InPlaceCheckpointer, RunInfo
@@ -207,7 +208,8 @@ def _restore(run: Run, options: ResumeOptions, before: Mapping[str, Any], now: M
         writer.branch()
     here = [
         *asked_for,
-        *differences(manifest["domain"], parts.facts.domain),
+        *differences(without_sources(manifest["domain"]), without_sources(parts.facts.domain)),
+        *source_differences(manifest["domain"], parts.facts.domain),
         *differences(manifest["versions"], parts.facts.versions, "the version of "),
     ]
     for reason in here:

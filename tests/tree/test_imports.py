@@ -17,7 +17,7 @@ LAYERS = [
     {"errors", "records", "migrations", "output_types"},
     {"types", "progress", "watchdog", "episodes", "logger_base", "log_values", "inside"},
     {"background_save", "config", "context", "components", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
-    {"run_folder", "manifest", "signals", "random_state", "exploration", "media"},
+    {"run_folder", "manifest", "signals", "random_state", "exploration", "media", "sources"},
     {"implementations", "tensor_files", "durable_files", "scheduled", "torch_steps", "retention"},
     {"hooks", "log_writer", "adam", "transformed", "snapshot", "evaluations", "exactness", "resume"},
     {"svg", "spool", "batch_storage", "env_maker", "curves"},

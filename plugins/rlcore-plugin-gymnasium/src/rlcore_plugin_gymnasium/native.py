@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 
 from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec, Step
+from rlcore_plugin_gymnasium.chain import modules
 from rlcore_plugin_gymnasium.probe import difference
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
 
@@ -78,6 +79,10 @@ class NativeEnv:
     def begin(self) -> npt.NDArray[Any]:
         """Begin a new episode in every env."""
         return self.reset()
+
+    def modules(self) -> Iterator[str]:
+        """Yield the names of the modules that these envs are written in."""
+        return modules(self._env, self.spec.id)
 
     def inexact(self) -> str | None:
         """Return why the state of these envs cannot be saved, or None; tried out once, on other instances."""

@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.wrappers.utils import RunningMeanStd
 
 from rlcore.errors import EnvError
+from rlcore_plugin_gymnasium.chain import layers
 
 if TYPE_CHECKING:
     import gymnasium
@@ -100,7 +101,7 @@ class Recording:
 def wrapper_states(env: gymnasium.Env[Any, Any]) -> list[Any]:
     """Return the state of each wrapper that outlives an episode: its own, or its running statistics."""
     states = []
-    for wrapper in _chain(env):
+    for wrapper in layers(env)[:-1]:
         if hasattr(wrapper, "state_dict"):
             states.append(wrapper.state_dict())
         else:
@@ -116,7 +117,7 @@ def wrapper_states(env: gymnasium.Env[Any, Any]) -> list[Any]:
 
 def set_wrapper_states(env: gymnasium.Env[Any, Any], states: list[Any]) -> None:
     """Set what `wrapper_states` returned."""
-    for wrapper, state in zip(_chain(env), states, strict=True):
+    for wrapper, state in zip(layers(env)[:-1], states, strict=True):
         if hasattr(wrapper, "load_state_dict"):
             wrapper.load_state_dict(state)
             continue
@@ -124,12 +125,3 @@ def set_wrapper_states(env: gymnasium.Env[Any, Any], states: list[Any]) -> None:
             running = getattr(wrapper, name)
             running.mean, running.var = np.array(statistics["mean"]), np.array(statistics["var"])
             running.count = statistics["count"]
-
-
-def _chain(env: Any) -> list[Any]:
-    """Return the wrappers around an env, from the outside."""
-    found = []
-    while env is not env.unwrapped:
-        found.append(env)
-        env = env.env
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +12,7 @@ import numpy as np
 
 from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec, Step
+from rlcore_plugin_gymnasium.chain import modules
 from rlcore_plugin_gymnasium.probe import difference
 from rlcore_plugin_gymnasium.recording import LONGEST, Recording
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
@@ -111,6 +112,10 @@ class SerialEnv:
             self._closed = True
             for env in self._envs:
                 env.close()
+
+    def modules(self) -> Iterator[str]:
+        """Yield the names of the modules that these envs are written in."""
+        return modules(self._envs[0], self.spec.id)
 
     def inexact(self) -> str | None:
         """Return why the state of these envs cannot be saved, or None; tried out once, on other instances."""

@@ -1,0 +1,147 @@
+"""Hashes of the source files that a run's results depend on, since a version does not tell what was edited in place.
+
+Hashed are the packages of the plugins that are used, loose files, modules beside the config, what those import of their
+like, and the files of env classes. Other installed libraries are told apart by their versions.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, Final
+
+import xxhash
+
+PREFIX: Final = "source of "
+_CORE: Final = "rlcore"
+_INSTALLED: Final = {"site-packages", "dist-packages"}
+_STANDARD: Final = Path(sysconfig.get_path("stdlib"))
+
+
+def source_hashes(plugins: Mapping[str, str], used: Iterable[str]) -> dict[str, str]:
+    """Return a hash for each distribution, package or loose file, under names that begin with `PREFIX`.
+
+    Args:
+        plugins: the module of each plugin that may change a result, to the distribution or file that it is of.
+        used: names of further modules whose files count wherever they are: of components and env classes.
+    """
+    owners = {_top(module): distribution for module, distribution in plugins.items()}
+    roots = dict.fromkeys([*plugins, *used])
+    found: dict[str, str] = {}
+    for name in dict.fromkeys([*roots, *_reached(roots, owners)]):
+        path, top = _file(name), _top(name)
+        if path is None or _is_standard(path):
+            continue
+        package = _package(top) if top in owners or not _is_installed(path) else None
+        if package is None:
+            alone = name if _is_installed(path) or "." in name else path.name
+            found[owners.get(top, alone)] = _hash([str(path)])
+        elif (title := owners.get(top, top)) not in found:
+            found[title] = _hash_of_plugin(package) if top in owners else _hash(_files(package))
+    return {f"{PREFIX}{title}": found[title] for title in sorted(found)}
+
+
+def source_differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+    """Return a reason for each source that is not what it was.
+
+    What only one side has follows from another config or another plugin, which is said elsewhere, or from a checkpoint
+    of an rlcore that recorded no sources.
+    """
+    names = [name for name in there if name.startswith(PREFIX) and name in here]
+    return [f"the {name} is not what the checkpoint was made with" for name in names if there[name] != here[name]]
+
+
+def without_sources(domain: Mapping[str, str]) -> dict[str, str]:
+    """Return the other entries of a domain."""
+    return {name: value for name, value in domain.items() if not name.startswith(PREFIX)}
+
+
+def module_of(place: Any) -> str:
+    """Return the name of the module of a component's target or schema, given as such or as `"package.module:Name"`."""
+    return place.partition(":")[0] if isinstance(place, str) else str(getattr(place, "__module__", ""))
+
+
+def _reached(roots: Iterable[str], owners: Mapping[str, str]) -> Iterator[str]:
+    """Yield the modules that plugins and loose modules use by name, theirs too, apart from installed libraries."""
+    waiting, seen = list(roots), set(roots)
+    while waiting:
+        module = sys.modules.get(waiting.pop())
+        if module is None or _top(module.__name__) == _CORE or not _is_own(module, owners):
+            continue
+        for name in _used_by(module) - seen:
+            seen.add(name)
+            found = sys.modules.get(name)
+            if found is not None and _is_own(found, owners):
+                waiting.append(name)
+                yield name
+
+
+def _used_by(module: ModuleType) -> set[str]:
+    """Return the names of the modules that the globals of a module come from."""
+    values = list(vars(module).values())
+    modules = {value.__name__ for value in values if isinstance(value, ModuleType)}
+    return modules | {
+        str(value.__module__ if isinstance(value, type | FunctionType) else type(value).__module__) for value in values
+    }
+
+
+def _is_own(module: ModuleType, owners: Mapping[str, str]) -> bool:
+    path = _file(module.__name__)
+    return path is not None and not _is_standard(path) and (_top(module.__name__) in owners or not _is_installed(path))
+
+
+def _file(name: str) -> Path | None:
+    path = getattr(sys.modules.get(name), "__file__", None)
+    return Path(path) if path else None
+
+
+def _package(top: str) -> str | None:
+    """Return the folder of a package; a module alone, and a namespace that several share, have none."""
+    path = _file(top)
+    return str(path.parent) if path is not None and path.name == "__init__.py" else None
+
+
+def _files(package: str) -> Iterator[str]:
+    """Yield the source files of a package, imported or not, as what is imported when differs from run to run."""
+    with os.scandir(package) as entries:
+        below = sorted(entries, key=lambda entry: entry.name)
+    for entry in below:
+        if entry.name.endswith(".py"):
+            yield entry.path
+        elif entry.is_dir() and os.path.isfile(os.path.join(entry.path, "__init__.py")):
+            yield from _files(entry.path)
+
+
+@cache
+def _hash_of_plugin(package: str) -> str:
+    """Return the hash of a package that a process imports once, as it was then."""
+    return _hash(_files(package))
+
+
+def _hash(files: Iterable[str]) -> str:
+    digest = xxhash.xxh3_128()
+    for path in files:
+        digest.update(os.path.basename(path).encode())
+        try:
+            with open(path, "rb", buffering=0) as stream:
+                digest.update(stream.readall())
+        except OSError:  # gone since it was imported
+            digest.update(b"absent")
+    return digest.hexdigest()
+
+
+def _is_installed(path: Path) -> bool:
+    return not _INSTALLED.isdisjoint(path.parts)
+
+
+def _is_standard(path: Path) -> bool:
+    return path.is_relative_to(_STANDARD) and not _is_installed(path)
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
