@@ -147,8 +147,9 @@ class Builder:
             hooks.append(Hook(section.name, instance, str(section.provided.owner)))
         for number, instance in enumerate(further, start=1):
             name = f"{type(instance).__name__}-{number}"
-            hooks.append(Hook(name, instance))
-            self._assembly.register(f"hook.{name}", instance)
+            hooks.append(hook := Hook(name, instance))
+            if not hook.internal:
+                self._assembly.register(f"hook.{name}", instance)
         return hooks
 
     def _writers(self) -> list[LogWriter]:

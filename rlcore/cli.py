@@ -6,11 +6,13 @@ import argparse
 import importlib
 import logging
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any, Final
 
 from rlcore import __version__
 from rlcore.errors import RlcoreError
+from rlcore.streams import lenient_output
 
 EXIT_CODES: Final = {
     0: "done",
@@ -20,9 +22,17 @@ EXIT_CODES: Final = {
     4: "a loss or gradient was not finite",
     5: "a checkpoint could not be written or read, or `rlcore prove` found what does not hold",
     7: "a hook raised, or broke the contract of its point",
-    130: "stopped by Ctrl-C, state saved",
+    129: "stopped by SIGHUP, as a closed terminal sends it, state saved",
+    130: "stopped by Ctrl-C, state saved; or at once by a second one, and the newest checkpoint stands",
+    131: "stopped at once by SIGQUIT; the newest checkpoint stands",
+    138: "stopped by SIGUSR1, state saved",
+    140: "stopped by SIGUSR2, state saved",
+    142: "stopped by SIGALRM, state saved",
     143: "stopped by SIGTERM, state saved",
 }
+
+# commands that are there for what they do; all others are there for what they print
+_PRINT_BESIDES: Final = ("train", "prove", "sync", "plot", "report")
 
 # the kinds that `rlcore plugins new` has a template for
 NEW_KINDS: Final = ("hook", "logger", "loss", "env", "model", "collector", "buffer", "learner", "checkpointer")
@@ -61,8 +71,18 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    options = parser().parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    with lenient_output() as output:
+        options = parser().parse_args(arguments)
+        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+        code = _run(options)
+        output.flush()
+    if code == 0 and options.command not in _PRINT_BESIDES and not isinstance(output.lost, BrokenPipeError | None):
+        print(f"error: the output could not be written: {output.lost}", file=sys.stderr)
+        return 1
+    return code
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         command = importlib.import_module(f"rlcore.commands.{options.command}")
         return int(command.run(options))
@@ -71,11 +91,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}{notes}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("stopped at once; the newest checkpoint stands", file=sys.stderr)
+        print("stopped by Ctrl-C", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
+    except SystemExit:  # of a part, whose code says nothing about the command
+        traceback.print_exc()
+        return 1
 
 
 def _train(commands: argparse._SubParsersAction[Parser]) -> None:

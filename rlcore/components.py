@@ -8,10 +8,11 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.errors import PluginError, RlcoreError, did_you_mean
+from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError, describe, did_you_mean
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -119,8 +120,14 @@ class Provided:
                 ) from error
             error.add_note(f"raised while building {self}")
             raise
-        except Exception as error:
-            error.add_note(f"raised while building {self}")
+        except FROM_OUTSIDE:
+            raise
+        except (SystemExit, GeneratorExit) as error:
+            kind = EnvError if self.component.kind == "env" else PluginError
+            raise kind(f"{self} raised {describe(error)} while it was built; a component cannot exit") from error
+        except BaseException as error:
+            with suppress(Exception):  # an error may forbid that
+                error.add_note(f"raised while building {self}")
             raise
 
     def _import(self, place: Any) -> Any:
@@ -131,8 +138,10 @@ class Provided:
             value: Any = importlib.import_module(module_name)
             for part in attribute.split("."):
                 value = getattr(value, part)
-        except (Exception, SystemExit) as error:
-            raise PluginError(f"{self}: importing {place!r} failed: {type(error).__name__}: {error}") from error
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:
+            raise PluginError(f"{self}: importing {place!r} failed: {describe(error)}") from error
         return value
 
 

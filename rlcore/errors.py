@@ -6,7 +6,8 @@ Handling them is the business of the callers.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
 
@@ -70,6 +71,19 @@ class EndOfData(Exception):  # noqa: N818 - not an error
 
 class EndOfEpoch(Exception):  # noqa: N818 - not an error
     """Says that an epoch of optimisation is over, raised while its next minibatch is drawn or processed."""
+
+
+@contextmanager
+def named(whose: str) -> Iterator[None]:
+    """Say in a note on any error from inside that it was raised by `whose`."""
+    try:
+        yield
+    except Interruption:
+        raise
+    except BaseException as error:
+        with suppress(Exception):  # an error may forbid that
+            error.add_note(f"raised by {whose}")
+        raise
 
 
 def describe(error: BaseException) -> str:

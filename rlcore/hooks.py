@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from rlcore.errors import PluginError
+from rlcore.errors import FROM_OUTSIDE, Interruption, PluginError
 from rlcore.hookspecs import POINTS
 from rlcore.implementations import Hook as Hook
 from rlcore.implementations import Implementation, check_marks, resolve
@@ -261,9 +261,11 @@ def call(implementation: Implementation, *arguments: Any) -> Any:
     began = perf_counter()
     try:
         return implementation.call(*arguments)
-    except (SystemExit, StopIteration) as error:
+    except (SystemExit, StopIteration, GeneratorExit) as error:
         raise implementation.not_an_error(error) from error
-    except Exception as error:
+    except Interruption:
+        raise
+    except BaseException as error:
         implementation.blame(error)
         raise
     finally:
@@ -282,7 +284,9 @@ def _notify_isolated(implementations: Iterable[Implementation], *arguments: Any)
     for implementation in implementations:
         try:
             call(implementation, *arguments)
-        except Exception:
+        except FROM_OUTSIDE:
+            raise
+        except BaseException:
             log.exception(
                 "%s failed at point %r; the run ends as it would have", implementation.hook, implementation.point
             )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,11 @@ class Hook:
     seconds: float = 0.0
     calls: int = 0
 
+    @property
+    def internal(self) -> bool:
+        """Whether it belongs to the command that trains, so that figures of hooks leave it out."""
+        return bool(getattr(self.instance, "internal", False))
+
     def __str__(self) -> str:
         return f"hook {self.name!r} ({self.owner})"
 
@@ -47,7 +53,8 @@ class Implementation:
 
     def blame(self, error: BaseException) -> None:
         """Say in a note on `error` which hook raised it, and where."""
-        error.add_note(f"raised by {self.hook} at point {self.point!r}")
+        with suppress(Exception):  # an error may forbid that
+            error.add_note(f"raised by {self.hook} at point {self.point!r}")
 
     def wrong_return(self, found: Any, expected: str) -> HookError:
         """Return the error for a return value of a wrong type."""

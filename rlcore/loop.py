@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlcore.errors import EndOfData, EndOfEpoch, RlcoreError
+from rlcore.errors import FROM_OUTSIDE, EndOfData, EndOfEpoch, RlcoreError, named
 from rlcore.metrics import Averages, Last
 from rlcore.parts import Parts
 from rlcore.progress import Every, Progress
@@ -114,6 +114,7 @@ class Loop:
         """Train; yield the clocks after each iteration."""
         if self._closed:
             raise RlcoreError("this trainer has run to its end and is closed; build another one to go on")
+        left = False
         try:
             self.hooks.follow_changes()
             self.hooks.setup(self)
@@ -122,14 +123,16 @@ class Loop:
             while not self.done:
                 self.saving.keep_boundary()
                 if self._iteration():
+                    left = True
                     yield self.progress
+                    left = False
             self._end()
-        except GeneratorExit:  # the caller left the loop
-            raise
         except GraceExpired as stopped:  # a stop that could not wait for the end of the iteration
             log.warning("%s; what was not finished is discarded", stopped)
             self.saving.what_stands(stopped, self._batch)
         except BaseException as error:
+            if left:  # the caller left the loop
+                raise
             error.add_note(f"while {self._phase}, iteration {self.progress.iterations}, frame {self.progress.frames}")
             self.hooks.on_exception(error, self)
             self.saving.what_stands(error, self._batch)
@@ -168,11 +171,12 @@ class Loop:
     def state_dict(self) -> dict[str, Any]:
         """Return the state of everything that has one, by component name."""
         self.metrics.drain()
-        return {
-            name: component.state_dict()
-            for name, component in self.parts.stateful.items()
-            if hasattr(component, "state_dict")
-        }
+        states = {}
+        for name, component in self.parts.stateful.items():
+            if hasattr(component, "state_dict"):
+                with named(f"{name.replace('.', ' ')} in its state_dict"):
+                    states[name] = component.state_dict()
+        return states
 
     def load_state_dict(
         self, states: Mapping[str, Any], notes: Mapping[str, str] | None = None, **options: Any
@@ -321,7 +325,8 @@ class Loop:
         if frames:
             self.metrics.add({"frames_per_second": frames / seconds if seconds else 0.0}, "time/")
             self._clock, self._clock_frames = self.seconds_trained, self.progress.frames
-            self.metrics.add({hook.name: hook.seconds for hook in self.hooks.hooks}, "time/hooks/")
+            times = {hook.name: hook.seconds for hook in self.hooks.hooks if not hook.internal}
+            self.metrics.add(times, "time/hooks/")
         if self.progress.frames != self.metrics.written_at:
             self.metrics.add(self.learner.scheduled(), "train/")
             clocks = {"updates": self.progress.updates, "episodes": self.progress.episodes}
@@ -341,10 +346,13 @@ class Loop:
         self.hooks.shutdown(self)
         closing = {"saver": self.saver, "collector": self.parts.collector, "evaluator": self.evaluator}
         for name, close in {**closing, "metrics": self.metrics}.items():
+            self.parts.heart.beats += 1
             try:
                 if close is not None:
                     close.close()
-            except Exception:
+            except FROM_OUTSIDE:
+                raise
+            except BaseException:  # an exit too: the run has ended as it has
                 log.exception("closing the %s failed", name)
         self.parts.release()
 

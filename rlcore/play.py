@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from rlcore.context import Context
+from rlcore.errors import FROM_OUTSIDE
+from rlcore.stepping import env_error
 from rlcore.transformed import TransformedEnv, observation_dtype
 from rlcore.types import Env
 
@@ -34,6 +36,9 @@ def play(
 
     Returns:
         The undiscounted returns `[episode]`, float64, and the lengths in steps `[episode]`, int64.
+
+    Raises:
+        EnvError: an env raises, whatever it is.
     """
     policy = context.model.policy
     policy.refresh()
@@ -43,15 +48,24 @@ def play(
     count = int(running.sum())
     returns, lengths = np.zeros(num_envs), np.zeros(num_envs, dtype=np.int64)
     dtype = observation_dtype(seen_env.spec.observation_space)
-    observation = seen_env.reset(seed=seed)
+    observation = _guarded(seen_env, seen_env.reset, seed)
     with torch.inference_mode():
         while running.any():
             before_step(running)
             seen = torch.tensor(np.asarray(observation, dtype=dtype), device=context.device)  # begins as all tensors do
-            step = seen_env.step(policy.mode(seen).cpu().numpy())
+            step = _guarded(seen_env, seen_env.step, policy.mode(seen).cpu().numpy())
             context.heart.beats += 1
             returns += step.reward * running
             lengths += running
             running &= ~(step.terminated | step.truncated)
             observation = step.observation
     return returns[:count], lengths[:count]
+
+
+def _guarded(env: Env, call: Callable[[Any], Any], argument: Any) -> Any:
+    try:
+        return call(argument)
+    except FROM_OUTSIDE:
+        raise
+    except BaseException as error:  # an exit too: it is the env's error, and no end of the run
+        raise env_error(env.spec.id, "in an episode that is played", error, "it") from error

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from rlcore.components import Component, Owner, Provided, Registry
-from rlcore.errors import PluginError, did_you_mean
+from rlcore.errors import FROM_OUTSIDE, PluginError, describe, did_you_mean
 from rlcore.implementations import marked
 
 GROUP: Final = "rlcore"
@@ -238,7 +238,9 @@ class PluginHost:
             module = importlib.util.module_from_spec(spec)
             sys.modules[path.stem] = module
             spec.loader.exec_module(module)
-        except (Exception, SystemExit) as error:
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:
             sys.modules.pop(path.stem, None)
             raise _broken(f"plugin file {str(path)!r}", error) from error
         self._register(module, owner)
@@ -262,7 +264,9 @@ class PluginHost:
         assert plugin.entry_point is not None
         try:
             module = plugin.entry_point.load()
-        except (Exception, SystemExit) as error:
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:
             raise _broken(f"plugin {plugin.name!r} ({plugin.owner})", error) from error
         self._register(module, plugin.owner)
 
@@ -278,7 +282,9 @@ class PluginHost:
             raise PluginError(f"plugin {owner.plugin!r} ({owner}) has no function provide_components with @hookimpl")
         try:
             components = list(module.provide_components())
-        except (Exception, SystemExit) as error:
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:
             raise _broken(f"plugin {owner.plugin!r} ({owner}): provide_components", error) from error
         for component in components:
             if not isinstance(component, Component):
@@ -290,4 +296,4 @@ class PluginHost:
 
 def _broken(what: str, error: BaseException) -> PluginError:
     missing = f" (pip install {error.name})" if isinstance(error, ModuleNotFoundError) and error.name else ""
-    return PluginError(f"{what} failed: {type(error).__name__}: {error}{missing}")
+    return PluginError(f"{what} failed: {describe(error)}{missing}")

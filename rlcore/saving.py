@@ -6,7 +6,8 @@ How one is made is in `saver.py`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ class Saving:
 
     Attributes:
         saver: writes the checkpoints; None for a run that writes nothing.
+        busy: whether a checkpoint is being written that the loop waits for.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Saving:
         enter: Callable[[str], None],
     ) -> None:
         self.saver = parts.saver()
+        self.busy = False
         self._parts = parts
         self._progress = parts.progress
         self._take = take
@@ -60,7 +63,9 @@ class Saving:
         if self.saver is None:
             return None
         self.acknowledge(wait=True)
-        path = self.saver.save(self._take(), self._facts())
+        snapshot, facts = self._take(), self._facts()
+        with self._at_work():
+            path = self.saver.save(snapshot, facts)
         self._saved(path)
         return path
 
@@ -94,7 +99,10 @@ class Saving:
 
     def acknowledge(self, wait: bool = False) -> None:
         """Tell of the checkpoint that was written while training went on, as soon as it is there."""
-        path = self.saver.finished(wait) if self.saver is not None else None
+        if self.saver is None:
+            return
+        with self._at_work():
+            path = self.saver.finished(wait)
         if path is not None:
             self._saved(path)
 
@@ -114,11 +122,21 @@ class Saving:
         if isinstance(error, NumericalError) and batch is not None:
             self.saver.save_evidence(batch, self._progress, self._parts.facts)
         try:
-            for path in (self.saver.close(), self.saver.save_boundary(self._parts.facts)):
+            with self._at_work():
+                paths = (self.saver.close(), self.saver.save_boundary(self._parts.facts))
+            for path in paths:
                 if path is not None:
                     self._saved(path)
         except Exception:
             log.exception("a hook failed at the checkpoint of frame %d; the first error stands", self.saver.saved_at)
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        self.busy = True
+        try:
+            yield
+        finally:
+            self.busy = False
 
     def _facts(self) -> Facts:
         """Return what the manifest of a checkpoint made now says."""

@@ -1,23 +1,52 @@
-"""Ctrl-C and termination: the first asks the run to stop at its next safe point, a second Ctrl-C stops at once.
+"""Signals that ask a run to stop at its next safe point; a second Ctrl-C, or SIGQUIT, stops it at once.
 
-When the safe point does not come within the grace time, the iteration is given up where it is.
+When the safe point does not come within the grace time, the iteration is given up where it is. A thread counts that
+time, as handlers of signals wait for the main thread, which may be inside a library.
 """
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from types import FrameType
 from typing import Any, Final
 
 from rlcore.errors import Interruption
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+def _present(*names: str) -> tuple[signal.Signals, ...]:
+    """Return those of the signals that this system has."""
+    return tuple(getattr(signal, name) for name in names if hasattr(signal, name))
+
+
+SIGNALS: Final = _present("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM")
+AT_ONCE: Final = _present("SIGQUIT")
+# what the caller ignores is its own choice (`nohup`), and so is an alarm that it handles; but not for these two
+_ALWAYS: Final = (signal.SIGINT, signal.SIGTERM)
+# seconds: for the main thread to react; then for it to shut down; without a move of a save; between looks at a save
+_REACTION: Final = 10.0
+_SHUTDOWN: Final = 20.0
+_STANDING: Final = 10.0
+_LOOK: Final = 0.2
 
 
 class StopAtOnce(KeyboardInterrupt, Interruption):
-    """The second Ctrl-C: the process ends, and nothing more is written."""
+    """The second Ctrl-C, or SIGQUIT: the process ends, and nothing more is saved.
+
+    Args:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__("a second SIGINT" if number == signal.SIGINT else signal.Signals(number).name)
+        self.number = number
 
 
 class GraceExpired(Interruption):
@@ -25,44 +54,169 @@ class GraceExpired(Interruption):
 
 
 @contextmanager
-def stop_on_signal(request_stop: Callable[[str], None], grace: float = 20.0) -> Iterator[list[int]]:
-    """Call `request_stop` on SIGINT and SIGTERM; yields the signals received.
+def stop_on_signal(
+    request_stop: Callable[[str], None],
+    grace: float = 20.0,
+    saving: Callable[[], int | None] = lambda: None,
+    give_up: Callable[[int], None] = lambda number: None,
+) -> Iterator[list[int]]:
+    """Call `request_stop` on each of `SIGNALS`; yields the numbers of those received.
 
-    Only the main thread can handle signals; elsewhere this does nothing. Previous handlers are put back.
+    Only the main thread can handle signals; elsewhere this does nothing. Previous handlers are put back. A process
+    that is forked inside has the previous handlers at once.
 
     Args:
-        request_stop: called with the signal's name.
+        request_stop: called with the signal's name, in the main thread.
         grace: seconds from the first signal until `GraceExpired` is raised.
+        saving: returns a count that grows while a save moves, None while none goes on; one that moves may finish.
+        give_up: called with the number of the first signal, from another thread, when the main thread does not react;
+            ends the process.
     """
-    received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield received
+        yield []
         return
-
-    previous: dict[int, Any] = {}
-    alarm = (0.0, 0.0)
-
-    def handle(number: int, frame: object) -> None:
-        nonlocal alarm
-        received.append(number)
-        if number == signal.SIGINT and received.count(number) > 1:
-            raise StopAtOnce
-        request_stop(signal.Signals(number).name)
-        if len(received) == 1:  # only now, so that a caller's own alarm works as before in a run that nothing stops
-            previous[signal.SIGALRM] = signal.signal(signal.SIGALRM, expire)
-            alarm = signal.setitimer(signal.ITIMER_REAL, grace)
-
-    def expire(number: int, frame: object) -> None:
-        raise GraceExpired(f"no safe point within {grace:g} s of {signal.Signals(received[0]).name}")
-
-    for number in SIGNALS:
-        previous[number] = signal.signal(number, handle)
+    stopping = _Stopping(request_stop, grace, saving, give_up)
+    stopping.begin()
     try:
-        yield received
+        yield stopping.received
     finally:
-        if received:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        for installed, handler in previous.items():
-            signal.signal(installed, handler)
-        if received:
-            signal.setitimer(signal.ITIMER_REAL, *alarm)
+        stopping.end()
+
+
+class _Stopping:
+    """The handlers of a block, and the thread that counts the grace time.
+
+    The thread hears of a signal through a pipe, into which the interpreter writes its number when it comes; handlers
+    are called when the main thread is back from whatever it does.
+    """
+
+    def __init__(
+        self,
+        request_stop: Callable[[str], None],
+        grace: float,
+        saving: Callable[[], int | None],
+        give_up: Callable[[int], None],
+    ) -> None:
+        self.received: list[int] = []
+        self._request_stop = request_stop
+        self._grace = grace
+        self._saving = saving
+        self._give_up = give_up
+        self._main = threading.get_ident()
+        self._previous: dict[int, Any] = {}
+        self._heard: list[int] = []  # by the thread; as `received`, but perhaps earlier
+        self._expired = self._raised = self._over = False
+        self._sending = threading.Lock()
+        self._reading, self._writing = os.pipe()
+        self._thread = threading.Thread(target=self._count, name="rlcore signals", daemon=True)
+
+    def begin(self) -> None:
+        """Install the handlers."""
+        os.set_blocking(self._writing, False)
+        self._previous_pipe = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        os.register_at_fork(after_in_child=partial(_leave_to_child, weakref.ref(self)))
+        for number in (*SIGNALS, *AT_ONCE):
+            before = signal.getsignal(number)
+            if before == signal.SIG_DFL or (number in _ALWAYS and before is not None):
+                self._previous[number] = before
+                signal.signal(number, self._handle)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Put the handlers back, and end the thread."""
+        with self._sending:
+            self._over = True
+        self.put_back()
+        with suppress(BlockingIOError):  # a full pipe wakes the thread too
+            os.write(self._writing, b"\0")
+        self._thread.join()
+        self.close()
+
+    def put_back(self) -> None:
+        """Install the handlers from before."""
+        self._over = True
+        signal.set_wakeup_fd(self._previous_pipe)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def close(self) -> None:
+        """Close the pipe."""
+        for end in (self._reading, self._writing):
+            os.close(end)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._over:
+            return
+        if self._expired and not self._raised:  # the thread sent it; a first signal may have waited until now
+            self._raised = True
+            raise GraceExpired(f"no safe point within {self._grace:g} s of {self._first().name}")
+        self.received.append(number)
+        if _at_once(self.received):
+            self._raised = True
+            raise StopAtOnce(number)
+        self._request_stop(signal.Signals(number).name)
+
+    def _first(self) -> signal.Signals:
+        return signal.Signals((self.received or self._heard)[0])
+
+    def _count(self) -> None:
+        """Give up the iteration when the grace time is over, and the process when that does not help."""
+        self._hear(None)
+        if self._passes(self._grace) and self._saves_stand_still():
+            self._interrupt()
+        self._passes(_REACTION, at_once=False)
+        if self._raised:  # what is left of the main thread's work is to save and to shut down
+            self._saves_stand_still()
+            self._passes(_SHUTDOWN, at_once=False)
+        if not self._over:
+            self._give_up(self._first())
+
+    def _hear(self, seconds: float | None) -> None:
+        """Take in the signals that come, until one is ours, the time is over, or the block ends."""
+        heard = len(self._heard)
+        while not self._over and len(self._heard) == heard:
+            if not select.select([self._reading], [], [], seconds)[0]:
+                return
+            came = os.read(self._reading, 4096)
+            # one whose handler was replaced inside is no longer a matter of this block
+            self._heard += [n for n in came if n in self._previous and signal.getsignal(n) == self._handle]
+
+    def _passes(self, seconds: float, at_once: bool = True) -> bool:
+        """Wait; return False as soon as the block ends or, with `at_once`, the run is to stop at once."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if self._over or (at_once and _at_once(self._heard)):
+                return False
+            self._hear(left)
+        return not self._over
+
+    def _saves_stand_still(self) -> bool:
+        """Wait while a save moves; return False as soon as the block ends or the run is to stop at once."""
+        seen, end = self._saving(), time.monotonic() + _STANDING
+        while seen is not None and time.monotonic() < end:
+            if not self._passes(_LOOK):
+                return False
+            now = self._saving()
+            if now != seen:
+                seen, end = now, time.monotonic() + _STANDING
+        return True
+
+    def _interrupt(self) -> None:
+        """Raise `GraceExpired` in the main thread, wherever it is."""
+        with self._sending:
+            if not self._over and signal.getsignal(self._first()) == self._handle:
+                self._expired = True
+                signal.pthread_kill(self._main, self._first())
+
+
+def _at_once(numbers: Sequence[int]) -> bool:
+    """Return whether these signals ask to stop at once."""
+    return numbers.count(signal.SIGINT) > 1 or any(number in AT_ONCE for number in numbers)
+
+
+def _leave_to_child(stopping: weakref.ref[_Stopping]) -> None:
+    """Let a process that was forked inside a block handle its own signals, and tell its parent of none."""
+    found = stopping()
+    if found is not None and not found._over:
+        found.put_back()
+        found.close()

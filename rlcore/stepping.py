@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rlcore.batch_storage import BatchStorage
 from rlcore.episodes import EpisodeCounter
-from rlcore.errors import EnvError, RlcoreError
+from rlcore.errors import FROM_OUTSIDE, EnvError, RlcoreError, describe
 from rlcore.transformed import env_step
 from rlcore.types import Env, Episode, Step, Transform
 from rlcore.watchdog import Heart
@@ -72,7 +72,9 @@ class Rollout:
         """
         try:
             observation = self.env.reset(seed=seed + self._first_env)
-        except Exception as error:
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:  # an exit too: it is the env's error, and no end of the run
             raise self._env_error(error, "in its reset", frame) from error
         self._ended[:] = False
         for transform in self._transforms:
@@ -154,7 +156,9 @@ class Rollout:
                 try:
                     step = step_envs(action.numpy())
                     write(storage, time, step)
-                except Exception as error:
+                except FROM_OUTSIDE:
+                    raise
+                except BaseException as error:
                     raise self._env_error(error, f"at step {time}", frame) from error
                 heart.beats += 1
                 if step.infos:
@@ -193,14 +197,15 @@ class Rollout:
                 "transform."
             )
 
-    def _env_error(self, error: Exception, where: str, frame: int) -> RlcoreError:
-        """Return the error for what an env raised, or for a step that does not fit its spec."""
-        if isinstance(error, RlcoreError):
-            return error
-        return EnvError(
-            f"env {self._spec.id!r} {where} of the batch that began at frame {frame}: "
-            f"{type(error).__name__}: {error}; the batch is discarded"
-        )
+    def _env_error(self, error: BaseException, where: str, frame: int) -> RlcoreError:
+        return env_error(self._spec.id, f"{where} of the batch that began at frame {frame}", error, "the batch")
+
+
+def env_error(env_id: str, where: str, error: BaseException, lost: str) -> RlcoreError:
+    """Return the error for what an env raised, or for a step that does not fit its spec; `lost` is discarded."""
+    if isinstance(error, RlcoreError):
+        return error
+    return EnvError(f"env {env_id!r} {where}: {describe(error)}; {lost} is discarded")
 
 
 def inexact_env(env: Env) -> str | None:

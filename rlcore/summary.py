@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from rlcore.errors import RlcoreError
+from rlcore.errors import FROM_OUTSIDE, RlcoreError, describe
 from rlcore.run import Run
 from rlcore.stock.status import losses
 from rlcore.types import EvaluationResult
@@ -34,7 +34,7 @@ def summary(run: Run) -> str:
     lines += [
         f"  slow hook        {hook.name!r} took {hook.seconds:.1f} s, training {seconds:.1f} s"
         for hook in trainer.hooks.hooks
-        if seconds and hook.seconds > SLOW_SHARE * seconds
+        if seconds and not hook.internal and hook.seconds > SLOW_SHARE * seconds
     ]
     lines += [f"  lost             {count} {cause}" for cause, count in losses(trainer).items()]
     return "\n".join(lines)
@@ -61,6 +61,8 @@ def _curves(run: Run) -> str | None:
     assert run.folder is not None
     try:
         return str(plot_runs([run.folder], run.folder / "curves.png"))
-    except RlcoreError as error:
-        log.info("no curves.png: %s", error)
+    except FROM_OUTSIDE:
+        raise
+    except BaseException as error:  # whatever a library does there: the run is done
+        log.info("no curves.png: %s", error if isinstance(error, RlcoreError) else describe(error))
         return None

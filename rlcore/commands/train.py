@@ -5,23 +5,27 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-import traceback
 from pathlib import Path
+from typing import Any, Final
 
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from rlcore import run_folder
 from rlcore.config import read
-from rlcore.errors import ConfigError, RlcoreError
+from rlcore.ending import Ending, StoppedAtStart, unexpected
+from rlcore.errors import ConfigError, RlcoreError, describe
 from rlcore.resume import WATCHING, ResumeOptions
-from rlcore.run import Run, build
-from rlcore.sections import validate
-from rlcore.signals import GraceExpired, stop_on_signal
-from rlcore.stock.status import StatusHook, write_status
+from rlcore.run import build
+from rlcore.sections import Config, validate
+from rlcore.signals import GraceExpired, StopAtOnce, stop_on_signal
+from rlcore.stock.progress_lines import ProgressLines
+from rlcore.stock.status import StatusHook
 from rlcore.summary import summary
-from rlcore.watchdog import Heart, Hung, Watchdog
+from rlcore.watchdog import Hung, Watchdog
 
 log = logging.getLogger(__name__)
+
+_SHOWN_BY: Final = ("progress-bar", "console-table")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,49 +44,59 @@ def run(options: argparse.Namespace) -> int:
         build(config, write=False)
         print(f"{options.config}: everything can be built; nothing was written")
         return 0
-    folder = Path(config.run.folder) / config.run.name
-    process = _Process(run_folder.Status(folder))
-    watchdog = Watchdog(process.heart, config.run.hang_after, folder, process.last_resort)
+    ending = Ending(Path(config.run.folder) / config.run.name)
+    with stop_on_signal(ending.request_stop, options.grace, ending.saving, ending.give_up) as received:
+        code = _to_its_end(ending, config, options)
+    if code:
+        return code
+    return 128 + received[0] if received else 0
+
+
+def _to_its_end(ending: Ending, config: Config, options: argparse.Namespace) -> int:
+    """Train, and say how the run ended; return an exit code other than 0 when neither its end nor a stop ended it."""
     try:
-        with watchdog.watching():
-            process.run = built = build(
-                config, resume=_resume(options), hooks=[StatusHook(process.status)], heart=process.heart
-            )
-            for restored in built.report:
-                if restored.outcome != "not stateful":
-                    log.info("  %s", restored)
-            if options.until is not None:
-                built.trainer.stop_at = min(options.until, built.trainer.stop_at)
-            return _train(process, built, quiet=options.quiet, grace=options.grace)
-    except Hung as error:
-        process.failed(str(error))
-        print(f"error: {error}", file=sys.stderr)
+        _train(ending, config, options)
+    except StoppedAtStart:
+        ending.stopped_at_start()
+        return 0
+    except StopAtOnce as stopped:
+        ending.failed(str(stopped))
+        print("stopped at once", file=sys.stderr)
+        return 128 + stopped.number
+    except Hung as hung:
+        ending.failed(str(hung))
+        print(f"error: {hung}", file=sys.stderr)
         return 3
+    except BaseException as error:
+        ending.failed(describe(error))
+        if isinstance(error, RlcoreError):
+            raise
+        return unexpected(error)
+    ending.stopped()
+    if not options.quiet:
+        print(summary(ending.built))
+    return 0
 
 
-class _Process:
-    """What is said and saved when the run fails."""
-
-    def __init__(self, status: run_folder.Status) -> None:
-        self.status = status
-        self.heart = Heart()
-        self.run: Run | None = None
-
-    def failed(self, reason: str) -> None:
-        """Write the status, and say whether the run can be resumed."""
-        if self.run is None:  # nothing was built, so there is nothing to resume
-            return
-        trainer = self.run.trainer
-        resumable = trainer.parts.store is not None and bool(trainer.parts.store.entries())
-        write_status(self.status, "failed-resumable" if resumable else "failed", trainer, reason)
-        if resumable:
-            log.error("the newest checkpoint stands; continue with --resume")
-
-    def last_resort(self, reason: str) -> None:
-        """Save what can be saved without the main thread."""
-        if self.run is not None and self.run.trainer.saver is not None:
-            self.run.trainer.saver.save_boundary(self.run.trainer.parts.facts)
-        self.failed(reason)
+def _train(ending: Ending, config: Config, options: argparse.Namespace) -> None:
+    """Build the run, and train it until it is done or asked to stop."""
+    watchdog = Watchdog(ending.heart, config.run.hang_after, ending.folder, ending.last_resort)
+    hooks: list[Any] = [StatusHook(ending.status)]
+    if not options.quiet and not any(hook.provided.component.name in _SHOWN_BY for hook in config.sections["hook"]):
+        hooks.append(ProgressLines())
+    with watchdog.watching():
+        built = build(config, resume=_resume(options), hooks=hooks, heart=ending.heart)
+        for restored in built.report:
+            if restored.outcome != "not stateful":
+                log.info("  %s", restored)
+        if options.until is not None:
+            built.trainer.stop_at = min(options.until, built.trainer.stop_at)
+        ending.begin(built)
+        with logging_redirect_tqdm():
+            try:
+                built.trainer.train()
+            except GraceExpired:
+                log.warning("the run was over; its shutdown took longer than the grace time")
 
 
 def _resume(options: argparse.Namespace) -> bool | ResumeOptions:
@@ -96,32 +110,23 @@ def _place_config(options: argparse.Namespace) -> None:
     if options.config is None and (options.resume or "").endswith(".toml"):
         options.config, options.resume = options.resume, ""
     elif options.config is None and options.resume:
-        options.config = str(Path(options.resume) / run_folder.CONFIG_FILE)
+        options.config = str(_config_of(Path(options.resume)))
     elif options.config is None:
         raise ConfigError("rlcore train needs a CONFIG, or --resume RUN")
 
 
-def _train(process: _Process, built: Run, quiet: bool, grace: float) -> int:
-    trainer = built.trainer
-    with stop_on_signal(trainer.request_stop, grace) as received, logging_redirect_tqdm():
-        try:
-            trainer.train()
-        except GraceExpired:
-            log.warning("the run was over; its shutdown took longer than the grace time")
-        except (Exception, KeyboardInterrupt) as error:
-            process.failed(f"{type(error).__name__}: {error}")
-            if not isinstance(error, RlcoreError | KeyboardInterrupt):
-                return _unexpected(error)
-            raise
-    stopped = trainer.progress.frames < trainer.run.total_frames
-    write_status(process.status, "stopped-resumable" if stopped else "done", trainer, trainer.stop_reason or "")
-    if not quiet:
-        print(summary(built))
-    return 128 + received[0] if received else 0
+def _config_of(folder: Path) -> Path:
+    """Return the config that a run folder holds.
 
-
-def _unexpected(error: BaseException) -> int:
-    """Print an error that is not rlcore's own; one that a hook raised has an exit code of its own."""
-    traceback.print_exception(error)
-    raised_by_hook = any(note.startswith("raised by hook") for note in getattr(error, "__notes__", []))
-    return 7 if raised_by_hook else 1
+    Raises:
+        ConfigError: there is no such folder, or it holds none.
+    """
+    config = folder / run_folder.CONFIG_FILE
+    if not folder.is_dir():
+        raise ConfigError(f"--resume: run folder {str(folder)!r} does not exist; `rlcore runs` lists those there are")
+    if not config.is_file():
+        raise ConfigError(
+            f"--resume: {str(folder)!r} holds no {run_folder.CONFIG_FILE}, so it is no run folder, or the run ended "
+            "before it began; name the config too: rlcore train CONFIG --resume"
+        )
+    return config

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from rlcore.context import Context
 from rlcore.hookspecs import hookimpl
 from rlcore.metrics import STATISTICS
+from rlcore.streams import lenient
 
 if TYPE_CHECKING:
     from rlcore.trainer import Trainer
@@ -60,7 +61,9 @@ class ConsoleTable:
 
         latest = {key: value for key, value in metrics.latest.items() if not self._keys or key.startswith(self._keys)}
         title = f"{trainer.run.name}: frame {metrics.written_at:,} of {progress.total_frames:,}"
-        tqdm.write("\n".join([title, *table(latest)]), file=sys.stderr)  # above a progress bar, where there is one
+        tqdm.write(
+            "\n".join([title, *table(latest)]), file=lenient(sys.stderr)
+        )  # above a progress bar, where there is one
 
 
 def table(row: Mapping[str, float]) -> Iterator[str]:

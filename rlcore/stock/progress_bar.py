@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
 
 from rlcore.context import Context
 from rlcore.hookspecs import hookimpl
+from rlcore.streams import lenient
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -45,6 +47,7 @@ class ProgressBar:
             desc=trainer.run.name,
             bar_format="{desc}: {percentage:3.0f}%|{bar:20}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix}",
             dynamic_ncols=True,
+            file=lenient(sys.stderr),
         )
 
     @hookimpl
@@ -54,6 +57,7 @@ class ProgressBar:
         shown = [f"{label} {form.format(latest[key])}" for key, (label, form) in SHOWN.items() if key in latest]
         shown += [f"{key} {latest[key]:.4g}" for key in sorted(trainer.metrics.on_bar) if key in latest]
         self._bar.set_postfix_str(", ".join(shown), refresh=False)
+        self._bar.total = max(self._bar.total, trainer.progress.frames)  # the last batch may go beyond the end
         self._bar.update(trainer.progress.frames - self._bar.n)
 
     @hookimpl

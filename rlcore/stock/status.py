@@ -13,9 +13,15 @@ if TYPE_CHECKING:
 
 
 class StatusHook:
-    """Writes the status at the start and after each checkpoint."""
+    """Writes the status at the start and after each checkpoint.
+
+    Attributes:
+        observer: True; it changes nothing.
+        internal: True; it belongs to the command, and no figures of hooks speak of it.
+    """
 
     observer: Final = True
+    internal: Final = True
 
     def __init__(self, status: Status) -> None:
         self._status = status
@@ -31,14 +37,24 @@ class StatusHook:
         write_status(self._status, "running", trainer)
 
 
-def write_status(status: Status, state: RunState, trainer: Trainer, reason: str = "") -> None:
+def write_status(
+    status: Status, state: RunState, trainer: Trainer, reason: str = "", checkpoint: Path | None = None
+) -> None:
     """Write where a run stands, with what it lost.
+
+    Args:
+        status: of the run.
+        state: of the run.
+        trainer: of the run.
+        reason: why it is so.
+        checkpoint: folder of the newest; default: the newest that this process saved.
 
     Raises:
         StorageError: the file cannot be written.
     """
     exact = not trainer.parts.facts.inexact
-    status.write(state, trainer.progress.frames, reason, trainer.last_checkpoint, exact, losses(trainer))
+    newest = checkpoint or trainer.last_checkpoint
+    status.write(state, trainer.progress.frames, reason, newest, exact, losses(trainer))
 
 
 def losses(trainer: Trainer) -> dict[str, int]:

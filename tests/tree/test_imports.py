@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 # From the bottom to the top; a module imports only from rows above its own (lower layers). Imports for type checking
 # do not count, imports inside functions do.
 LAYERS = [
-    {"errors", "records", "migrations", "output_types"},
+    {"errors", "records", "migrations", "output_types", "streams"},
     {"types", "progress", "watchdog", "episodes", "logger_base", "log_values", "inside"},
     {"background_save", "config", "context", "components", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
     {"run_folder", "manifest", "signals", "random_state", "exploration", "media", "sources"},
@@ -37,7 +37,7 @@ LAYERS = [
     {"helpers"},
     {"builder", "factory"},
     {"run"},
-    {"summary", "config_schema"},
+    {"summary", "config_schema", "ending"},
     {"testing"},
     {"prove"},
     {"commands"},

@@ -8,7 +8,7 @@ import gymnasium
 from pydantic import BaseModel, Field
 
 from rlcore.context import Context
-from rlcore.errors import ConfigError, EnvError, RlcoreError
+from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, RlcoreError, describe
 from rlcore_plugin_gymnasium.native import NativeEnv
 from rlcore_plugin_gymnasium.rendering import advice_on_making, prepare_rendering
 from rlcore_plugin_gymnasium.serial import SerialEnv
@@ -65,7 +65,7 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
         raise ConfigError(f"[env] id = {config.id!r} cannot be made: {error}{advice_on_making(error)}") from error
     except RlcoreError:
         raise
-    except Exception as error:
-        raise EnvError(
-            f"env {config.id!r} cannot be made: {type(error).__name__}: {error}{advice_on_making(error)}"
-        ) from error
+    except FROM_OUTSIDE:
+        raise
+    except BaseException as error:  # an exit too
+        raise EnvError(f"env {config.id!r} cannot be made: {describe(error)}{advice_on_making(error)}") from error

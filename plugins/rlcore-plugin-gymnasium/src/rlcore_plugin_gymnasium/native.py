@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from rlcore.errors import ConfigError, EnvError
+from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
 from rlcore.types import EnvSpec, Step
 from rlcore_plugin_gymnasium.chain import modules
 from rlcore_plugin_gymnasium.probe import difference
@@ -65,15 +65,12 @@ class NativeEnv:
         prev_done = getattr(self._env, "prev_done", None)
         if isinstance(prev_done, np.ndarray):
             prev_done[:] = False
-        observation, _ = self._env.reset(seed=seed)
+        observation, _ = self._guarded(self._env.reset, seed=seed)
         return observation  # type: ignore[no-any-return]
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Step every env; one whose episode ended in the step before is only reset."""
-        try:
-            observation, reward, terminated, truncated, _ = self._env.step(action)
-        except Exception as error:
-            raise EnvError(f"env {self.spec.id!r} raised {type(error).__name__}: {error}") from error
+        observation, reward, terminated, truncated, _ = self._guarded(self._env.step, action)
         return Step(observation, reward, terminated, truncated, _NOTHING, _NOTHING)
 
     def begin(self) -> npt.NDArray[Any]:
@@ -111,4 +108,12 @@ class NativeEnv:
 
     def close(self) -> None:
         """Close the envs."""
-        self._env.close()
+        self._guarded(self._env.close)
+
+    def _guarded(self, call: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        try:
+            return call(*arguments, **keywords)
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:  # an exit too: it is the env's error, and no end of the run
+            raise EnvError(f"env {self.spec.id!r} raised {describe(error)}") from error

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from rlcore.errors import FROM_OUTSIDE, describe
 from rlcore.random_state import untouched_generators
 from rlcore.state_tree import through_checkpoint
 from rlcore.types import Env, Stateful
@@ -40,16 +41,20 @@ def difference(make: Callable[[], Saved]) -> str | None:
             _steps(first, actions[STEPS : 2 * STEPS])
             state = through_checkpoint(first.state_dict())
             expected = _rest(first, actions[2 * STEPS :])
-        except Exception as error:
-            return f"saving fails: {type(error).__name__}: {error}"
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:
+            return f"saving fails: {describe(error)}"
         finally:
             first.close()
         second = make()
         try:
             second.load_state_dict(state)
             found = _rest(second, actions[2 * STEPS :])
-        except Exception as error:
-            return f"restoring fails: {type(error).__name__}: {error}"
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:
+            return f"restoring fails: {describe(error)}"
         finally:
             second.close()
     for number, (one, other) in enumerate(zip(expected, found, strict=True)):

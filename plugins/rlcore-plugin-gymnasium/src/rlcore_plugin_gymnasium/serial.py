@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import gymnasium
 import numpy as np
 
-from rlcore.errors import ConfigError, EnvError
+from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
 from rlcore.types import EnvSpec, Step
 from rlcore_plugin_gymnasium.chain import modules
 from rlcore_plugin_gymnasium.probe import difference
@@ -110,8 +110,8 @@ class SerialEnv:
         """Close every env."""
         if not self._closed:
             self._closed = True
-            for env in self._envs:
-                env.close()
+            for index, env in enumerate(self._envs):
+                self._guarded(index, env.close)
 
     def modules(self) -> Iterator[str]:
         """Yield the names of the modules that these envs are written in."""
@@ -164,7 +164,9 @@ class SerialEnv:
     def _step_one(self, index: int, action: Any) -> tuple[Any, Any, bool, bool, Mapping[str, Any]]:
         try:
             observation, reward, terminated, truncated, info = self._envs[index].step(action)
-        except Exception as error:
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:  # an exit too
             raise self._blame(index, error) from error
         self._elapsed[index] += 1
         if self._limit is not None and self._elapsed[index] >= self._limit:
@@ -183,13 +185,16 @@ class SerialEnv:
     def _guarded(self, index: int, call: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
             return call(*arguments, **keywords)
-        except Exception as error:
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:  # an exit too
             raise self._blame(index, error) from error
 
-    def _blame(self, index: int, error: Exception) -> EnvError:
+    def _blame(self, index: int, error: BaseException) -> EnvError:
+        kind, _, message = describe(error).partition(": ")
         return EnvError(
-            f"env {self.spec.id!r}, number {index}, raised {type(error).__name__} at step {self._elapsed[index]} of "
-            f"its episode: {error}"
+            f"env {self.spec.id!r}, number {index}, raised {kind} at step {self._elapsed[index]} of its episode: "
+            f"{message}"
         )
 
 

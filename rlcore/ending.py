@@ -1,0 +1,147 @@
+"""How a run ends, whatever ends it: what is saved, what the status says, what is printed, and the exit code."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import signal
+import threading
+import traceback
+from pathlib import Path
+from typing import Final
+
+from rlcore import run_folder
+from rlcore.errors import Interruption, RlcoreError, describe
+from rlcore.manifest import Entry, committed
+from rlcore.run import Run
+from rlcore.run_folder import RunState
+from rlcore.stock.status import write_status
+from rlcore.watchdog import Heart
+
+log = logging.getLogger(__name__)
+
+# seconds that a save may take that nothing watches, where the main thread is stuck
+_LAST_SAVE: Final = 20.0
+
+
+def unexpected(error: BaseException) -> int:
+    """Print an error that is not rlcore's own; return its exit code, which is one of its own for a hook's."""
+    traceback.print_exception(error)
+    raised_by_hook = any(note.startswith("raised by hook") for note in getattr(error, "__notes__", []))
+    return 7 if raised_by_hook else 1
+
+
+class StoppedAtStart(Interruption):
+    """A signal came before the run was built."""
+
+
+class Ending:
+    """Knows how far a run is, and ends it.
+
+    Attributes:
+        folder: of the run.
+        status: says where the run stands.
+        heart: counts what moves.
+        run: what is trained, as soon as it is built.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.status = run_folder.Status(folder)
+        self.heart = Heart()
+        self.run: Run | None = None
+        self.folder = folder
+        self._asked: str | None = None
+
+    @property
+    def built(self) -> Run:
+        """The run, which is built."""
+        assert self.run is not None
+        return self.run
+
+    def begin(self, run: Run) -> None:
+        """Take the run that was built, and pass on a request to stop that something swallowed until here."""
+        self.run = run
+        if self._asked is not None:
+            run.trainer.request_stop(self._asked)
+
+    def request_stop(self, name: str) -> None:
+        """Stop at the next safe point; before the run is built that is here.
+
+        Raises:
+            StoppedAtStart: the first request that comes so early.
+        """
+        if self.run is not None:
+            self.run.trainer.request_stop(name)
+        elif self._asked is None:
+            self._asked = name
+            raise StoppedAtStart(name)
+
+    def saving(self) -> int | None:
+        """Return a count that grows while a save moves; None while none goes on."""
+        busy = self.run is not None and self.run.trainer.saving.busy
+        return self.heart.beats if busy else None
+
+    def stopped_at_start(self) -> None:
+        """Say what stands of a run that was stopped before it was built."""
+        saved = committed(self.folder / run_folder.CHECKPOINTS)
+        how = self._how_to_continue() if saved else "nothing is saved; the same command begins the run"
+        log.error("stopped by %s before the first frame; %s", self._asked, how)
+
+    def stopped(self) -> None:
+        """Write the status of a run whose loop has ended as it should, and say how to go on."""
+        trainer = self.built.trainer
+        reason, newest = trainer.stop_reason or "", self._newest()
+        done = trainer.progress.frames >= trainer.run.total_frames
+        state: RunState = "done" if done else "stopped-resumable"
+        write_status(self.status, state, trainer, reason, newest.path if newest else None)
+        if not done:
+            log.info("stopped at frame %d, which is saved; %s", trainer.progress.frames, self._how_to_continue())
+
+    def failed(self, reason: str, state: RunState = "failed-resumable") -> None:
+        """Write the status of a run that ended in its midst, and say whether it can be resumed.
+
+        Args:
+            reason: why it ended.
+            state: where a checkpoint stands; without one it is `failed`.
+        """
+        if self.run is None:  # nothing was built, so there is nothing to resume
+            return
+        trainer = self.run.trainer
+        newest = self._newest()
+        try:
+            write_status(self.status, state if newest else "failed", trainer, reason, newest.path if newest else None)
+        except RlcoreError as error:  # it must not hide what ended the run
+            log.error("%s", error)
+        if newest is not None:
+            log.error("the newest checkpoint stands, of frame %d; %s", newest.frames, self._how_to_continue())
+
+    def last_resort(self, reason: str, state: RunState = "failed-resumable") -> None:
+        """Save what can be saved without the main thread, in bounded time, and write the status."""
+        if self.run is not None and self.run.trainer.saver is not None:
+            saver, facts = self.run.trainer.saver, self.run.trainer.parts.facts
+            saving = threading.Thread(target=saver.save_boundary, args=(facts,), daemon=True)
+            saving.start()
+            saving.join(_LAST_SAVE)
+        self.failed(reason, state)
+
+    def give_up(self, number: int) -> None:
+        """End the process, whose main thread does not react to a signal; called from another thread."""
+        name = signal.Signals(number).name
+        try:
+            self.last_resort(name, "stopped-resumable")
+            log.error("%s: the main thread does not stop, so the process ends here", name)
+        finally:
+            os._exit(128 + number)
+
+    def _newest(self) -> Entry | None:
+        """Return the newest checkpoint on disk; a save that something ended may have come as far as that."""
+        store = self.built.trainer.parts.store
+        try:
+            return next(reversed(store.entries()), None) if store is not None else None
+        except (RlcoreError, OSError) as error:
+            log.error("%s", describe(error))
+            return None
+
+    def _how_to_continue(self) -> str:
+        return f"continue with: rlcore train --resume {shlex.quote(str(self.folder))}"

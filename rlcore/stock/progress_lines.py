@@ -1,0 +1,60 @@
+"""Lines in the log that say how far a run is, where no bar shows it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rlcore.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from rlcore.trainer import Trainer
+    from rlcore.types import EvaluationResult
+
+log = logging.getLogger(__name__)
+
+# of silence, after which the next iteration says where the run is
+_SECONDS: Final = 60.0
+
+
+class ProgressLines:
+    """Says where a run is: at its start, evaluations and checkpoints, and once a minute.
+
+    Attributes:
+        observer: True; it changes nothing.
+        internal: True; it belongs to the command, and no figures of hooks speak of it.
+    """
+
+    observer: Final = True
+    internal: Final = True
+
+    def __init__(self) -> None:
+        self._said = time.monotonic()
+
+    @hookimpl
+    def setup(self, trainer: Trainer) -> None:
+        """Say where the run begins."""
+        self._say(trainer, f"begins; it ends at {trainer.stop_at:,}")
+
+    @hookimpl
+    def evaluation(self, result: EvaluationResult, trainer: Trainer) -> None:
+        """Say what was evaluated."""
+        self._say(trainer, f"evaluation: mean return {result.mean_return:,.1f} of {len(result.returns)} episodes")
+
+    @hookimpl
+    def checkpoint_saved(self, path: Path, trainer: Trainer) -> None:
+        """Say what was saved."""
+        self._say(trainer, f"checkpoint {path.name}")
+
+    @hookimpl
+    def post_steps_log(self, trainer: Trainer) -> None:
+        """Say where the run is, when nothing was said for long."""
+        if time.monotonic() - self._said >= _SECONDS:
+            share = trainer.progress.frames / trainer.stop_at
+            self._say(trainer, f"{share:.0%}, {trainer.frames_here / trainer.seconds_trained:,.0f} frames per second")
+
+    def _say(self, trainer: Trainer, what: str) -> None:
+        self._said = time.monotonic()
+        log.info("%s: frame %s: %s", trainer.run.name, f"{trainer.progress.frames:,}", what)

@@ -1,0 +1,81 @@
+"""Standard output and standard error that end no command: what cannot be written is dropped.
+
+A closed pipe, a full disk, a terminal that is gone and a character that the terminal lacks are no errors of a run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO, cast
+
+
+class Lenient:
+    """A text stream whose `write` and `flush` never raise; all else is the stream's own.
+
+    Args:
+        stream: where text goes; None, as Python has it for a closed descriptor, drops everything.
+
+    Attributes:
+        lost: the first error of writing, or None.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self.stream = open(os.devnull, "w") if stream is None else stream  # noqa: SIM115 - open as long as the process
+        self.lost: Exception | None = None
+
+    def write(self, text: str) -> int:
+        """Write what can be written; a character that the encoding lacks as its number."""
+        try:
+            self.stream.write(text)
+        except UnicodeEncodeError as error:
+            return self.write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
+        except (OSError, ValueError) as error:  # ValueError: the stream is closed
+            self.lost = self.lost or error
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what waits, if that is possible."""
+        try:
+            self.stream.flush()
+        except (OSError, ValueError) as error:
+            self.lost = self.lost or error
+
+    def end(self) -> None:
+        """Flush, and drop what is left, on which the interpreter would fail at its end."""
+        self.flush()
+        if self.lost is not None:
+            with suppress(OSError, ValueError):  # a stream without a descriptor has nothing that could wait
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self.stream.fileno())
+                os.close(nowhere)
+
+    def __eq__(self, other: object) -> bool:
+        return self.stream == getattr(other, "stream", other)
+
+    def __hash__(self) -> int:
+        return hash(self.stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def lenient(stream: TextIO) -> TextIO:
+    """Return a stream that drops what it cannot write."""
+    return stream if isinstance(stream, Lenient) else cast("TextIO", Lenient(stream))
+
+
+@contextmanager
+def lenient_output() -> Iterator[Lenient]:
+    """Make both streams lenient inside; yields the standard output."""
+    before = sys.stdout, sys.stderr
+    output, errors = Lenient(sys.stdout), Lenient(sys.stderr)
+    sys.stdout, sys.stderr = cast("TextIO", output), cast("TextIO", errors)
+    try:
+        yield output
+    finally:
+        output.end()
+        errors.end()
+        sys.stdout, sys.stderr = before
