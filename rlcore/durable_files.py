@@ -1,16 +1,21 @@
-"""Files of a checkpoint that outlive a power cut: writing and hashing them, with the waiting for the device beside."""
+"""Files that outlive a power cut: those of a checkpoint, written and hashed, and the logs that it counts on."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from rlcore.errors import StorageError
 from rlcore.inside import plain_file
 from rlcore.manifest import describe
+from rlcore.run_folder import sync_folder
+
+log = logging.getLogger(__name__)
 
 _MANY_BYTES: Final = 16 << 20
 
@@ -47,3 +52,26 @@ def write_durable(file: Path, text: str) -> None:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
+
+
+def sync_logs(files: Iterable[Path]) -> None:
+    """Make log files, and their names, outlive a power cut; a checkpoint does not fail because of one that cannot."""
+    folders = set()
+    for file in files:
+        try:
+            descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:  # nothing was written yet
+            continue
+        except OSError as error:
+            log.warning("%s cannot be synced to disk: %s", file, error)
+            continue
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            log.warning("%s cannot be synced to disk: %s", file, error)
+        finally:
+            os.close(descriptor)
+        folders.add(file.parent)
+    for folder in folders:
+        with suppress(OSError):
+            sync_folder(folder)

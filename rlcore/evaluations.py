@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -11,7 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore.errors import StorageError
+from rlcore.growing_file import GrowingFile
 from rlcore.records import EvaluationResult
+
+log = logging.getLogger(__name__)
 
 TABLE: Final = "evaluations.csv"
 COLUMNS: Final = ("frames", "seed", "return", "length")
@@ -31,6 +35,7 @@ class Evaluations:
     Attributes:
         last: the newest.
         best: the one with the highest mean return.
+        differences: how often a resume found the table to be another than that of its checkpoint.
         observer: True; evaluations do not change what is trained.
     """
 
@@ -39,6 +44,7 @@ class Evaluations:
     def __init__(self, folder: Path | None = None) -> None:
         self.last: EvaluationResult | None = None
         self.best: EvaluationResult | None = None
+        self.differences = 0
         self._table = None if folder is None else _Table(folder / TABLE)
 
     def take(self, result: EvaluationResult) -> None:
@@ -53,52 +59,66 @@ class Evaluations:
         if self.best is None or better(result.mean_return, self.best.mean_return):
             self.best = result
 
+    def files(self) -> list[Path]:
+        """Return the files that a checkpoint counts on."""
+        return [] if self._table is None else [self._table.file.path]
+
+    def begin_anew(self) -> None:
+        """Begin the table again; rows that are there keep a place under another name."""
+        if self._table is not None:
+            self._table.begin_anew()
+
     def state_dict(self) -> dict[str, Any]:
-        """Return both, and how long the table is."""
-        written = 0 if self._table is None else self._table.size
-        return {"last": self.last and asdict(self.last), "best": self.best and asdict(self.best), "written": written}
+        """Return both, and the length and the checksum of the table."""
+        table = {"size": 0} if self._table is None else self._table.position()
+        both = {name: result and asdict(result) for name, result in (("last", self.last), ("best", self.best))}
+        return {**both, "written": table["size"], "xxh3": table.get("xxh3", "")}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set both, and cut off what was written to the table since."""
+        """Set both, and cut off what was written to the table since; say what else differs there."""
         self.last, self.best = (state[name] and EvaluationResult(**state[name]) for name in ("last", "best"))
-        if self._table is not None:
-            self._table.cut(state["written"])
+        if self._table is None:
+            return
+        position = {"size": state["written"], "xxh3": state.get("xxh3") or None}  # older ones know the length alone
+        if difference := self._table.go_back(position):
+            self.differences += 1
+            log.warning("%s; the run goes on", difference)
 
 
 class _Table:
-    """A CSV file that ends where this run stands; what another run left behind there is overwritten.
-
-    Attributes:
-        size: in bytes, of what counts.
-    """
+    """A CSV file that ends where this run stands; what another run left behind there gets another name."""
 
     def __init__(self, path: Path) -> None:
-        self.size = 0
-        self._path = path
+        self.file = GrowingFile(path)
+        self._placed = False
 
     def append(self, result: EvaluationResult) -> None:
         """Write a row per episode; a figure has the shortest form that reads back as the same number."""
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        if self.size == 0:
-            writer.writerow(COLUMNS)
-        for seed, return_, length in zip(result.seeds, result.returns, result.lengths, strict=True):
-            writer.writerow((result.frames, seed, repr(float(return_)), int(length)))
         try:
-            if not self._path.parent.is_dir():
-                self._path.parent.mkdir(parents=True)
-            with self._path.open("r+b" if self._path.exists() else "wb") as stream:
-                stream.seek(self.size)
-                stream.truncate()
-                stream.write(text.getvalue().encode())
-                self.size = stream.tell()
+            if not self._placed:
+                self.begin_anew()
+            text = io.StringIO(newline="")
+            writer = csv.writer(text, lineterminator="\n")
+            if self.file.size == 0:
+                writer.writerow(COLUMNS)
+            for seed, return_, length in zip(result.seeds, result.returns, result.lengths, strict=True):
+                writer.writerow((result.frames, seed, repr(float(return_)), int(length)))
+            self.file.append(text.getvalue().encode())
+            self.file.flush()
         except OSError as error:
-            raise StorageError(f"{self._path} cannot be written: {error}; free the place, and resume") from error
+            raise StorageError(f"{self.file.path} cannot be written: {error}; free the place, and resume") from error
 
-    def cut(self, size: int) -> None:
-        """Go back to a size. A file that is shorter, or gone, keeps what it has."""
-        here = self._path.stat().st_size if self._path.exists() else 0
-        self.size = min(size, here)
-        if here > self.size:
-            with self._path.open("r+b") as stream:
-                stream.truncate(self.size)
+    def begin_anew(self) -> None:
+        """Begin with an empty table; one that is there keeps its rows under another name, aloud."""
+        self._placed = True
+        if aside := self.file.set_aside():
+            log.warning("the run begins anew; the table of another one that was here is now %s", aside)
+
+    def go_back(self, position: Mapping[str, Any]) -> str:
+        """Cut off what came after a position, and return what else is not as it was."""
+        self._placed = True
+        return self.file.go_back(position)
+
+    def position(self) -> dict[str, Any]:
+        """Return the length and the checksum of what counts."""
+        return self.file.position() if self._placed else {"size": 0}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,11 +26,13 @@ class LoggerBase:
 
     Attributes:
         experiment: the object of the back end's own library, if there is one.
+        differences: how much a resume found to be other than its checkpoint says.
     """
 
     def __init__(self, exp_name: str = "", log_dir: str = "") -> None:
         self.exp_name = exp_name
         self.log_dir = log_dir
+        self.differences = 0
         self._steps: Counter[str] = Counter()
         self._said: set[str] = set()
 
@@ -76,6 +79,10 @@ class LoggerBase:
     def flush(self) -> None:
         """Do nothing: what was written is stored."""
 
+    def files(self) -> Sequence[Path]:
+        """Return no files: none that was written must outlive a power cut together with the checkpoints."""
+        return ()
+
     def close(self) -> None:
         """Do nothing: nothing stays open."""
 
@@ -90,6 +97,9 @@ class LoggerBase:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Do nothing."""
 
+    def begin_anew(self) -> None:
+        """Do nothing: an earlier attempt of the same run, of which no checkpoint is left, wrote nothing here."""
+
     def branch(self) -> None:
         """Do nothing: what was written after the position is gone."""
 
@@ -99,6 +109,11 @@ class LoggerBase:
             step = self._steps[name]
             self._steps[name] += 1
         return step
+
+    def _differs(self, what: str) -> None:
+        """Say and count that something is not what the checkpoint says; the run goes on."""
+        self.differences += 1
+        log.warning("%s; the run goes on", what)
 
     def _cannot_show(self, kind: str) -> None:
         if kind not in self._said:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rlcore.checkpoint import Facts, Store
@@ -56,4 +57,8 @@ class Parts:
         """Return what saves checkpoints; None for a run that writes nothing."""
         if self.store is None or self.schedule is None or self.evidence is None:
             return None
-        return Saver(self.store, self.schedule, self.evidence)
+        return Saver(self.store, self.schedule, self.evidence, self._log_files)
+
+    def _log_files(self) -> list[Path]:
+        """Return the files of the past that a checkpoint counts on."""
+        return [*self.evaluations.files(), *(file for writer in self.metrics.writers for file in writer.files)]

@@ -190,6 +190,9 @@ def _restore(run: Run, options: ResumeOptions, before: Mapping[str, Any], now: M
     store.collect_leftovers()
     if store.is_empty():
         log.warning("%s has no checkpoint yet; the run begins anew", store.folder)
+        parts.evaluations.begin_anew()
+        for writer in run.trainer.metrics.writers:
+            writer.begin_anew()
         return []
     entry, states = store.load_newest(_tensors_in_files(run) if isinstance(run.backend, InPlaceCheckpointer) else {})
     manifest = entry.manifest

@@ -10,6 +10,7 @@ import socket
 import tomllib
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO
@@ -51,12 +52,7 @@ def make(folder: Path) -> None:
 
 def write_config(folder: Path, resolved: dict[str, Any]) -> None:
     """Write the resolved config, replaced as a whole, so that it outlives a crash as the checkpoints do."""
-    temporary = folder / f".{CONFIG_FILE}-{secrets.token_hex(3)}"
-    with temporary.open("w") as stream:
-        stream.write(tomli_w.dumps(resolved))
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, folder / CONFIG_FILE)
+    replace_durably(folder / CONFIG_FILE, tomli_w.dumps(resolved))
     for place in (folder, folder.parent, folder.parent.parent):
         sync_folder(place)
 
@@ -67,6 +63,21 @@ def read_config(folder: Path) -> dict[str, Any]:
         return tomllib.loads((folder / CONFIG_FILE).read_text())
     except (OSError, ValueError):
         return {}
+
+
+def replace_durably(file: Path, text: str) -> None:
+    """Write a file as a whole, so that after a crash it has this text or the one before; its folder is not synced."""
+    temporary = file.with_name(f".{file.name}-{secrets.token_hex(3)}")
+    try:
+        with temporary.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, file)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def sync_folder(folder: Path) -> None:
@@ -170,10 +181,8 @@ class Status:
             "pid": os.getpid(),
             "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
-        temporary = self._file.with_name(f".{STATUS_FILE}-{secrets.token_hex(3)}")
         try:
-            temporary.write_text(json.dumps(content, indent=1) + "\n")
-            os.replace(temporary, self._file)
+            replace_durably(self._file, json.dumps(content, indent=1) + "\n")
         except OSError as error:
             raise StorageError(f"{self._file} cannot be written: {error}") from error
 

@@ -6,7 +6,7 @@ How a checkpoint gets onto the disk is in `checkpoint.py`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from rlcore.background_save import BackgroundSave
 from rlcore.boundary import Boundary
 from rlcore.checkpoint import Facts, Store
+from rlcore.durable_files import sync_logs
 from rlcore.errors import NumericalError, StorageError
 from rlcore.evaluations import better
 from rlcore.progress import Every, Progress
@@ -76,6 +77,7 @@ class Saver:
         store: where checkpoints go.
         schedule: when one is due, and what happens when it cannot be written.
         evidence: where batches that were not finite go.
+        logs: returns the log files whose lengths a snapshot holds; they are synced before it counts.
 
     Attributes:
         saved_at: frame of the newest checkpoint, or None.
@@ -83,13 +85,20 @@ class Saver:
         failed: checkpoints that could not be written, where the run went on all the same.
     """
 
-    def __init__(self, store: Store, schedule: CheckpointSchedule, evidence: Store) -> None:
+    def __init__(
+        self,
+        store: Store,
+        schedule: CheckpointSchedule,
+        evidence: Store,
+        logs: Callable[[], Iterable[Path]] = tuple,
+    ) -> None:
         self.saved_at: int | None = None
         self.last: Path | None = None
         self.failed = 0
         self._store = store
         self._schedule = schedule
         self._evidence = evidence
+        self._logs = logs
         self._boundary = Boundary()
         self._begun: BackgroundSave | None = None
         self._copy: Mapping[str, Tensor] = {}
@@ -162,6 +171,7 @@ class Saver:
                 f"{', '.join(not_finite[:5])} are not finite at frame {snapshot.frames}; no checkpoint is made of "
                 "that, the one before stays the newest"
             )
+        sync_logs(self._logs())
         self.last = self._store.save(snapshot, facts)
         self.saved_at = snapshot.frames
         return self.last

@@ -66,6 +66,8 @@ def losses(trainer: Trainer) -> dict[str, int]:
         "metrics that were not finite": trainer.metrics.not_finite,
         "metrics left out beyond the most names": trainer.metrics.left_out,
         **{f"failures of logger {writer.name}": writer.failures for writer in trainer.metrics.writers},
+        "changes of evaluations.csv by others": trainer.parts.evaluations.differences,
+        **{f"changes of the files of logger {w.name} by others": w.differences for w in trainer.metrics.writers},
         **{f"records of logger {writer.name} not sent yet": writer.unsent for writer in trainer.metrics.writers},
         **{f"writes left out by logger {writer.name}": writer.left_out for writer in trainer.metrics.writers},
     }

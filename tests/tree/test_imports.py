@@ -16,9 +16,11 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 LAYERS = [
     {"errors", "records", "migrations", "output_types", "streams"},
     {"types", "progress", "watchdog", "episodes", "logger_base", "log_values", "inside"},
+    {"patience"},
     {"background_save", "config", "context", "components", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
     {"run_folder", "manifest", "signals", "random_state", "exploration", "media", "sources"},
     {"implementations", "tensor_files", "durable_files", "scheduled", "torch_steps", "retention"},
+    {"growing_file"},
     {"hooks", "log_writer", "adam", "transformed", "snapshot", "evaluations", "exactness", "resume"},
     {"svg", "spool", "batch_storage", "env_maker", "curves"},
     {"stepping"},

@@ -144,11 +144,12 @@ def test_a_logger_that_fails_at_the_end_does_not_hang_or_raise(name):
     assert writer.failures == 1
 
 
-def test_a_run_with_a_failing_logger_is_the_run_without_it(build, monkeypatch):
+@pytest.mark.parametrize("error", [RuntimeError("broken"), OSError(28, "No space left on device")], ids=["", "disk"])
+def test_a_run_with_a_failing_logger_is_the_run_without_it(build, monkeypatch, error):
     from rlcore_plugin_csv.logger import CSVLogger
 
     def fail(*arguments):
-        raise OSError(28, "No space left on device")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(CSVLogger, "log_metrics", fail)
@@ -157,7 +158,8 @@ def test_a_run_with_a_failing_logger_is_the_run_without_it(build, monkeypatch):
         run.trainer.train()
     plain = build()
     plain.trainer.train()
-    assert run.trainer.metrics.writers[0].failures == 3
+    (writer,) = run.trainer.metrics.writers
+    assert (writer.failures == 3, writer.off) == ((True, True) if isinstance(error, RuntimeError) else (False, False))
     ours, theirs = run.trainer.model.state_dict(), plain.trainer.model.state_dict()
     assert all(bool((ours[name] == theirs[name]).all()) for name in theirs)
 

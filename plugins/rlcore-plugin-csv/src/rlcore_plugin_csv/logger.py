@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import io
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
@@ -14,12 +16,16 @@ from pydantic import BaseModel, Field
 
 from rlcore import log_values, media
 from rlcore.context import Context
-from rlcore.errors import ConfigError, PluginError
+from rlcore.errors import ConfigError, PluginError, StorageError
+from rlcore.growing_file import GrowingFile
+from rlcore.inside import inside
 from rlcore.logger_base import LoggerBase
 from rlcore_plugin_csv.table import Table
 
 if TYPE_CHECKING:
     from rlcore.records import Array
+
+log = logging.getLogger(__name__)
 
 WALL_CLOCK: Final = "time/"
 VideoFormat = Literal["gif", "mp4", "pt", "memmap"]
@@ -117,27 +123,67 @@ class CSVLogger(LoggerBase):
             (self.folder / "hparams.json").write_text(json.dumps(config, indent=1, default=str))
 
     def flush(self) -> None:
-        """Hand what was written to the system."""
-        for table in self._tables.values():
-            table.flush()
+        """Hand what was written to the system.
+
+        Raises:
+            OSError: the disk refuses it; rows are kept and tried again, as long as they fit into 16 MiB.
+        """
+        self._for_all(GrowingFile.flush)
+
+    def files(self) -> list[Path]:
+        """Return the tables."""
+        return [table.file.path for table in self._tables.values()]
 
     def close(self) -> None:
-        """Flush and close."""
-        for table in self._tables.values():
-            table.close()
+        """Flush and close.
+
+        Raises:
+            OSError: the disk refuses what was written last; it is lost.
+        """
+        self._for_all(GrowingFile.close)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the lengths of the tables in bytes."""
-        return {name: table.size() for name, table in self._tables.items()}
+        """Return the lengths of the tables in bytes, and the checksums of what they hold."""
+        with contextlib.suppress(OSError):  # a row that waits for room counts; a resume would say that it is missing
+            self.flush()
+        positions = {name: table.file.position() for name, table in self._tables.items()}
+        sizes = {name: position["size"] for name, position in positions.items()}
+        return {**sizes, "xxh3": {name: position["xxh3"] for name, position in positions.items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Cut the tables back, and remove the files that came after."""
-        later = self._tables["media"].rows_after(state.get("media", 0))
-        for row in later:
-            if len(row) == len(_HEADERS["media"]):  # the last one may be incomplete
-                (self.folder / row[3]).unlink(missing_ok=True)
+        """Cut the tables back, remove the files that came after, and say what else is not as it was."""
+        self._remove_media_after(state.get("media", 0))
         for name, table in self._tables.items():
-            table.cut(state.get(name, 0))
+            position = {"size": state.get(name, 0), "xxh3": state.get("xxh3", {}).get(name)}
+            if difference := table.file.go_back(position):
+                self._differs(difference)
+
+    def begin_anew(self) -> None:
+        """Begin with empty tables; those that are there get other names."""
+        for table in self._tables.values():
+            if aside := table.file.set_aside():
+                log.warning("the run begins anew; what was in %s is now %s", table.file.path, aside.name)
+
+    def _for_all(self, call: Callable[[GrowingFile], None]) -> None:
+        """Do the same with every table, also where one of them fails."""
+        failed: list[OSError] = []
+        for table in self._tables.values():
+            try:
+                call(table.file)
+            except OSError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+
+    def _remove_media_after(self, size: int) -> None:
+        """Remove the files that are listed after a place in `media.csv`; what is not inside of the folder stays."""
+        for row in self._tables["media"].rows_after(size):
+            if len(row) != len(_HEADERS["media"]):  # the last one may be incomplete
+                continue
+            try:
+                inside(self.folder, row[3]).unlink(missing_ok=True)
+            except (StorageError, OSError) as error:
+                self._differs(f"{self._tables['media'].file.path} lists {row[3]!r:.200}, which is left alone: {error}")
 
     def _file(self, kind: str, name: str, step: int | None, suffix: str) -> Path:
         """Return the place of a file, which is noted in `media.csv` first, so that a resume finds it."""
@@ -146,7 +192,7 @@ class CSVLogger(LoggerBase):
         file = self.folder / place
         file.parent.mkdir(parents=True, exist_ok=True)
         self._tables["media"].append([(step, name, kind, place.as_posix())])
-        self._tables["media"].flush()
+        self._tables["media"].file.flush()
         return file
 
 

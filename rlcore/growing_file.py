@@ -1,0 +1,231 @@
+"""A log file that only grows, and knows how long it is and what it holds, so that a resume finds what became of it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import xxhash
+
+from rlcore.errors import StorageError
+
+_BUFFER: Final = 1 << 13
+_MOST_HELD: Final = 16 << 20
+_PIECE: Final = 1 << 20
+
+
+class GrowingFile:
+    """Lines that are appended to a file, held in memory as long as the disk refuses them, and checked at a resume.
+
+    A file that is there already goes on after its last whole line. One thread uses it.
+
+    Args:
+        path: of the file; it is made with the first line, and a link in its place is refused.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._held = bytearray()
+        self._descriptor: int | None = None
+        self._known = False
+        self._size = 0
+        self._half_at: int | None = None
+        self._digest = xxhash.xxh3_128()
+
+    def __del__(self) -> None:
+        """Hand over what is left when a script ends without closing."""
+        with contextlib.suppress(Exception):
+            self.close()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all that was appended, also of what the disk has not taken yet."""
+        if not self._known:
+            self._take_over()
+        return self._size + len(self._held)
+
+    def append(self, lines: bytes) -> None:
+        """Append whole lines; they reach the system with the next flush, or when a few kilobytes have come together.
+
+        Raises:
+            OSError: the disk refuses them for so long that 16 MiB wait; what came in last is left out.
+        """
+        if len(self._held) + len(lines) > _MOST_HELD:
+            self.flush()
+        self._held += lines
+        if len(self._held) >= _BUFFER:
+            try:
+                self.flush()
+            except OSError:  # whoever flushes hears of it, and it is tried again with the next line
+                return
+
+    def flush(self) -> None:
+        """Hand what was appended to the system.
+
+        Raises:
+            OSError: the disk refuses it; it is kept, and tried again with the next flush.
+        """
+        if not self._held:
+            return
+        descriptor = self._open()
+        if self._half_at is not None:  # a write that failed has left half of it there
+            os.ftruncate(descriptor, self._half_at)
+        status = os.fstat(descriptor)
+        if not status.st_nlink:
+            raise FileNotFoundError(errno.ENOENT, "it was deleted while the run wrote to it", str(self.path))
+        self._half_at = status.st_size
+        _write_all(descriptor, self._held)
+        self._half_at = None
+        self._digest.update(self._held)
+        self._size += len(self._held)
+        self._held.clear()
+
+    def close(self) -> None:
+        """Flush and close; a further line opens the file again.
+
+        Raises:
+            OSError: the disk refuses what was appended; it is lost.
+        """
+        try:
+            self.flush()
+        finally:
+            self._close()
+
+    def position(self) -> dict[str, Any]:
+        """Return how long the file is, in bytes, and the checksum of what it holds."""
+        size = self.size
+        digest = self._digest.copy()
+        digest.update(self._held)
+        return {"size": size, "xxh3": digest.hexdigest()}
+
+    def go_back(self, position: Mapping[str, Any]) -> str:
+        """Remove what was appended after a position, and return what else is not as it was; empty when all is.
+
+        Args:
+            position: `size` in bytes, and perhaps `xxh3`; without it only the length is compared.
+
+        Raises:
+            StorageError: there is something in its place that is no file.
+            OSError: it cannot be read or cut.
+        """
+        size, checksum = position["size"], position.get("xxh3")
+        self._close()
+        self._held.clear()
+        here = self._look(size)
+        if self._size == size:
+            self._cut(here)
+            changed = checksum is not None and checksum != self._digest.hexdigest()
+            return f"{self.path} is not what it was at the checkpoint: some of it was changed since" if changed else ""
+        found = self._size
+        self._take_over()
+        if not os.path.lexists(self.path):
+            return f"{self.path} is gone; {size} bytes were written before the checkpoint"
+        return f"{self.path} has {found} bytes, and had {size} at the checkpoint; the rest of them is lost"
+
+    def set_aside(self) -> Path | None:
+        """Begin with an empty file; one that is there gets another name, which is returned."""
+        self._close()
+        self._held.clear()
+        self._start_over()
+        self._known = True
+        if not os.path.lexists(self.path):
+            return None
+        aside = self.path.with_name(f"{self.path.name}.before-{secrets.token_hex(3)}")
+        os.rename(self.path, aside)
+        return aside
+
+    def _open(self) -> int:
+        if self._descriptor is None:
+            if not self._known:
+                self._take_over()
+            if not self.path.parent.is_dir():
+                self.path.parent.mkdir(parents=True)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            self._descriptor = os.open(self.path, flags, 0o666)
+        return self._descriptor
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def _start_over(self) -> None:
+        self._half_at = None
+        self._size = 0
+        self._digest = xxhash.xxh3_128()
+
+    def _take_over(self) -> None:
+        """Go on after the last whole line of the file that is there."""
+        here = self._look(None)
+        whole = self._whole_lines(here)
+        if whole != here:
+            self._look(whole)
+            self._cut(here)
+        self._known = True
+
+    def _look(self, size: int | None) -> int:
+        """Read the file, or `size` bytes of it, for length and checksum; return how many bytes it has."""
+        self._start_over()
+        if not os.path.lexists(self.path):
+            return 0
+        with open_log(self.path) as stream:
+            here = os.fstat(stream.fileno()).st_size
+            left = here if size is None else min(size, here)
+            while left and (piece := stream.read(min(_PIECE, left))):
+                self._digest.update(piece)
+                self._size += len(piece)
+                left -= len(piece)
+        self._known = True
+        return here
+
+    def _whole_lines(self, size: int) -> int:
+        """Return how many of the bytes are whole lines."""
+        if not size:
+            return 0
+        with open_log(self.path) as stream:
+            end = size
+            while end:
+                begin = max(0, end - _PIECE)
+                stream.seek(begin)
+                last = stream.read(end - begin).rfind(b"\n")
+                if last >= 0:
+                    return begin + last + 1
+                end = begin
+        return 0
+
+    def _cut(self, here: int) -> None:
+        """Remove what is in the file beyond what was read; a file is never made longer."""
+        if here > self._size:
+            os.truncate(self.path, self._size)
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Open a log file for reading.
+
+    Raises:
+        StorageError: it is a link, or no file at all.
+        OSError: it cannot be opened.
+    """
+    if path.is_symlink():
+        raise StorageError(f"{path} is a link, which is not followed; put the file in its place")
+    # without waiting, so that a named pipe in its place cannot hold up the run
+    stream = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise StorageError(f"{path} is not a file")
+    return stream
+
+
+def _write_all(descriptor: int, content: bytes | bytearray) -> None:
+    view = memoryview(content)
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    finally:
+        view.release()
