@@ -138,12 +138,12 @@ def __getattr__(name: str) -> Any:
 
 
 def _lent(name: str) -> Any:
-    from rlcore.errors import PluginError
+    from rlcore.errors import MissingPluginError
 
     package = _LENT[name].partition(".")[0]
     if importlib.util.find_spec(package) is None:
         distribution = package.replace("_", "-")
-        raise PluginError(
+        raise MissingPluginError(
             f"rlcore.{name} is provided by {distribution}, which is not installed: pip install {distribution}"
         )
     return getattr(importlib.import_module(_LENT[name]), name)

@@ -14,16 +14,26 @@ from typing import Final
 class RlcoreError(Exception):
     """Base of every error that rlcore raises on purpose.
 
-    A message says what was wrong, where, whose it was, and what to do.
+    A message says what was wrong, where, whose it was, and what to do. Each kind is also the built-in error that other
+    trainers raise in its place, so that a script which catches that one goes on working.
     """
 
     exit_code = 1
+    __str__ = Exception.__str__  # that of KeyError would show the message in quotes
 
 
-class ConfigError(RlcoreError):
+class ConfigError(RlcoreError, ValueError):
     """The config, the command line or the run folder cannot be used; found before the first frame."""
 
     exit_code = 2
+
+
+class ArgumentTypeError(ConfigError, TypeError):
+    """An argument in a script is of a type that cannot be used."""
+
+
+class NoSuchAttributeError(ConfigError, AttributeError):
+    """A trainer has no attribute of that name, so that setting it would do nothing."""
 
 
 class PluginError(RlcoreError):
@@ -32,28 +42,52 @@ class PluginError(RlcoreError):
     exit_code = 2
 
 
-class HookError(RlcoreError):
+class MissingPluginError(PluginError, ImportError):
+    """A plugin, or a package that it needs, is not installed."""
+
+
+class NotProvidedError(PluginError, NotImplementedError):
+    """Nothing of that name is provided."""
+
+
+class HookError(RlcoreError, RuntimeError):
     """A hook broke the contract of its point, for example by returning a wrong type."""
 
     exit_code = 7
 
 
-class EnvError(RlcoreError):
+class HookArgumentError(HookError, ValueError):
+    """A stock hook was built with a value that it cannot use."""
+
+
+class MissingEntryError(HookError, KeyError):
+    """A batch has no entry that a hook reads."""
+
+
+class EnvError(RlcoreError, RuntimeError):
     """An environment cannot be made, or gave something that cannot be trained on."""
 
     exit_code = 3
 
 
-class NumericalError(RlcoreError):
+class NumericalError(RlcoreError, RuntimeError):
     """A loss, a gradient or a parameter is not finite."""
 
     exit_code = 4
 
 
-class StorageError(RlcoreError):
+class StorageError(RlcoreError, RuntimeError):
     """A checkpoint cannot be written, read or trusted."""
 
     exit_code = 5
+
+
+class NoCheckpointError(StorageError, FileNotFoundError):
+    """There is no checkpoint at a path."""
+
+
+class MissingStateError(StorageError, KeyError):
+    """A checkpoint lacks the state of a part, or has one that nothing takes."""
 
 
 class Interruption(BaseException):

@@ -8,7 +8,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.errors import PluginError, did_you_mean
+from rlcore.errors import MissingPluginError, NotProvidedError, did_you_mean
 from rlcore.plugins import WELL_KNOWN
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Any:
     try:
         module = importlib.import_module(f"{distribution.replace('-', '_')}.logger")
     except ModuleNotFoundError as error:
-        raise PluginError(
+        raise MissingPluginError(
             f"{name} is provided by {distribution}, which is not installed or lacks {error.name!r}: "
             f"pip install {distribution}"
         ) from error
@@ -73,7 +73,7 @@ def get_logger(logger_type: str | None, logger_name: str, experiment_name: str, 
         return None
     if logger_type not in _OF_TYPE:
         known = ", ".join(_OF_TYPE)
-        raise PluginError(
+        raise NotProvidedError(
             f"unknown logger type {logger_type!r}{did_you_mean(logger_type, _OF_TYPE)}; known are {known}"
         )
     logger_class = __getattr__(_OF_TYPE[logger_type])

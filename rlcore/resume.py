@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rlcore.errors import ConfigError, StorageError, did_you_mean
+from rlcore.errors import ConfigError, MissingStateError, StorageError, did_you_mean
 from rlcore.types import Stateful
 
 # keys, and sections as a whole, that a resumed run may change without changing what is trained
@@ -122,7 +122,7 @@ def _check_complete(
     orphans = [name for name in states if name not in components and name not in drop]
     if orphans:
         described = ", ".join(f"{name} (written by {owners[name]})" if owners.get(name) else name for name in orphans)
-        raise StorageError(
+        raise MissingStateError(
             f"the checkpoint has state of {described}, which this config does not build; resume with the config that "
             f"wrote it, or leave the state out with --drop {orphans[0]}"
         )
@@ -132,7 +132,7 @@ def _check_complete(
         if isinstance(component, Stateful) and name not in states and name not in fresh
     ]
     if missing:
-        raise StorageError(
+        raise MissingStateError(
             f"the checkpoint has no state of {', '.join(missing)}, which this config builds; resume with the config "
             f"that wrote it, or start it anew with --fresh {missing[0]}"
         )

@@ -10,7 +10,7 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore.context import Context
-from rlcore.errors import HookError
+from rlcore.errors import HookArgumentError, HookError
 from rlcore.minibatch import Minibatch
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.stock.entries import valid_mask
@@ -49,7 +49,7 @@ class BatchSubSampler(TrainerHookBase):
         generator: torch.Generator | None = None,
     ) -> None:
         if batch_size < 1:
-            raise HookError(f"BatchSubSampler: batch_size = {batch_size}: expected a positive number of steps")
+            raise HookArgumentError(f"BatchSubSampler: batch_size = {batch_size}: expected a positive number of steps")
         self.batch_size = batch_size
         self.sub_traj_len = sub_traj_len
         self.min_sub_traj_len = min_sub_traj_len
@@ -116,12 +116,12 @@ class BatchSubSampler(TrainerHookBase):
         if wanted < 1:
             raise HookError("BatchSubSampler: a trajectory of the batch has no valid step; set min_sub_traj_len")
         if int(lengths.max()) < wanted:
-            raise HookError(
+            raise HookArgumentError(
                 f"BatchSubSampler: windows of {wanted} steps, and the longest trajectory of the batch has "
                 f"{int(lengths.max())}; make sub_traj_len or min_sub_traj_len smaller"
             )
         if self.batch_size < wanted:
-            raise HookError(
+            raise HookArgumentError(
                 f"BatchSubSampler: batch_size = {self.batch_size} steps are fewer than one window of {wanted}; "
                 "batch_size counts all steps of the sub-batch"
             )

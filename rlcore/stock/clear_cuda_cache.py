@@ -10,7 +10,7 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore.context import Context
-from rlcore.errors import HookError
+from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase, as_component
 
 
@@ -32,7 +32,7 @@ class ClearCudaCache(TrainerHookBase):
 
     def __init__(self, interval: int) -> None:
         if interval < 1:
-            raise HookError(f"ClearCudaCache: interval = {interval}: expected a positive number of calls")
+            raise HookArgumentError(f"ClearCudaCache: interval = {interval}: expected a positive number of calls")
         self.interval = interval
         self.count = 0
 

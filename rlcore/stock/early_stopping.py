@@ -12,7 +12,7 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore.context import Context
-from rlcore.errors import HookError, did_you_mean
+from rlcore.errors import HookArgumentError, HookError, did_you_mean
 from rlcore.metrics import Last
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types import Key
@@ -63,10 +63,10 @@ class EarlyStopping(TrainerHookBase):
         check_finite: bool = True,
     ) -> None:
         if mode not in ("min", "max"):
-            raise HookError(f"EarlyStopping: mode = {mode!r}: expected 'min' or 'max'")
+            raise HookArgumentError(f"EarlyStopping: mode = {mode!r}: expected 'min' or 'max'")
         for name, frames in (("patience", patience), ("wait_for", wait_for)):
             if frames < 0:
-                raise HookError(f"EarlyStopping: {name} = {frames}: expected a number of frames")
+                raise HookArgumentError(f"EarlyStopping: {name} = {frames}: expected a number of frames")
         self.monitor = str(monitor)
         self.mode = mode
         self.min_delta = float(min_delta)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.errors import HookError, did_you_mean
+from rlcore.errors import HookError, MissingEntryError, did_you_mean
 from rlcore.types import Key
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def entry(batch: Any, key: Key, hook: object) -> Tensor:
     return found
 
 
-def missing(batch: Any, key: Key, hook: object) -> HookError:
+def missing(batch: Any, key: Key, hook: object) -> MissingEntryError:
     """Return the error for an entry that a batch does not have."""
     known = list(dict.fromkeys(map(str, batch.keys(True, True) if hasattr(batch, "select") else batch.keys())))
-    return HookError(
+    return MissingEntryError(
         f"{type(hook).__name__}: the batch has no entry {key!r}{did_you_mean(str(key), known)}; "
         f"it has {', '.join(known) or 'none'}"
     )

@@ -10,7 +10,7 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore.context import Context
-from rlcore.errors import HookError, did_you_mean
+from rlcore.errors import HookArgumentError, HookError, did_you_mean
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.stock.entries import REWARD, as_key, valid_entry
 from rlcore.types import Key
@@ -58,7 +58,7 @@ class LogScalar(TrainerHookBase):
     ) -> None:
         if reduction not in _REDUCTIONS:
             known = get_args(Reduction)
-            raise HookError(
+            raise HookArgumentError(
                 f"{type(self).__name__}: reduction = {reduction!r}: expected one of {', '.join(known)}"
                 f"{did_you_mean(str(reduction), known)}"
             )

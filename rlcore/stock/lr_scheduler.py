@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 
-from rlcore.errors import HookError
+from rlcore.errors import HookArgumentError, HookError
 from rlcore.scheduled import Scheduled, bind
 from rlcore.stock.base import TrainerHookBase
 
@@ -36,15 +36,15 @@ class LRSchedulerHook(TrainerHookBase):
 
     def __init__(self, scheduler: Any, interval: Interval = "batch") -> None:
         if interval not in ("batch", "optim"):
-            raise HookError(f"LRSchedulerHook: interval = {interval!r}: expected 'batch' or 'optim'")
+            raise HookArgumentError(f"LRSchedulerHook: interval = {interval!r}: expected 'batch' or 'optim'")
         self._by_progress = hasattr(scheduler, "value") and hasattr(scheduler, "target")
         if not self._by_progress and not callable(getattr(scheduler, "step", None)):
-            raise HookError(
+            raise HookArgumentError(
                 f"LRSchedulerHook: a {type(scheduler).__name__} has neither step(), as schedulers of torch have, nor "
                 "target and value(initial, progress), as those of rlcore"
             )
         if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
-            raise HookError(
+            raise HookArgumentError(
                 "LRSchedulerHook: ReduceLROnPlateau needs a metric at each step; call it in a hook of yours"
             )
         self.scheduler = scheduler

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from rlcore.errors import HookError, NumericalError
+from rlcore.errors import HookArgumentError, NumericalError
 from rlcore.optimizer_step import OptimizerStep
 from rlcore.stock.base import TrainerHookBase
 
@@ -21,9 +21,13 @@ def chosen_losses(loss_components: Collection[str] | None) -> tuple[str, ...]:
         HookError: a bare string, or an empty sequence.
     """
     if isinstance(loss_components, str):
-        raise HookError(f"loss_components = {loss_components!r}: expected a sequence of names, such as a list of one")
+        raise HookArgumentError(
+            f"loss_components = {loss_components!r}: expected a sequence of names, such as a list of one"
+        )
     if loss_components is not None and not loss_components:
-        raise HookError("loss_components is empty; leave it out to minimise every loss whose name begins with 'loss'")
+        raise HookArgumentError(
+            "loss_components is empty; leave it out to minimise every loss whose name begins with 'loss'"
+        )
     return tuple(loss_components or ())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rlcore.errors import HookError
+from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
 from rlcore.stock.entries import valid_mask
 
@@ -51,11 +51,11 @@ class ReplayBufferTrainer(TrainerHookBase):
     ) -> None:
         for method in ("extend", "__iter__" if iterate else "sample"):
             if not callable(getattr(replay_buffer, method, None)):
-                raise HookError(f"ReplayBufferTrainer: a {type(replay_buffer).__name__} has no method {method}")
+                raise HookArgumentError(f"ReplayBufferTrainer: a {type(replay_buffer).__name__} has no method {method}")
         sampler = getattr(replay_buffer, "sampler", None)
         by_priority = any(kind.__name__ == "PrioritizedSampler" for kind in type(sampler).__mro__)
         if by_priority and not hasattr(replay_buffer, "update_tensordict_priority"):
-            raise HookError(
+            raise HookArgumentError(
                 f"ReplayBufferTrainer: a {type(replay_buffer).__name__} with a PrioritizedSampler cannot be told the "
                 "priorities of a sub-batch; use a buffer with update_tensordict_priority"
             )
@@ -140,7 +140,7 @@ class ReplayBufferTrainer(TrainerHookBase):
             most in (-1, *range(have, most + 1)) for have, most in zip(size, self.max_dims, strict=True)
         )
         if not fits:
-            raise HookError(
+            raise HookArgumentError(
                 f"ReplayBufferTrainer: a batch of size {list(size)} does not fit into max_dims {list(self.max_dims)}"
             )
         missing = [0 if most == -1 else most - have for have, most in zip(size, self.max_dims, strict=True)]

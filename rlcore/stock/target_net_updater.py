@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from rlcore.errors import HookError
+from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
 
 
@@ -25,7 +25,7 @@ class TargetNetUpdaterHook(TrainerHookBase):
 
     def __init__(self, target_params_updater: Any) -> None:
         if not callable(getattr(target_params_updater, "step", None)):
-            raise HookError(
+            raise HookArgumentError(
                 f"target_params_updater: a {type(target_params_updater).__name__} has no step() that moves targets"
             )
         self.target_params_updater = target_params_updater

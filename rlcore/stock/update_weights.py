@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from rlcore.context import Context
-from rlcore.errors import HookError
+from rlcore.errors import HookArgumentError, HookError
 from rlcore.progress import Progress
 from rlcore.stock.base import TrainerHookBase, as_component
 
@@ -52,11 +52,15 @@ class UpdateWeights(TrainerHookBase):
         interval_unit: IntervalUnit = "batches",
     ) -> None:
         if update_weights_interval < 1:
-            raise HookError(f"UpdateWeights: update_weights_interval = {update_weights_interval}: expected at least 1")
+            raise HookArgumentError(
+                f"UpdateWeights: update_weights_interval = {update_weights_interval}: expected at least 1"
+            )
         if interval_unit not in ("batches", "optim_steps"):
-            raise HookError(f"UpdateWeights: interval_unit = {interval_unit!r}: expected 'batches' or 'optim_steps'")
+            raise HookArgumentError(
+                f"UpdateWeights: interval_unit = {interval_unit!r}: expected 'batches' or 'optim_steps'"
+            )
         if sender is not None and (policy_weights_getter is not None or weight_update_map is not None):
-            raise HookError("UpdateWeights: a sender knows its weights; leave the getter and the map out")
+            raise HookArgumentError("UpdateWeights: a sender knows its weights; leave the getter and the map out")
         self.update_weights_interval = update_weights_interval
         self.interval_unit = interval_unit
         self.weight_update_map = weight_update_map
@@ -141,12 +145,12 @@ def _way_to_send(collector: Any, sender: Any) -> Callable[..., Any]:
         if callable(getattr(target, method, None)):
             return getattr(target, method)  # type: ignore[no-any-return]
     if sender is not None:
-        raise HookError(f"UpdateWeights: a {type(sender).__name__} has no update_weights()")
+        raise HookArgumentError(f"UpdateWeights: a {type(sender).__name__} has no update_weights()")
     if collector is not None:
-        raise HookError(
+        raise HookArgumentError(
             f"UpdateWeights: a {type(collector).__name__} has neither update_policy_weights_() nor update_model()"
         )
-    raise HookError("UpdateWeights: hand a collector or a sender over")
+    raise HookArgumentError("UpdateWeights: hand a collector or a sender over")
 
 
 class UpdateWeightsConfig(BaseModel, extra="forbid"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import torch
 from tensordict.nn import InteractionType, set_interaction_type
 
-from rlcore.errors import HookError
+from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
 from rlcore.stock.entries import REWARD, entry
 from rlcore.types import Key
@@ -67,15 +67,19 @@ class LogValidationReward(TrainerHookBase):
         recorder: Any = None,
     ) -> None:
         if environment is not None and recorder is not None:
-            raise HookError("LogValidationReward: environment and recorder are two names of one argument; give one")
+            raise HookArgumentError(
+                "LogValidationReward: environment and recorder are two names of one argument; give one"
+            )
         self.environment = environment if environment is not None else recorder
         if not callable(getattr(self.environment, "rollout", None)):
             found = type(self.environment).__name__
-            raise HookError(f"LogValidationReward: environment: a {found} has no rollout(max_steps, policy, ...)")
+            raise HookArgumentError(
+                f"LogValidationReward: environment: a {found} has no rollout(max_steps, policy, ...)"
+            )
         if record_interval < 1:
-            raise HookError(f"LogValidationReward: record_interval = {record_interval}: expected at least 1")
+            raise HookArgumentError(f"LogValidationReward: record_interval = {record_interval}: expected at least 1")
         if isinstance(log_keys, str):
-            raise HookError(f"LogValidationReward: log_keys = {log_keys!r}: expected a sequence of keys")
+            raise HookArgumentError(f"LogValidationReward: log_keys = {log_keys!r}: expected a sequence of keys")
         self.record_interval = record_interval
         self.record_frames = record_frames
         self.frame_skip = frame_skip

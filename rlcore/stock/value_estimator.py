@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rlcore.errors import HookError
+from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class ValueEstimatorHook(TrainerHookBase):
 
     def __init__(self, value_estimator: Callable[[TensorDict], TensorDict | None]) -> None:
         if not callable(value_estimator):
-            raise HookError(f"ValueEstimatorHook: a {type(value_estimator).__name__} cannot be called")
+            raise HookArgumentError(f"ValueEstimatorHook: a {type(value_estimator).__name__} cannot be called")
         self.value_estimator = value_estimator
 
     def __call__(self, batch: TensorDict | None) -> TensorDict | None:
