@@ -57,8 +57,12 @@ class LoopHooks:
         new, gone = tuple(new), {id(hook) for hook in old}
         for hook in new:
             check_marks(hook)
-        coming = self.hooks if self._next is None else self._next
-        self._next = (*(hook for hook in coming if id(hook) not in gone), *new)
+        self._next = (*(hook for hook in self.coming if id(hook) not in gone), *new)
+
+    @property
+    def coming(self) -> tuple[Hook, ...]:
+        """The hooks of the next iteration."""
+        return self.hooks if self._next is None else self._next
 
     def follow_changes(self) -> None:
         """Let what was added and removed take effect; the loop does so between two iterations.

@@ -186,6 +186,11 @@ class Operations:
         self._registered = [entry for entry in self._registered if entry not in gone]
         self._update()
 
+    def forget(self, source: Any) -> None:
+        """Take all operations of an object away, if there are any."""
+        if any(entry.source is source for entry in self._registered):
+            self.remove(source, None)
+
     def name(self, source: Any, name: str) -> None:
         """Call the operations of an object by the name under which it is registered as a module."""
         self._names[id(source)] = name

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from rlcore.errors import ConfigError, did_you_mean
 
+# the horizon of a run that ends with its data, or when it is stopped
+ENDLESS: Final = 2**63 - 1
 CLOCKS: Final = ("frames", "updates", "iterations")
 
 
@@ -19,7 +21,7 @@ class Progress:
     """How far a run has come.
 
     Attributes:
-        total_frames: the horizon of every schedule, in environment frames.
+        total_frames: the horizon of every schedule, in environment frames; `ENDLESS` for none.
         frames: environment frames collected (valid steps times frame skip).
         updates: optimizer steps taken.
         iterations: collect-and-optimise rounds finished.
@@ -34,7 +36,16 @@ class Progress:
 
     @property
     def fraction(self) -> float:
-        """Frames collected as a share of the horizon, between 0 and 1."""
+        """Frames collected as a share of the horizon, between 0 and 1.
+
+        Raises:
+            ConfigError: the run has no horizon.
+        """
+        if self.total_frames == ENDLESS:
+            raise ConfigError(
+                "total_frames = None: something is scheduled by the share of the run that has passed, and a run without "
+                "end has none; give total_frames, or schedule by frames"
+            )
         return min(1.0, self.frames / self.total_frames)
 
     def state_dict(self) -> dict[str, Any]:

@@ -10,20 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlcore.assembly import Assembly, in_order, observers
-from rlcore.errors import ConfigError, HookError, StorageError
+from rlcore.errors import HookError, MissingStateError, NoCheckpointError
 from rlcore.loop import Loop
 from rlcore.ops import Operations
 from rlcore.parts import Parts
 from rlcore.progress import Progress
 from rlcore.resume import Restored, restore
+from rlcore.script_attributes import Arguments, check_name
+from rlcore.script_hooks import HookArguments, ScriptHooks
 from rlcore.scripted import SCRIPT, CheckpointRotation, Settings, assemble, describe, open_checkpoint
+from rlcore.stock.base import TrainerHookBase
+from rlcore.stock.timing import LogTiming
 
 if TYPE_CHECKING:
     import torch
     from tensordict import TensorDict
 
 
-class Trainer(Loop):
+class Trainer(HookArguments, Arguments, Loop):
     """Trains a loss module on what a collector yields.
 
     Everything that happens between is registered: operations with `register_op`, hook objects with their `register`,
@@ -32,7 +36,7 @@ class Trainer(Loop):
     Args:
         collector: an iterable of TensorDicts `[env, time]` or `[time]`, or a collector of rlcore; None for a trainer
             that only saves and loads.
-        total_frames: environment frames to train for.
+        total_frames: environment frames to train for; None to go on until the collector has no more batches, or a stop.
         frame_skip: environment frames per step.
         optim_steps_per_batch: optimisation steps per epoch; None to go on until `process_optim_batch` ends the epoch.
         loss_module: from a batch to losses, both TensorDicts or mappings; keys that begin with `loss` are minimised.
@@ -57,19 +61,30 @@ class Trainer(Loop):
         checkpoint_rotation: which checkpoints are kept, and where; in place of `save_trainer_file`.
         checkpoint_metadata: from the trainer to what the manifest of a checkpoint says besides.
         learner_backend: only `local`.
+        batch_size, learner_backend_options, learner_poll_interval: of a remote learner; they change nothing here.
         hooks: hook objects of rlcore, with methods marked `@hookimpl`.
         evaluator: of rlcore.
         assembly: the parts that a `Factory` built.
+
+    Every argument but `hooks`, `evaluator`, `log_timings` and `assembly` is an attribute of its name: setting it takes
+    effect as if it had been handed over, from the next iteration on. Setting an attribute that does not exist is an
+    error; a subclass may have attributes of its own.
 
     Raises:
         ConfigError: an argument that cannot be used.
     """
 
+    _settings: Settings
+    _script_hooks: ScriptHooks
+    _of_config = False
+    _strict = False
+    _iterating = False
+
     def __init__(
         self,
         *,
         collector: Any,
-        total_frames: int,
+        total_frames: int | None,
         loss_module: Callable[[Any], Any] | None = None,
         frame_skip: int = 1,
         optim_steps_per_batch: int | None = None,
@@ -93,51 +108,50 @@ class Trainer(Loop):
         checkpoint_rotation: CheckpointRotation | None = None,
         checkpoint_metadata: Callable[[Trainer], Mapping[str, Any]] | None = None,
         learner_backend: str = "local",
+        batch_size: int | None = None,
+        learner_backend_options: Mapping[str, Any] | None = None,
+        learner_poll_interval: float = 0.05,
         hooks: Iterable[Any] = (),
         evaluator: Any = None,
         assembly: Assembly | None = None,
     ) -> None:
-        settings = Settings.among(locals())
-        assembled = assemble(self, settings, assembly)
+        self._settings = Settings.among(locals())
+        assembled = assemble(self, self._settings, assembly)
         super().__init__(assembled.parts)
-        self.loss_module = loss_module
-        self.optimizer = optimizer
-        self.optimization_stepper = optimization_stepper
-        self.target_net_updater = target_net_updater
-        self.logger = logger
-        self.clip_grad_norm, self.clip_norm = clip_grad_norm, clip_norm
-        self._settings: Settings | None = settings
         self._begin_registering(assembled.assembly)
-        self._register_what_was_handed_over(log_timings)
+        self._script_hooks.follow_stepper(self)
+        self._script_hooks.follow_optimizer(self)
+        self._script_hooks.follow_targets(self)
+        if log_timings:
+            LogTiming().register(self)
+        self._strict = type(self) is Trainer
 
     @classmethod
     def of(cls, parts: Parts, assembly: Assembly) -> Trainer:
         """Return the trainer of parts that were built from a config."""
         trainer = cls.__new__(cls)
-        Loop.__init__(trainer, parts)
         optimizers = list(assembly.context.parts.get("optimizers", {}).values())
-        trainer.loss_module = assembly.context.parts.get("loss")
-        trainer.optimizer = optimizers[0] if len(optimizers) == 1 else None
-        trainer.optimization_stepper = trainer.target_net_updater = trainer.logger = None
-        trainer.clip_grad_norm, trainer.clip_norm = True, None
-        trainer._settings = None
+        optimizer = optimizers[0] if len(optimizers) == 1 else None
+        trainer._settings = Settings.of(parts, assembly.context.parts.get("loss"), optimizer)
+        Loop.__init__(trainer, parts)
         trainer._begin_registering(assembly)
+        trainer._of_config = True
+        trainer._strict = cls is Trainer
         return trainer
 
-    @property
-    def collector(self) -> Any:
-        """The collector, as it was handed over."""
-        return getattr(self.parts.collector, "source", self.parts.collector)
-
-    @property
-    def replay_buffer(self) -> Any:
-        """What minibatches are drawn from."""
-        return self.buffer if self._settings is None else self._settings.replay_buffer
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.__dict__ and not hasattr(type(self), name):
+            check_name(self, name)
+        super().__setattr__(name, value)
 
     @property
     def collected_frames(self) -> int:
         """Environment frames collected so far."""
         return self.progress.frames
+
+    @collected_frames.setter
+    def collected_frames(self, frames: int) -> None:
+        self.progress.frames = int(frames)
 
     @property
     def app_state(self) -> dict[str, Any]:
@@ -149,10 +163,23 @@ class Trainer(Loop):
         if not self._closed:
             self._shutdown()
 
-    def set_seed(self, seed: int) -> None:
-        """Seed the collector, and torch, NumPy and Python with the seed that follows from it."""
+    def optim_steps(self, batch: TensorDict | None) -> None:
+        """Run the epochs of optimisation that follow a batch `[env, time]`, with their hooks, in `train` or outside."""
+        if not self._iterating:
+            self.hooks.follow_changes()
+        super().optim_steps(batch)
+
+    def set_seed(self, seed: int | None = None) -> None:
+        """Seed the collector, and torch, NumPy and Python with the seed that follows from it.
+
+        Args:
+            seed: default: the attribute `seed`; without one, nothing happens.
+        """
         from rlcore.random_state import seed_all
 
+        seed = self.seed if seed is None else seed
+        if seed is None:
+            return
         seeding = getattr(self.parts.collector, "set_seed", None)
         seed_all(seed if seeding is None else seeding(seed))
 
@@ -165,6 +192,8 @@ class Trainer(Loop):
     def register_op(self, dest: str, op: Callable[..., Any], **kwargs: Any) -> None:
         """Call `op` at a destination, after what is registered there, from the next iteration on.
 
+        A hook object is told of this trainer, as its `register` does.
+
         Args:
             dest: one of `rlcore.ops.DESTINATIONS`, which says what `op` is called with and what it returns.
             op: a function, bound method or callable object.
@@ -174,6 +203,11 @@ class Trainer(Loop):
             HookError: there is no such destination, or `op` cannot be called.
         """
         self._operations.add(dest, op, kwargs)
+        source = getattr(op, "__self__", op)
+        self._script_hooks.step_aside(self, source)
+        if isinstance(source, TrainerHookBase) and not any(source is known for known in self._attached):
+            self._attached.append(source)
+            source.attach(self)
 
     register_hook = register_op
 
@@ -253,7 +287,7 @@ class Trainer(Loop):
             StorageError: the checkpoint has state of a module that was not registered since.
         """
         if self._waiting:
-            raise StorageError(
+            raise MissingStateError(
                 f"the checkpoint has state of {', '.join(self._waiting)}, which a script registered as a module; "
                 "register it before training, or leave the state out with drop"
             )
@@ -264,33 +298,19 @@ class Trainer(Loop):
 
     def _checkpoints(self, path: Path) -> Any:
         if not path.exists():
-            raise StorageError(f"load_from_file: {str(path)!r} does not exist")
-        return open_checkpoint(path, None if self._settings is None else self._settings.checkpoint)
+            raise NoCheckpointError(f"load_from_file: {str(path)!r} does not exist")
+        return open_checkpoint(path, self._settings.checkpoint)
+
+    def _iteration(self) -> bool:
+        self._iterating = True
+        try:
+            return super()._iteration()
+        finally:
+            self._iterating = False
 
     def _begin_registering(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self._waiting: dict[str, Any] = {}
-        self._operations = Operations(self.hooks, lambda: (self.clip_grad_norm, self.clip_norm))
-
-    def _register_what_was_handed_over(self, log_timings: bool) -> None:
-        """Register hooks for the arguments that stand for one."""
-        from rlcore.stock.optimizer import OptimizerHook
-        from rlcore.stock.target_net_updater import TargetNetUpdaterHook
-        from rlcore.stock.timing import LogTiming
-
-        stepper = self.optimization_stepper
-        if stepper is not None and not callable(getattr(stepper, "step", None)):
-            raise ConfigError(
-                f"optimization_stepper: a {type(stepper).__name__} has no method step(trainer, sub_batch)"
-            )
-        if stepper is not None and hasattr(stepper, "register"):
-            stepper.register(self)
-        if self.optimizer is not None and stepper is None:
-            OptimizerHook(self.optimizer).register(self)
-        elif self.optimizer is not None:
-            self.register_module("optimizer", self.optimizer)
-        updater = self.target_net_updater or getattr(self.loss_module, "target_updater", None)
-        if updater is not None:
-            TargetNetUpdaterHook(updater).register(self)
-        if log_timings:
-            LogTiming().register(self)
+        self._attached: list[Any] = []
+        self._script_hooks = ScriptHooks()
+        self._operations = Operations(self.hooks, lambda: (self._settings.clip_grad_norm, self._settings.clip_norm))

@@ -42,6 +42,10 @@ class ModuleLearner(Updating):
         self._rates = rates
         self._warned = False
 
+    def replace_step(self, step: Callable[[Any], Mapping[str, Tensor]] | None) -> None:
+        """Let something else take the place of loss, backward and step; None for nothing."""
+        self._step = step
+
     def take_step(self, minibatch: Any) -> Mapping[str, Tensor]:
         """Take a step, and return what was lost and logged, detached."""
         if self._step is not None:

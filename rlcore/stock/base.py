@@ -31,7 +31,10 @@ class TrainerHookBase:
     default_name: ClassVar[str] = ""
 
     def attach(self, trainer: Trainer) -> None:
-        """Take note of the trainer of which this is a part; called when it is registered, and before a config's run."""
+        """Take note of the trainer of which this is a part.
+
+        Called when the first of its methods is registered, and before a config's run.
+        """
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a checkpoint must carry; by default what `save_dict` returns, or nothing."""
@@ -66,7 +69,6 @@ class TrainerHookBase:
             )
         # first, so that nothing is registered under a name that is taken
         trainer.register_module(name or self.default_name or type(self).__name__, self)
-        self.attach(trainer)
         for destination, method in self.destinations.items():
             trainer.register_op(destination, getattr(self, method))
 

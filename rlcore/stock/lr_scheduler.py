@@ -54,13 +54,18 @@ class LRSchedulerHook(TrainerHookBase):
         self._last_optim_count = 0
 
     def attach(self, trainer: Trainer) -> None:
-        """Follow the clocks of this trainer."""
+        """Follow the clocks of this trainer.
+
+        Raises:
+            ConfigError: a schedule by the share of a run that has no end.
+        """
         self._trainer = trainer
+        if self._by_progress:
+            self.scheduler.value(1.0, trainer.progress)
 
     def register(self, trainer: Trainer, name: str | None = None) -> None:
         """Register it at the point of its interval."""
         trainer.register_module(name or self.default_name, self)
-        self.attach(trainer)
         trainer.register_op("post_optim" if self.interval == "optim" else "post_steps", self)
 
     def __call__(self) -> None:

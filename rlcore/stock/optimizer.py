@@ -97,6 +97,11 @@ class OptimizerHook(TrainerHookBase):
         self.loss_components = chosen_losses(loss_components)
         self._stepper = Stepper(optimizer, self.loss_components)
 
+    def use(self, optimizer: torch.optim.Optimizer) -> None:
+        """Take the steps of another optimizer from here on."""
+        self.optimizer = optimizer
+        self._stepper = Stepper(optimizer, self.loss_components)
+
     def __call__(self, losses: Any, clip_grad_norm: bool, clip_norm: float | None, index: int) -> dict[str, Tensor]:
         """Take a step, and return the losses with `grad_norm_<index>`, the norm of the gradients before clipping."""
         norm = self._stepper(losses, clip_grad_norm, clip_norm)

@@ -79,7 +79,6 @@ class UpdateWeights(TrainerHookBase):
     def register(self, trainer: Trainer, name: str | None = None) -> None:
         """Register it at the point of its unit."""
         trainer.register_module(name or self.default_name, self)
-        self.attach(trainer)
         trainer.register_op(next(iter(self.places())), self)
 
     def places(self) -> dict[str, str]:

@@ -35,6 +35,8 @@ LAYERS = [
     {"parts"},
     {"saving"},
     {"loop", "scripted"},
+    {"script_attributes"},
+    {"script_hooks"},
     {"trainer"},
     {"helpers"},
     {"builder", "factory"},
