@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rlcore.progress import Progress as Progress
     from rlcore.rollouts import rollout as rollout
     from rlcore.run import build as build
-    from rlcore.scripted import CheckpointRotation as CheckpointRotation
+    from rlcore.script_settings import CheckpointRotation as CheckpointRotation
     from rlcore.sections import load_config as load_config
     from rlcore.stock.base import TrainerHookBase as TrainerHookBase
     from rlcore.stock.batch_sub_sampler import BatchSubSampler as BatchSubSampler
@@ -110,7 +110,7 @@ _PLACES: Final = {
     "mask_batch": "rlcore.stock.mask_batch",
     "TrainerHookBase": "rlcore.stock.base",
     "Factory": "rlcore.factory",
-    "CheckpointRotation": "rlcore.scripted",
+    "CheckpointRotation": "rlcore.script_settings",
     "build": "rlcore.run",
     "check_env_specs": "rlcore.env_checks",
     "exploration_type": "rlcore.exploration",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlcore.errors import FROM_OUTSIDE, EndOfData, EndOfEpoch, RlcoreError, named
 from rlcore.metrics import Averages, Last
 from rlcore.parts import Parts
-from rlcore.progress import Every, Progress
+from rlcore.progress import ENDLESS, Every, Progress
 from rlcore.resume import Restored, restore
 from rlcore.saver import Saver
 from rlcore.saving import Saving
@@ -59,6 +59,7 @@ class Loop:
         self._clock_frames = 0
         self._first_frame = 0
         self._closed = False
+        self._ran_out = False
 
     def train(self) -> Progress:
         """Run until `total_frames` (or `stop_at`, or a stop request), and return the clocks."""
@@ -218,6 +219,7 @@ class Loop:
             batch = self.parts.collector.collect()
         except EndOfData:
             self.request_stop("the collector has no more batches")
+            self._ran_out = self.run.total_frames == ENDLESS  # else it ended before its time
             return False
         self._enter("preparing the batch")
         steps = self._steps_of(batch)
@@ -293,7 +295,7 @@ class Loop:
         """
         self.saving.acknowledge(wait=True)
         evaluated = False
-        if self.progress.frames >= self.run.total_frames:
+        if self._ran_out or self.progress.frames >= self.run.total_frames:
             if self.evaluator is not None and self._evaluation_here() is None:
                 self.evaluate()
                 evaluated = True

@@ -7,6 +7,7 @@ the hooks of the config and in the order of registration.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -165,8 +166,8 @@ class Operations:
             )
         bound = partial(operation, **arguments) if arguments else operation
         registered = Registered(destination, operation, bound, Hook("", operation))
-        registered.hook.name = self._name(registered)
         self._registered.append(registered)
+        self._rename()
         self._update()
 
     def remove(self, operation: Operation, destination: str | None) -> None:
@@ -184,6 +185,7 @@ class Operations:
             place = f" at {destination!r}" if destination else ""
             raise HookError(f"unregister_op: {operation!r} is not registered{place}")
         self._registered = [entry for entry in self._registered if entry not in gone]
+        self._rename()
         self._update()
 
     def forget(self, source: Any) -> None:
@@ -194,8 +196,18 @@ class Operations:
     def name(self, source: Any, name: str) -> None:
         """Call the operations of an object by the name under which it is registered as a module."""
         self._names[id(source)] = name
+        self._rename()
+
+    def _rename(self) -> None:
+        """Give every operation a name of its own: where several would have one name, the destination is added."""
+        bases = Counter(self._name(entry) for entry in self._registered)
+        taken: Counter[str] = Counter()
         for entry in self._registered:
-            entry.hook.name = self._name(entry)
+            name = self._name(entry)
+            if bases[name] > 1:
+                name = f"{name}/{entry.destination}"
+            taken[name] += 1
+            entry.hook.name = name if taken[name] == 1 else f"{name}-{taken[name]}"
 
     def _name(self, entry: Registered) -> str:
         given = self._names.get(id(entry.source))
@@ -223,9 +235,14 @@ class Operations:
 
 
 class _PostLoss:
-    """Calls the operations at `post_loss` one after the other, each with the sub-batch that the last one returned."""
+    """Calls the operations at `post_loss` one after the other, each with the sub-batch that the last one returned.
+
+    Attributes:
+        called_together: the hooks of the operations, in which their times are kept.
+    """
 
     def __init__(self, entries: list[Registered], clipping: Clipping) -> None:
+        self.called_together = [entry.hook for entry in entries]
         self._implementations = [Implementation(entry.hook, "post_loss", entry.call) for entry in entries]
 
     @hookimpl
@@ -240,9 +257,14 @@ class _PostLoss:
 
 
 class _Optimizers:
-    """Lets each operation at `optimizer` take its step, one after the other."""
+    """Lets each operation at `optimizer` take its step, one after the other.
+
+    Attributes:
+        called_together: the hooks of the operations, in which their times are kept.
+    """
 
     def __init__(self, entries: list[Registered], clipping: Clipping) -> None:
+        self.called_together = [entry.hook for entry in entries]
         self._implementations = [Implementation(entry.hook, "optimizer", entry.call) for entry in entries]
         self._checks = [
             Implementation(entry.hook, "optimizer", entry.source.check_finite)

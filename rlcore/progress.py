@@ -43,8 +43,8 @@ class Progress:
         """
         if self.total_frames == ENDLESS:
             raise ConfigError(
-                "total_frames = None: something is scheduled by the share of the run that has passed, and a run without "
-                "end has none; give total_frames, or schedule by frames"
+                "total_frames = None: something is scheduled by the share of the run that has passed, and one without "
+                "an end has none: give total_frames, or schedule by frames"
             )
         return min(1.0, self.frames / self.total_frames)
 

@@ -11,16 +11,9 @@ import torch
 from rlcore.assembly import in_order, observers
 from rlcore.errors import ConfigError, NoSuchAttributeError, did_you_mean
 from rlcore.progress import Every
-from rlcore.scripted import (
-    as_collector,
-    auto_log_hook,
-    batches,
-    check,
-    horizon,
-    open_stores,
-    progress_bar_hook,
-    writers,
-)
+from rlcore.script_settings import check, horizon
+from rlcore.script_storage import open_stores
+from rlcore.scripted import as_collector, auto_log_hook, batches, progress_bar_hook, writers
 
 if TYPE_CHECKING:
     from rlcore.hooks import Hook

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
@@ -16,24 +12,21 @@ from rlcore.adapters.collector import IterableCollector
 from rlcore.adapters.learner import ModuleLearner
 from rlcore.adapters.logger import as_logger
 from rlcore.assembly import Assembly, in_order, observers
-from rlcore.checkpoint import Facts, Store
-from rlcore.config import CKPT_BACKEND
+from rlcore.checkpoint import Facts
 from rlcore.context import Context
-from rlcore.errors import ArgumentTypeError, ConfigError, StorageError
 from rlcore.evaluations import Evaluations
 from rlcore.exactness import domain
 from rlcore.hooks import Hook, LoopHooks
 from rlcore.hookspecs import hookimpl
 from rlcore.log_writer import LogWriter
-from rlcore.manifest import MANIFEST, Entry, read_manifest
 from rlcore.metrics import Last, Metrics
 from rlcore.parts import Parts
 from rlcore.plugins import PluginHost
-from rlcore.progress import ENDLESS, Every
+from rlcore.progress import Every
 from rlcore.random_state import GlobalGenerators, seed_all
-from rlcore.saver import EVIDENCE, CheckpointSchedule
-from rlcore.sections import find_component, versions
-from rlcore.types import Checkpointer
+from rlcore.script_settings import Settings, check, horizon
+from rlcore.script_storage import open_stores, schedule_of
+from rlcore.sections import versions
 
 if TYPE_CHECKING:
     from rlcore.trainer import Trainer
@@ -42,97 +35,6 @@ log = logging.getLogger(__name__)
 
 # whose the state of a module is that a script registered
 SCRIPT: Final = "script"
-
-
-@dataclass(frozen=True)
-class CheckpointRotation:
-    """Which checkpoints are kept, and where.
-
-    Attributes:
-        directory: made when the first checkpoint is saved.
-        keep_last: how many of the newest are kept.
-        keep_best: whether the one with the best evaluation is kept too.
-    """
-
-    directory: str | Path
-    keep_last: int = 2
-    keep_best: bool = True
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The arguments of `Trainer`, as far as parts and hooks are made of them."""
-
-    collector: Any
-    total_frames: int | None
-    loss_module: Callable[[Any], Any] | None
-    frame_skip: int
-    optim_steps_per_batch: int | None
-    optimizer: torch.optim.Optimizer | None
-    optimization_stepper: Any
-    logger: Any
-    clip_grad_norm: bool
-    clip_norm: float | None
-    progress_bar: bool
-    seed: int | None
-    save_trainer_interval: int
-    log_interval: int
-    save_trainer_file: str | Path | None
-    num_epochs: int
-    async_collection: bool
-    auto_log_optim_steps: bool
-    replay_buffer: Any
-    target_net_updater: Any
-    batch_size: int | None
-    checkpoint: str | None
-    checkpoint_rotation: CheckpointRotation | None
-    checkpoint_metadata: Callable[[Trainer], Mapping[str, Any]] | None
-    learner_backend: str
-    learner_backend_options: Mapping[str, Any] | None
-    learner_poll_interval: float
-    hooks: Iterable[Any]
-    evaluator: Any
-
-    @classmethod
-    def among(cls, arguments: Mapping[str, Any]) -> Settings:
-        """Return those of some arguments that are settings."""
-        return cls(**{field.name: arguments[field.name] for field in fields(cls)})
-
-    @classmethod
-    def of(cls, parts: Parts, loss: Any, optimizer: Any) -> Settings:
-        """Return what the arguments would be that stand for the parts of a config."""
-        store, schedule = parts.store, parts.schedule
-        return cls(
-            collector=getattr(parts.collector, "source", parts.collector),
-            total_frames=parts.run.total_frames,
-            loss_module=loss,
-            frame_skip=parts.frame_skip,
-            optim_steps_per_batch=None,
-            optimizer=optimizer,
-            optimization_stepper=None,
-            logger=None,
-            clip_grad_norm=True,
-            clip_norm=None,
-            progress_bar=False,
-            seed=parts.run.seed,
-            save_trainer_interval=schedule.every.interval if schedule is not None else 10_000,
-            log_interval=parts.metrics.every.interval,
-            save_trainer_file=store.folder if store is not None else None,
-            num_epochs=getattr(parts.buffer, "num_epochs", 1),
-            async_collection=False,
-            auto_log_optim_steps=parts.update_prefix is not None,
-            replay_buffer=parts.buffer,
-            target_net_updater=None,
-            batch_size=None,
-            checkpoint=None,
-            checkpoint_rotation=None,
-            checkpoint_metadata=None,
-            learner_backend="local",
-            learner_backend_options=None,
-            learner_poll_interval=0.05,
-            hooks=(),
-            evaluator=parts.evaluator,
-        )
 
 
 class Assembled(NamedTuple):
@@ -162,7 +64,7 @@ def assemble(trainer: Trainer, settings: Settings, assembly: Assembly | None) ->
     progress = register("progress", context.progress)
     receivers = writers(settings, assembly)
     store, evidence = open_stores(settings)
-    schedule = register("checkpoints", _schedule(settings))
+    schedule = register("checkpoints", schedule_of(settings))
     metrics = register("metrics", Metrics(Every(settings.log_interval), receivers))
     evaluations = register("evaluations", Evaluations(context.run.folder))
     register("generators", GlobalGenerators())
@@ -191,25 +93,6 @@ def assemble(trainer: Trainer, settings: Settings, assembly: Assembly | None) ->
     return Assembled(parts, assembly)
 
 
-def open_checkpoint(path: Path, backend: str | None) -> tuple[Entry, dict[str, Any]]:
-    """Return the newest checkpoint in a folder, or the one that `path` is, with its states.
-
-    Raises:
-        StorageError: there is none that can be loaded.
-    """
-    if path.is_file():
-        raise StorageError(
-            f"{path} is a file; checkpoints are folders. Weights of another library are loaded with torch.load and "
-            "load_state_dict"
-        )
-    if (path / MANIFEST).is_file():
-        manifest = read_manifest(path)
-        store = _store(path.parent, manifest["backend"])
-        entry = Entry(path, int(manifest["progress"]["frames"]), manifest)
-        return entry, store.load(entry)
-    return _store(path, _backend_name(backend)).load_newest()
-
-
 def describe(trainer: Trainer) -> str:
     """Return what a trainer is made of, on several lines."""
     parts = {
@@ -220,47 +103,6 @@ def describe(trainer: Trainer) -> str:
     }
     lines = [f"{name}={value}" for name, value in parts.items()]
     return "Trainer(\n" + "\n".join("    " + line for text in lines for line in text.splitlines()) + ")"
-
-
-def check(settings: Settings) -> None:
-    """Refuse arguments that cannot be used.
-
-    Raises:
-        ConfigError: names the argument; one of a wrong type is a `TypeError` besides, any other one a `ValueError`.
-    """
-    _check_counts(settings)
-    if settings.learner_backend != "local":
-        raise ConfigError(f"learner_backend = {settings.learner_backend!r}: only 'local' is there")
-    if settings.learner_poll_interval <= 0:
-        raise ConfigError(f"learner_poll_interval = {settings.learner_poll_interval!r}: expected a positive number")
-    if settings.batch_size is not None or settings.learner_backend_options:
-        log.warning("batch_size and learner_backend_options belong to a remote learner and change nothing here")
-    for name in ("loss_module", "checkpoint_metadata"):
-        value = getattr(settings, name)
-        if value is not None and not callable(value):
-            raise ArgumentTypeError(f"{name}: a {type(value).__name__} cannot be called")
-    if settings.checkpoint is not None and not isinstance(settings.checkpoint, str):
-        raise ArgumentTypeError(
-            f"checkpoint: a {type(settings.checkpoint).__name__}; expected the name of a checkpoint back end, such as "
-            "'torch'. What takes part in checkpoints is registered with register_module"
-        )
-    if settings.checkpoint_rotation is not None and settings.save_trainer_file is not None:
-        raise ConfigError("save_trainer_file and checkpoint_rotation both say where checkpoints go; give one of them")
-
-
-def _check_counts(settings: Settings) -> None:
-    for name in ("total_frames", "frame_skip"):
-        value = getattr(settings, name)
-        if name == "total_frames" and value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            kind = ConfigError if isinstance(value, int | float) and not isinstance(value, bool) else ArgumentTypeError
-            raise kind(f"{name} = {value!r}: expected a positive number of frames")
-
-
-def horizon(settings: Settings) -> int:
-    """Return the frame at which a run ends."""
-    return ENDLESS if settings.total_frames is None else settings.total_frames
 
 
 def _context(settings: Settings) -> Context:
@@ -362,41 +204,3 @@ def _facts(trainer: Trainer, settings: Settings, assembly: Assembly) -> Facts:
         domain=domain(assembly.context.device, torch.get_num_threads()),
         metadata=None if metadata is None else lambda: metadata(trainer),
     )
-
-
-def _schedule(settings: Settings) -> CheckpointSchedule:
-    """Return when to save; it has state, so that a trainer which saves nothing can load what others saved."""
-    rotation = settings.checkpoint_rotation
-    if rotation is None and settings.save_trainer_file is not None:
-        rotation = CheckpointRotation(settings.save_trainer_file)
-    return CheckpointSchedule(Every(settings.save_trainer_interval), rotation is not None and bool(rotation.keep_best))
-
-
-def open_stores(settings: Settings) -> tuple[Store | None, Store | None]:
-    """Return where checkpoints go, and where batches go that were not finite; None for a run that saves nothing.
-
-    Raises:
-        ConfigError: the folder is a file.
-    """
-    rotation = settings.checkpoint_rotation
-    if rotation is None and settings.save_trainer_file is not None:
-        rotation = CheckpointRotation(settings.save_trainer_file)
-    if rotation is None:
-        return None, None
-    folder = Path(rotation.directory)
-    if folder.is_file():
-        raise ConfigError(f"save_trainer_file: {folder} is a file; checkpoints are saved into a folder")
-    name = _backend_name(settings.checkpoint)
-    return _store(folder, name, rotation), _store(folder / EVIDENCE, name)
-
-
-def _store(folder: Path, name: str, rotation: CheckpointRotation | None = None) -> Store:
-    provided, config = find_component(PluginHost(), "checkpointer", name, {})
-    backend: Checkpointer = provided.build(config, Context.alone("trainer").for_component("checkpointer", name))
-    if rotation is None:
-        return Store(folder, backend, name)
-    return Store(folder, backend, name, rotation.keep_last, rotation.keep_best)
-
-
-def _backend_name(given: str | None) -> str:
-    return given or os.environ.get(CKPT_BACKEND) or "torch"

@@ -18,7 +18,9 @@ from rlcore.progress import Progress
 from rlcore.resume import Restored, restore
 from rlcore.script_attributes import Arguments, check_name
 from rlcore.script_hooks import HookArguments, ScriptHooks
-from rlcore.scripted import SCRIPT, CheckpointRotation, Settings, assemble, describe, open_checkpoint
+from rlcore.script_settings import CheckpointRotation, Settings
+from rlcore.script_storage import open_checkpoint
+from rlcore.scripted import SCRIPT, assemble, describe
 from rlcore.stock.base import TrainerHookBase
 from rlcore.stock.timing import LogTiming
 

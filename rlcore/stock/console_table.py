@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from rlcore.context import Context
 from rlcore.hookspecs import hookimpl
 from rlcore.metrics import STATISTICS
+from rlcore.progress import ENDLESS
 from rlcore.streams import lenient
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class ConsoleTable:
         from tqdm import tqdm
 
         latest = {key: value for key, value in metrics.latest.items() if not self._keys or key.startswith(self._keys)}
-        title = f"{trainer.run.name}: frame {metrics.written_at:,} of {progress.total_frames:,}"
+        end = "" if progress.total_frames == ENDLESS else f" of {progress.total_frames:,}"
+        title = f"{trainer.run.name}: frame {metrics.written_at:,}{end}"
         tqdm.write(
             "\n".join([title, *table(latest)]), file=lenient(sys.stderr)
         )  # above a progress bar, where there is one

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from rlcore.context import Context
 from rlcore.hookspecs import hookimpl
+from rlcore.progress import ENDLESS
 from rlcore.streams import lenient
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ SHOWN: Final = {
     "time/frames_per_second": ("frames/s", "{:,.0f}"),
 }
 
+_BAR: Final = "{desc}: {percentage:3.0f}%|{bar:20}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix}"
+_COUNT: Final = "{desc}: {n_fmt} [{elapsed}]{postfix}"
+
 
 class ProgressBar:
     """Shows how far the run is. Writes to the terminal only; changes nothing."""
@@ -37,15 +41,16 @@ class ProgressBar:
 
     @hookimpl
     def setup(self, trainer: Trainer) -> None:
-        """Open the bar."""
+        """Open the bar; a run without an end has only a count."""
         from tqdm import tqdm
 
+        endless = trainer.stop_at == ENDLESS
         self._bar = tqdm(
-            total=trainer.stop_at,
+            total=None if endless else trainer.stop_at,
             initial=trainer.progress.frames,
             unit="frame",
             desc=trainer.run.name,
-            bar_format="{desc}: {percentage:3.0f}%|{bar:20}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix}",
+            bar_format=_COUNT if endless else _BAR,
             dynamic_ncols=True,
             file=lenient(sys.stderr),
         )
@@ -53,11 +58,14 @@ class ProgressBar:
     @hookimpl
     def post_steps_log(self, batch: TensorDict, trainer: Trainer) -> None:
         """Move the bar and show the metrics that were written last."""
+        if self._bar is None:  # it was switched on in the middle of a run
+            self.setup(trainer)
         latest = trainer.metrics.latest
         shown = [f"{label} {form.format(latest[key])}" for key, (label, form) in SHOWN.items() if key in latest]
         shown += [f"{key} {latest[key]:.4g}" for key in sorted(trainer.metrics.on_bar) if key in latest]
         self._bar.set_postfix_str(", ".join(shown), refresh=False)
-        self._bar.total = max(self._bar.total, trainer.progress.frames)  # the last batch may go beyond the end
+        if self._bar.total is not None:
+            self._bar.total = max(self._bar.total, trainer.progress.frames)  # the last batch may go beyond the end
         self._bar.update(trainer.progress.frames - self._bar.n)
 
     @hookimpl

@@ -13,11 +13,15 @@ from rlcore.metrics import Last
 from rlcore.stock.base import TrainerHookBase, as_component
 
 if TYPE_CHECKING:
+    from rlcore.hooks import Hook
     from rlcore.trainer import Trainer
 
 
 class LogTiming(TrainerHookBase):
     """Logs the seconds spent in each registered operation and hook, as `<prefix>/hook/<name>`.
+
+    An operation has the name of its module, or else of its function; with the destination, as in
+    `replay_buffer/batch_process`, where several would have the same name.
 
     Args:
         prefix: of the metrics.
@@ -45,13 +49,18 @@ class LogTiming(TrainerHookBase):
     def __call__(self, batch: Any = None) -> dict[str, Any]:
         """Return the timings so far."""
         found = {}
-        for hook in self._trainer.hooks.hooks if self._trainer is not None else ():
+        for hook in self._hooks():
             if hook.calls:
                 seconds = hook.seconds / hook.calls if self.percall else hook.seconds
                 found[f"{self.prefix}/hook/{hook.name}"] = Last(seconds)
                 if self.erase:
                     hook.seconds, hook.calls = 0.0, 0
         return found
+
+    def _hooks(self) -> list[Hook]:
+        """Return the hooks of the trainer, and each operation of those that are called together."""
+        hooks = self._trainer.hooks.hooks if self._trainer is not None else ()
+        return [part for hook in hooks for part in getattr(hook.instance, "called_together", (hook,))]
 
 
 class LogTimingConfig(BaseModel, extra="forbid"):

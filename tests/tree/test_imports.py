@@ -34,6 +34,8 @@ LAYERS = [
     {"saver", "adapters", "convert"},
     {"parts"},
     {"saving"},
+    {"script_settings"},
+    {"script_storage"},
     {"loop", "scripted"},
     {"script_attributes"},
     {"script_hooks"},
