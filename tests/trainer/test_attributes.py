@@ -1,0 +1,240 @@
+"""Arguments of `Trainer` as attributes: what is set later takes effect, and what does not exist is refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from rlcore import ConfigError, LRSchedulerHook, TargetNetUpdaterHook, Trainer, hookimpl
+from rlcore.errors import NoSuchAttributeError
+from rlcore.schedules import Linear, ScheduleConfig
+from rlcore.testing import make_trainer as make_configured
+from tests.trainer.scripts import Batches, Regression, Rows, make, make_batch, weights
+
+
+class Counter:
+    """An updater of targets, or a stepper, that counts."""
+
+    def __init__(self, loss=None):
+        self.steps, self.loss = 0, loss
+
+    def step(self, *arguments):
+        self.steps += 1
+        return {} if self.loss is None else {"loss_actor": torch.zeros(())}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("total_frame", "did you mean 'total_frames'"),
+        ("save_trainer_fil", "did you mean 'save_trainer_file'"),
+        ("greedy_module", "make a subclass"),
+        ("_log_interval", "use log_interval"),
+        ("_optim_count", r"use progress\.updates"),
+        ("_post_steps_ops", "use register_op"),
+    ],
+)
+def test_an_attribute_that_does_not_exist_is_refused(name, hint):
+    trainer = make()
+    with pytest.raises(NoSuchAttributeError, match=hint) as caught:
+        setattr(trainer, name, 1)
+    assert isinstance(caught.value, AttributeError)
+    assert not hasattr(trainer, name)
+
+
+def test_a_subclass_may_have_any_but_those_that_would_be_without_effect():
+    class Mine(Trainer):
+        def __init__(self, **arguments):
+            self.early = 1
+            super().__init__(**arguments)
+            self.greedy_module = torch.nn.Identity()
+
+    trainer = Mine(collector=Batches(), total_frames=16, progress_bar=False)
+    trainer.late = 2
+    trainer._own = 3
+    assert (trainer.early, trainer.late) == (1, 2)
+    with pytest.raises(NoSuchAttributeError):
+        trainer._log_interval = 1
+
+
+def test_a_trainer_of_a_config_shows_them_and_leaves_changing_to_the_config():
+    trainer = make_configured("run.total_frames=32")
+    assert trainer.total_frames == 32
+    assert trainer.seed == trainer.run.seed
+    assert trainer.num_epochs == trainer.buffer.num_epochs
+    for name, value in (("total_frames", 64), ("clip_norm", 1.0), ("logger", Rows())):
+        with pytest.raises(ConfigError, match=f"{name}: this trainer was built from a config"):
+            setattr(trainer, name, value)
+    with pytest.raises(NoSuchAttributeError):
+        trainer.total_frame = 3
+    trainer.stop_at = 16
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("total_frames", 0, ValueError),
+        ("total_frames", "9", TypeError),
+        ("num_epochs", -1, ValueError),
+        ("learner_backend", "ray", ValueError),
+        ("checkpoint_metadata", 3, TypeError),
+        ("optimization_stepper", 3, TypeError),
+        ("loss_module", 3, TypeError),
+        ("collector", 3, ValueError),
+        ("log_interval", 0, ValueError),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_and_nothing_changes(name, value, kind):
+    trainer = make()
+    before = getattr(trainer, name)
+    with pytest.raises(ConfigError, match=name.removeprefix("log_")) as caught:
+        setattr(trainer, name, value)
+    assert isinstance(caught.value, kind)
+    assert getattr(trainer, name) is before
+    trainer.train()
+    assert trainer.collected_frames == 64
+
+
+def test_a_value_that_is_set_in_the_middle_of_a_run_counts_from_the_next_iteration_on():
+    trainer = make(total_frames=64, optim_steps_per_batch=1)
+    updates = []
+    for progress in trainer:
+        updates.append(progress.updates)
+        trainer.optim_steps_per_batch = 3
+        trainer.progress_bar = not trainer.progress_bar
+    assert updates == [1, 4, 7, 10]
+
+
+def test_another_optimizer_takes_the_steps_and_is_saved():
+    trainer = make(optimizer=None)
+    trainer.optimizer = torch.optim.Adam(trainer.loss_module.parameters())
+    trainer.optimizer = chosen = torch.optim.SGD(trainer.loss_module.parameters(), lr=0.1, momentum=0.9)
+    trainer.train()
+    assert len(chosen.state) == 4
+    assert trainer.state_dict()["optimizer"]["param_groups"][0]["momentum"] == 0.9
+    assert trainer.metrics.newest("grad_norm_0") > 0
+    assert trainer.metrics.newest("grad_norm_1") is None
+
+
+def test_without_an_optimizer_nothing_is_learnt_any_more():
+    trainer = make()
+    before = weights(trainer)
+    trainer.optimizer = None
+    trainer.train()
+    assert all(torch.equal(value, before[name]) for name, value in weights(trainer).items())
+    assert "optimizer" not in trainer.app_state
+
+
+def test_a_stepper_comes_and_goes():
+    trainer = make(total_frames=32, optim_steps_per_batch=1)
+    optimizer, stepper = trainer.optimizer, Counter(trainer.loss_module)
+    trainer.optimization_stepper = stepper
+    assert trainer.app_state["optimizer"] is optimizer
+    trainer.optimization_stepper = None
+    assert trainer.app_state["optimizer"].optimizer is optimizer
+    trainer.train()
+    assert stepper.steps == 0
+    assert float(next(iter(optimizer.state.values()))["step"]) == 2
+
+
+def test_targets_move_once_where_a_script_hands_the_updater_over_and_registers_a_hook_too():
+    updater, other = Counter(), Counter()
+    trainer = make(total_frames=16, target_net_updater=updater)
+    TargetNetUpdaterHook(updater).register(trainer, "mine")
+    trainer.train()
+    assert updater.steps == 2
+    trainer = make(total_frames=16, target_net_updater=updater)
+    trainer.target_net_updater = other
+    trainer.train()
+    assert (updater.steps, other.steps) == (2, 2)
+
+
+def test_another_logger_is_written_to_and_the_one_before_is_closed():
+    class Closing(Rows):
+        closed = 0
+
+        def close(self):
+            self.closed += 1
+
+    first, second = Closing(), Rows()
+    trainer = make(logger=first, log_interval=16)
+    trainer.logger = second
+    assert first.closed == 1
+    trainer.train()
+    assert second.of("optim_steps")
+    assert not first.rows
+    assert [name for name in trainer.app_state if name.startswith("logger")] == ["logger.Rows"]
+
+
+def test_checkpoints_go_where_it_is_said_last(tmp_path):
+    trainer = make(save_trainer_file=tmp_path / "first", save_trainer_interval=16)
+    trainer.save_trainer_file = tmp_path / "second"
+    trainer.save_trainer_interval = 48
+    trainer.checkpoint_metadata = lambda trainer: {"frames": trainer.collected_frames}
+    saved = []
+    trainer.register_op("post_steps", lambda: saved.append(trainer.saver.saved_at))
+    trainer.train()
+    assert saved == [0, 0, 0, 48]
+    assert not (tmp_path / "first").exists()
+    again = make()
+    again.load_from_file(tmp_path / "second")
+    assert again.progress.frames == 64
+    trainer = make(save_trainer_file=tmp_path / "third")
+    trainer.save_trainer_file = None
+    trainer.train()
+    assert not (tmp_path / "third").exists()
+
+
+@pytest.mark.parametrize("bar", [True, False])
+def test_a_run_without_an_end_ends_whole_with_its_data(bar, tmp_path, capfd):
+    rows = Rows()
+    trainer = make(Batches(3), total_frames=None, progress_bar=bar, logger=rows, save_trainer_file=tmp_path)
+    trainer.train()
+    assert trainer.progress.frames == 48
+    assert trainer.stop_reason == "the collector has no more batches"
+    assert rows.of("optim_steps") == [(6.0, 48)], "what had come in was written at the end"
+    assert "%" not in capfd.readouterr().err
+    again = make(Batches(5), total_frames=None)
+    again.load_from_file(tmp_path)
+    again.train()
+    whole = make(Batches(5), total_frames=None)
+    whole.train()
+    assert all(torch.equal(value, weights(whole)[name]) for name, value in weights(again).items())
+
+
+def test_a_run_without_an_end_is_stopped(tmp_path):
+    class Stop:
+        @hookimpl
+        def post_steps(self, trainer):
+            if trainer.progress.frames >= 32:
+                trainer.request_stop("enough")
+
+    trainer = make(total_frames=None, hooks=[Stop()], save_trainer_file=tmp_path)
+    trainer.train()
+    assert (trainer.progress.frames, trainer.stop_reason) == (32, "enough")
+    trainer = make(total_frames=None)
+    trainer.total_frames = 16
+    trainer.train()
+    assert trainer.progress.frames == 16
+
+
+def test_a_share_of_a_run_without_an_end_is_refused_before_it_begins():
+    trainer = make(total_frames=None)
+    schedule = Linear(ScheduleConfig(), None)
+    with pytest.raises(ConfigError, match="total_frames = None: something is scheduled by the share"):
+        LRSchedulerHook(schedule).register(trainer)
+
+
+def test_optimisation_outside_of_training_calls_what_is_registered():
+    called = []
+    trainer = make(loss=Regression(), optim_steps_per_batch=2)
+    before = weights(trainer)
+    for name in ("pre_optim_steps", "post_loss", "post_optim", "post_optim_log", "post_epoch"):
+        trainer.register_op(name, lambda *arguments, name=name: called.append(name))
+    trainer.optim_steps(make_batch(1))
+    assert called == ["pre_optim_steps", *["post_loss", "post_optim", "post_optim_log"] * 2, "post_epoch"]
+    assert trainer.progress.updates == 2
+    assert not torch.equal(weights(trainer)["actor.weight"], before["actor.weight"])
+    trainer.register_op("post_epoch", lambda: called.append("later"))
+    trainer.optim_steps(make_batch(1))
+    assert called[-1] == "later"
