@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlcore.errors import StorageError
 from rlcore.torch_steps import WatchedStep, steps_as_torch_does
 
 
@@ -37,16 +38,26 @@ class AdamState:
         self.step: Tensor = states[0]["step"]
         for state in states:
             state["step"] = self.step
+        self._optimizer = optimizer
         self.first: list[Tensor] = [state["exp_avg"] for state in states]
         self.second: list[Tensor] = [state["exp_avg_sq"] for state in states]
+        self._check_moments()
         self.values = [parameter.detach() for parameter in self.parameters]
         self.decoupled = isinstance(optimizer, torch.optim.AdamW)
-        self._optimizer = optimizer
         self._watched = WatchedStep(optimizer)
         # schedulers of torch warn of an optimizer whose `step` was never called, and the kernel goes past it
         optimizer._opt_called = True  # type: ignore[attr-defined]
         self._kernel: Any = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
         self._steps = [self.step] * len(self.parameters)
+
+    def _check_moments(self) -> None:
+        """Refuse moments that are not of these parameters: the kernel takes addresses, and compares nothing."""
+        for parameter, *moments in zip(self.parameters, self.first, self.second, strict=True):
+            if any(moment.shape != parameter.shape or moment.dtype != parameter.dtype for moment in moments):
+                raise StorageError(
+                    f"the state of {type(self._optimizer).__name__} has moments of {list(moments[0].shape)} for a "
+                    f"parameter of {list(parameter.shape)}; load the state of an optimizer of this model"
+                )
 
     @staticmethod
     def fits(optimizer: torch.optim.Optimizer) -> bool:

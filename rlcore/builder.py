@@ -9,6 +9,7 @@ from typing import Any
 from rlcore import run_folder
 from rlcore.assembly import Assembly, in_order, observers, to_device
 from rlcore.checkpoint import Facts, Store
+from rlcore.config_changes import config_hash, recorded
 from rlcore.context import Context
 from rlcore.evaluations import Evaluations
 from rlcore.exactness import domain
@@ -104,10 +105,13 @@ class Builder:
         )
 
     def _facts(self) -> Facts:
+        config, resolved = self._config, self._context.run.resolved_config
         return Facts(
             owners=self._assembly.owners,
             observers=observers(self._assembly.stateful),
-            versions=self._config.resolved()["versions"],
+            config=recorded(resolved),
+            config_hash=config_hash(resolved, config.free_keys(), config.watching_hooks()),
+            versions=resolved["versions"],
             domain={
                 **domain(self._context.device, self._config.run.threads),
                 **source_hashes(self._config.host.modules(), self._modules()),

@@ -50,6 +50,9 @@ class Facts:
     Attributes:
         owners: component name to the distribution that wrote its state.
         observers: the components that watch a run and do not change it.
+        run_id: made once for each run; empty for a script, whose folders of checkpoints belong to no run.
+        config: of the run, resolved; empty for a script.
+        config_hash: over what of the config changes results.
         versions: of everything installed that the run uses.
         domain: what the bits of a run depend on, see `exactness.py`.
         inexact: why a resume from here does not give the bits of an uninterrupted run; empty when it does.
@@ -58,6 +61,9 @@ class Facts:
 
     owners: Mapping[str, str] = field(default_factory=dict)
     observers: tuple[str, ...] = ()
+    run_id: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    config_hash: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     domain: Mapping[str, str] = field(default_factory=dict)
     inexact: tuple[str, ...] = ()
@@ -77,7 +83,11 @@ class Facts:
 
         digests = snapshot.digests()
         return {
+            "run_id": self.run_id,
+            "config": dict(self.config),
+            "config_hash": self.config_hash,
             "owners": {name: self.owners.get(name, "") for name in snapshot.tree},
+            "observers": [name for name in self.observers if name in snapshot.tree],
             "versions": dict(self.versions),
             "domain": dict(self.domain),
             "exact": not self.inexact,

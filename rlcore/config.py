@@ -31,6 +31,8 @@ def _checked_interval(value: Any) -> Any:
     return value
 
 
+# for `json_schema_extra` of a field: a resume may change it, since it changes no result
+FREE_AT_RESUME: Final[dict[str, Any]] = {"free_at_resume": True}
 Interval = Annotated[int | dict[str, int], BeforeValidator(_checked_interval)]
 
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -62,7 +64,12 @@ class RunConfig(BaseModel, extra="forbid"):
     total_frames: int = Field(gt=0, description="environment frames to train for, and the horizon of every schedule")
     device: str = Field("auto", description="auto (CUDA where there is one), cpu, cuda or cuda:N")
     folder: str = Field("runs", description="where run folders are made, relative to the working directory")
-    hang_after: int = Field(60, ge=0, description="seconds without a step after which a run ends; 0: never")
+    hang_after: int = Field(
+        60,
+        ge=0,
+        description="seconds without a step after which a run ends; 0: never",
+        json_schema_extra=FREE_AT_RESUME,
+    )
     deterministic: bool = Field(False, description="refuse kernels of CUDA that do not repeat to the bit")
     threads: int = Field(1, ge=1, description="CPU threads of torch; one is fastest for small networks")
 

@@ -16,7 +16,10 @@ from rlcore.retention import remove
 from rlcore.sections import find_component
 from rlcore.snapshot import Snapshot
 
-_KEPT: Final = ("owners", "versions", "domain", "exact", "inexact", "sizes", "digests", "digest")
+_KEPT: Final = (
+    *("run_id", "config", "config_hash", "owners", "observers", "versions", "domain"),
+    *("exact", "inexact", "sizes", "digests", "digest"),
+)
 _ALL: Final = 2**31
 
 

@@ -151,10 +151,14 @@ class GradientLearner(Updating):
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the counts, and follow the restored progress and optimizers."""
+        """Set the counts, and follow what was restored before."""
         self.skipped_updates = state["skipped_updates"]
         if self._targets is not None:
             self._targets.load_state_dict(state["targets"])
+        self.follow()
+
+    def follow(self) -> None:
+        """Follow progress and optimizers as they are now: set what is scheduled, and read their state."""
         self.apply_schedules()
         if self._compiled is not None:
             self._compiled.reload()

@@ -184,6 +184,9 @@ class Loop:
     ) -> list[Restored]:
         """Restore everything that has state; return what became of each component. `options` are those of `restore`."""
         report = restore(self.parts.stateful, states, notes or {}, **options)
+        follow = getattr(self.learner, "follow", None)
+        if follow is not None and Restored("learner", "starts anew") in report:  # else it has followed already
+            follow()
         self._first_frame = self.progress.frames
         if self.saver is not None:
             self.saver.saved_at = self.progress.frames
@@ -283,6 +286,7 @@ class Loop:
     def _begin(self) -> None:
         """Save the beginning, so that a run can be resumed from its first moment on, and evaluate it, if asked."""
         self.saving.at_start()
+        self.parts.begun()
         if self.progress.frames == 0 and self.evaluator is not None and self.evaluator.at_start:
             self.evaluate()
             self._write_metrics(force=True)

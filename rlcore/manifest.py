@@ -23,7 +23,7 @@ from rlcore.migrations import migrated_manifest
 
 log = logging.getLogger(__name__)
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 MANIFEST: Final = "manifest.json"
 STATE: Final = "state.json"
 # what is read whole into memory; saving refuses more, so that nothing is saved that could not be loaded
@@ -282,6 +282,10 @@ _ENTRIES: Final[Mapping[str, Callable[[Any], bool]]] = {
     "backend": _text,
     "progress": _clocks,
     "evaluation": lambda value: value is None or isinstance(value, float) or _count(value),
+    "run_id": _text,
+    "config": lambda value: isinstance(value, dict),
+    "config_hash": _text,
+    "observers": lambda value: isinstance(value, list) and all(map(_text, value)),
     "owners": _texts,
     "versions": _texts,
     "domain": _texts,

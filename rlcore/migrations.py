@@ -28,8 +28,13 @@ class Migration:
     state: Callable[[dict[str, Any]], dict[str, Any]] = _same
 
 
+def _unbound(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Say that nothing is known of run and config; empty entries are compared with nothing."""
+    return {**manifest, "run_id": "", "config": {}, "config_hash": "", "observers": []}
+
+
 # from which format; none is older than the first
-MIGRATIONS: Final[dict[int, Migration]] = {}
+MIGRATIONS: Final[dict[int, Migration]] = {1: Migration(manifest=_unbound)}
 
 
 def migrated_manifest(manifest: dict[str, Any], to: int) -> dict[str, Any]:

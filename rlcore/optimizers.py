@@ -62,9 +62,16 @@ def _build(kind: type[torch.optim.Optimizer], config: OptimizerConfig, context: 
     arguments = config.model_dump(exclude={"parameters", "losses"})
     if "fused" in inspect.signature(kind).parameters:
         arguments["fused"] = True
-    optimizer = kind(parameters_of(config.parameters, context), **arguments)
+    optimizer = kind(_named_parameters(config.parameters, context), **arguments)
     optimizer.losses = tuple(config.losses)  # type: ignore[attr-defined]
     return optimizer
+
+
+def _named_parameters(parts: list[str], context: Context) -> list[tuple[str, Parameter]]:
+    """Return what `parameters_of` does, with names, which the optimizer saves: a state is of these parameters alone."""
+    model: Any = context.model
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    return [(names[id(parameter)], parameter) for parameter in parameters_of(parts, context)]
 
 
 def parameters_of(parts: list[str], context: Context) -> list[Parameter]:

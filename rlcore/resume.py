@@ -1,25 +1,22 @@
-"""Going on from a checkpoint: what may differ from the run that wrote it, and giving every component its state back.
+"""Going on from a checkpoint: giving every component its state back, and saying what became of each.
 
-Finding and verifying a checkpoint is in `checkpoint.py`.
+Finding and verifying a checkpoint is in `checkpoint.py`; what may differ in the config in `config_changes.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from rlcore.dependents import dependents
 from rlcore.errors import ConfigError, MissingStateError, StorageError, did_you_mean
+from rlcore.fitting import check
 from rlcore.types import Stateful
 
-# keys, and sections as a whole, that a resumed run may change without changing what is trained
-FREE: Final = (
-    *("run.name", "run.folder", "run.total_frames", "run.device", "run.threads"),
-    *("plugins", "metrics", "evaluator", "logger", "checkpoint", "versions"),
-)
-WATCHING: Final = ("core:progress-bar", "core:console-table")
 _LOGGER: Final = "logger."
-_MISSING: Final = object()
+# checkpoints are ordered by the clocks: those of a run that counted anew would stand behind those that it has
+_CLOCKS: Final = "progress"
 
 
 @dataclass(frozen=True)
@@ -39,13 +36,18 @@ class ResumeOptions:
 
 @dataclass(frozen=True)
 class Restored:
-    """What became of one component in a resume."""
+    """What became of one component in a resume.
+
+    Attributes:
+        since: the component that begins anew, where this one does so because of it.
+    """
 
     name: str
     outcome: str
+    since: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.outcome}"
+        return f"{self.name}: {self.outcome}" + (f", since {self.since} does" if self.since else "")
 
 
 def restore(
@@ -55,10 +57,13 @@ def restore(
     owners: Mapping[str, str] | None = None,
     drop: Collection[str] = (),
     fresh: Collection[str] = (),
+    observers: Collection[str] = (),
+    unusable: Mapping[str, str] | None = None,
 ) -> list[Restored]:
     """Give every component its state back, in the order of `components`.
 
-    Loggers may have come or gone since.
+    What only watches may have come or gone since. What depends on a part that begins anew does so too. Where the
+    running episodes do not go on, the method `forget_episodes()` of every part that has one is called.
 
     Args:
         components: name to what takes part in checkpoints.
@@ -67,49 +72,111 @@ def restore(
         owners: name to the distribution that wrote its state, for messages.
         drop: states to leave unused.
         fresh: components to leave as they were built.
+        observers: names of states that are of components which only watched.
+        unusable: when the config differs: name to the reason why a state in the checkpoint is of something else. The
+            others are compared more closely then.
 
     Raises:
         ConfigError: a name in `drop` or `fresh` that is none.
         StorageError: a state without an owner here, a component without a state, or a state that does not fit.
     """
     _check_names(components, states, drop, fresh)
-    drop = [*drop, *(name for name in _loggers(states) if name not in components and name not in drop)]
-    fresh = [*fresh, *(name for name in _loggers(components) if name not in states)]
-    _check_complete(components, states, owners or {}, drop, fresh)
-    report = [Restored(name, "dropped") for name in drop]
+    watching = [name for name in states if name.startswith(_LOGGER) or name in observers]
+    drop = list(dict.fromkeys([*drop, *(name for name in watching if name not in components)]))
+    fresh = list(dict.fromkeys([*fresh, *_new_observers(components, states, unusable or {})]))
+    following = dependents(components, fresh)
+    anew = [*fresh, *following]
+    _check_complete(components, states, owners or {}, drop, anew)
+    report = [Restored(name, "dropped") for name in drop if name not in components]
+    problems = []
     for name, component in components.items():
         if not isinstance(component, Stateful):
             report.append(Restored(name, "not stateful"))
-        elif name in fresh:
-            report.append(Restored(name, "starts anew"))
+        elif name in anew:
+            report.append(Restored(name, "starts anew", following.get(name, "")))
         else:
-            try:
-                component.load_state_dict(states[name])
-            except Exception as error:  # a state that was made to harm raises anything
-                raise StorageError(f"the state of {name} in the checkpoint does not fit: {error}") from error
+            problem = _load(name, component, states[name], unusable)
+            problems += [problem] if problem else []
             report.append(Restored(name, "restored" + notes.get(name, "")))
+    _refuse(problems)
+    _forget_episodes(components, anew)
     return report
 
 
-def _loggers(names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.startswith(_LOGGER)]
+def _load(
+    name: str, component: Any, state: Any, unusable: Mapping[str, str] | None
+) -> tuple[str, str, Exception | None] | None:
+    """Give a component its state; return its name with what is wrong and the error, if it does not fit."""
+    if unusable and name in unusable:
+        return name, unusable[name], None
+    try:
+        check(component, state, closely=unusable is not None)
+        component.load_state_dict(state)
+    except Exception as error:  # a state that was made to harm raises anything
+        return name, " ".join(str(error).split()) or type(error).__name__, error
+    return None
+
+
+def _refuse(problems: list[tuple[str, str, Exception | None]]) -> None:
+    """Refuse what does not fit, all at once.
+
+    Raises:
+        StorageError: names every component, what is wrong, and how to begin without.
+    """
+    if not problems:
+        return
+    lines = [f"the state of {name} in the checkpoint does not fit: {wrong}" for name, wrong, _ in problems]
+    options = _options("--fresh", [name for name, _, _ in problems])
+    cause = next((error for _, _, error in problems if error is not None), None)
+    raise StorageError(
+        "\n".join(lines) + f"\nresume with the config that wrote it, or begin without: {options}"
+    ) from cause
+
+
+def _new_observers(components: Mapping[str, Any], states: Mapping[str, Any], unusable: Mapping[str, str]) -> list[str]:
+    """Return what only watches, and has no state of its own in the checkpoint: it begins here."""
+    return [
+        name
+        for name, component in components.items()
+        if (name.startswith(_LOGGER) or getattr(component, "observer", False))
+        and isinstance(component, Stateful)
+        and (name not in states or name in unusable)
+    ]
+
+
+def _forget_episodes(components: Mapping[str, Any], anew: Collection[str]) -> None:
+    """Let parts drop what they keep of running episodes, where the collector begins new ones."""
+    inexact = getattr(components.get("collector"), "inexact", None)
+    if "collector" in anew or (inexact is not None and inexact() is not None):
+        for component in components.values():
+            forget = getattr(component, "forget_episodes", None)
+            if forget is not None:
+                forget()
 
 
 def _check_names(
     components: Mapping[str, Any], states: Mapping[str, Any], drop: Collection[str], fresh: Collection[str]
 ) -> None:
-    """Refuse a misspelt name, and one that would be dropped and restored at once."""
+    """Refuse misspelt names, and one that would be dropped and restored at once."""
+    problems = []
     for name in drop:
         if name not in states:
-            raise ConfigError(f"--drop {name}: the checkpoint has no such state{did_you_mean(name, states)}")
-        if name in components and name not in fresh:
-            raise ConfigError(f"--drop {name}: this config builds it; to begin it anew, use --fresh {name}")
+            problems.append(f"--drop {name}: the checkpoint has no such state{did_you_mean(name, states)}")
+        elif name in components and name not in fresh:
+            problems.append(f"--drop {name}: this config builds it; to begin it anew, use --fresh {name}")
     stateful = [name for name, component in components.items() if isinstance(component, Stateful)]
     for name in fresh:
         if name not in stateful:
-            raise ConfigError(
+            problems.append(
                 f"--fresh {name}: this config builds no such part with a state{did_you_mean(name, stateful)}"
             )
+        elif name == _CLOCKS:
+            problems.append(
+                f"--fresh {name}: a run cannot count anew, since its checkpoints are ordered by its clocks; begin "
+                "another run"
+            )
+    if problems:
+        raise ConfigError("\n".join(problems))
 
 
 def _check_complete(
@@ -119,12 +186,13 @@ def _check_complete(
     drop: Collection[str],
     fresh: Collection[str],
 ) -> None:
+    problems = []
     orphans = [name for name in states if name not in components and name not in drop]
     if orphans:
         described = ", ".join(f"{name} (written by {owners[name]})" if owners.get(name) else name for name in orphans)
-        raise MissingStateError(
+        problems.append(
             f"the checkpoint has state of {described}, which this config does not build; resume with the config that "
-            f"wrote it, or leave the state out with --drop {orphans[0]}"
+            f"wrote it, or leave the state out with {_options('--drop', orphans)}"
         )
     missing = [
         name
@@ -132,10 +200,16 @@ def _check_complete(
         if isinstance(component, Stateful) and name not in states and name not in fresh
     ]
     if missing:
-        raise MissingStateError(
+        problems.append(
             f"the checkpoint has no state of {', '.join(missing)}, which this config builds; resume with the config "
-            f"that wrote it, or start it anew with --fresh {missing[0]}"
+            f"that wrote it, or start it anew with {_options('--fresh', missing)}"
         )
+    if problems:
+        raise MissingStateError("\n".join(problems))
+
+
+def _options(option: str, names: list[str]) -> str:
+    return " ".join(f"{option} {name}" for name in names)
 
 
 def check_owners(before: Mapping[str, str], now: Mapping[str, str]) -> None:
@@ -151,69 +225,3 @@ def check_owners(before: Mapping[str, str], now: Mapping[str, str]) -> None:
                 f"{name} was written by {wrote}, and is provided by {owner} here; install {wrote} again, or go on "
                 "with the other one and without the promise of an exact resume: --accept-changes"
             )
-
-
-def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return a line for each key of a resolved config that differs, apart from those that may."""
-    if not before:
-        return ["the config of the run cannot be read, so changes in it cannot be found"]
-    before, now = _without_watching(before), _without_watching(now)
-    found = _moved(before, now)
-    left, right = _leaves(before), _leaves(now)
-    for key in sorted({*left, *right}):
-        if any(key == free or key.startswith(f"{free}.") for free in FREE):
-            continue
-        old, new = left.get(key, _MISSING), right.get(key, _MISSING)
-        if old != new:
-            found.append(f"{key} = {_shown(new)} here, {_shown(old)} in the run")
-    return found
-
-
-def check_unchanged(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse to go on with another config; a run that was killed before it wrote its config has nothing to compare.
-
-    Raises:
-        ConfigError: names every key that differs.
-    """
-    found = changes(before, now) if before else []
-    if found:
-        raise ConfigError(
-            "--resume: the config differs from that of the run:\n  " + "\n  ".join(found) + "\n"
-            "Resume with the config of the run (leave CONFIG out: --resume RUN), or go on with the changes and without "
-            "the promise of an exact resume: --accept-changes"
-        )
-
-
-def _without_watching(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the config without the hooks that only show something; `--quiet` leaves them out."""
-    return {**config, "hook": [hook for hook in config.get("hook", []) if hook.get("use") not in WATCHING]}
-
-
-def _moved(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return a line for each repeated section whose entries stand in another order; hooks run in that order."""
-    found = []
-    for name in sorted({*before, *now} - set(FREE)):
-        old, new = (_names(config.get(name)) for config in (before, now))
-        old, new = [entry for entry in old if entry in new], [entry for entry in new if entry in old]
-        if old != new:
-            found.append(f"{name}: the order is {', '.join(new)} here, {', '.join(old)} in the run")
-    return found
-
-
-def _names(section: Any) -> list[str]:
-    entries = section if isinstance(section, list) else []
-    return [str(entry["name"]) for entry in entries if isinstance(entry, Mapping) and "name" in entry]
-
-
-def _leaves(value: Any, path: str = "") -> dict[str, Any]:
-    """Return every value of a nested config by its dotted key."""
-    if isinstance(value, Mapping):
-        return {k: v for name, item in value.items() for k, v in _leaves(item, f"{path}.{name}".lstrip(".")).items()}
-    if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
-        named = {str(item.get("name", index)): item for index, item in enumerate(value)}
-        return _leaves(named, path)
-    return {path: value}
-
-
-def _shown(value: Any) -> str:
-    return "absent" if value is _MISSING else repr(value)

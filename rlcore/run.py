@@ -7,27 +7,25 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from rlcore import run_folder
+from rlcore import origin, resuming, run_folder
 from rlcore.builder import Builder
 from rlcore.checkpoint import Store
 from rlcore.context import Context
 from rlcore.errors import ConfigError
-from rlcore.exactness import differences, inexact_device, inexact_parts
+from rlcore.exactness import inexact_device, inexact_parts
 from rlcore.progress import Progress
 from rlcore.random_state import seed_all
-from rlcore.resume import Restored, ResumeOptions, changes, check_owners, check_unchanged, restore
+from rlcore.resume import Restored, ResumeOptions, restore
 from rlcore.sections import Config
-from rlcore.sources import source_differences, without_sources
-from rlcore.tensor_memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
 from rlcore.trainer import Trainer
-from rlcore.types import Checkpointer, InPlaceCheckpointer, RunInfo
+from rlcore.types import Checkpointer, RunInfo
 from rlcore.watchdog import Heart
 
 log = logging.getLogger(__name__)
@@ -110,7 +108,7 @@ def build(
     options = resume if isinstance(resume, ResumeOptions) else ResumeOptions()
     try:
         if resume and folder is not None and not options.accept_changes:
-            check_unchanged(run_folder.read_config(folder), resolved)
+            resuming.check_unchanged_since_newest(config, folder)
         torch.set_num_threads(config.run.threads)
         _set_determinism(config.run.deterministic)
         seed_all(config.run.seed)
@@ -136,12 +134,17 @@ def build(
 
 
 def _begin(run: Run, folder: Path, resolved: dict[str, Any], resume: ResumeOptions | None) -> None:
-    """Say whether the run is exact, restore what is to be resumed, and write the config."""
+    """Say whether the run is exact, restore what is to be resumed, and write id and config."""
+    parts = run.trainer.parts
     try:
         _say_whether_exact(run)
-        if resume is not None:
-            run.report = _restore(run, resume, run_folder.read_config(folder), resolved)
-        run_folder.write_config(folder, resolved)
+        run_id = (origin.read_id(folder) if resume is not None else "") or origin.new_id()
+        parts.facts = replace(parts.facts, run_id=run_id)
+        if resume is None:
+            origin.write_id(folder, run_id)
+            run_folder.write_config(folder, resolved)
+        else:
+            run.report = resuming.go_on(run, folder, resume)
         for writer in run.trainer.metrics.writers:
             writer.start()
             writer.log_hparams(resolved)
@@ -180,68 +183,3 @@ def _say_whether_exact(run: Run) -> None:
     parts.facts = parts.facts.with_reasons([*inexact_parts(parts.stateful), *inexact_device(device)])
     for reason in parts.facts.inexact:
         log.warning("exact = false: %s", reason)
-
-
-def _restore(run: Run, options: ResumeOptions, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Restored]:
-    """Restore the newest checkpoint; a run that was killed before its first begins anew."""
-    parts = run.trainer.parts
-    store = parts.store
-    assert store is not None
-    store.collect_leftovers()
-    if store.is_empty():
-        log.warning("%s has no checkpoint yet; the run begins anew", store.folder)
-        parts.evaluations.begin_anew()
-        for writer in run.trainer.metrics.writers:
-            writer.begin_anew()
-        return []
-    entry, states = store.load_newest(_tensors_in_files(run) if isinstance(run.backend, InPlaceCheckpointer) else {})
-    manifest = entry.manifest
-    if not options.accept_changes:
-        check_owners(manifest["owners"], parts.facts.owners)
-    report = run.trainer.load_state_dict(
-        states, _version_notes(run, manifest), owners=manifest["owners"], drop=options.drop, fresh=options.fresh
-    )
-    asked_for = [
-        *(f"[config] {change}" for change in changes(before, now)),
-        *_another_horizon(before, now),
-        *(f"{name} was dropped at frame {entry.frames}" for name in options.drop),
-        *(f"{name} began anew at frame {entry.frames}" for name in options.fresh),
-    ]
-    for writer in run.trainer.metrics.writers if asked_for else ():
-        writer.branch()
-    here = [
-        *asked_for,
-        *differences(without_sources(manifest["domain"]), without_sources(parts.facts.domain)),
-        *source_differences(manifest["domain"], parts.facts.domain),
-        *differences(manifest["versions"], parts.facts.versions, "the version of "),
-    ]
-    for reason in here:
-        log.warning("exact = false: %s", reason)
-    parts.facts = parts.facts.with_reasons([*manifest["inexact"], *here])
-    return report
-
-
-def _tensors_in_files(run: Run) -> dict[str, torch.Tensor]:
-    """Return the large tensors of the state that lie in mapped files: there may be no memory for them a second time."""
-    tensors = run.trainer.snapshot().tensors
-    large = {name: tensor for name, tensor in tensors.items() if tensor.nbytes > PIECE_BYTES and is_plain(tensor)}
-    return {name: tensor for name, tensor in large.items() if in_shared_file(bytes_of(tensor))}
-
-
-def _another_horizon(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return a reason when schedules follow another horizon than before."""
-    horizons = [config.get("run", {}).get("total_frames") for config in (before, now)]
-    if not now.get("scheduler") or horizons[0] == horizons[1]:
-        return []
-    return [f"run.total_frames is {horizons[1]} here, {horizons[0]} in the run, and schedules follow it"]
-
-
-def _version_notes(run: Run, manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return a remark for each component whose distribution has another version than the checkpoint's."""
-    here = run.trainer.parts.facts.versions
-    notes = {}
-    for name, distribution in manifest["owners"].items():
-        wrote = manifest["versions"].get(distribution)
-        if wrote is not None and wrote != here.get(distribution):
-            notes[name] = f", but {distribution} is {here.get(distribution)} here and was {wrote}"
-    return notes

@@ -50,9 +50,9 @@ def make(folder: Path) -> None:
         ) from error
 
 
-def write_config(folder: Path, resolved: dict[str, Any]) -> None:
+def write_config(folder: Path, resolved: dict[str, Any], name: str = CONFIG_FILE) -> None:
     """Write the resolved config, replaced as a whole, so that it outlives a crash as the checkpoints do."""
-    replace_durably(folder / CONFIG_FILE, tomli_w.dumps(resolved))
+    replace_durably(folder / name, tomli_w.dumps(resolved))
     for place in (folder, folder.parent, folder.parent.parent):
         sync_folder(place)
 

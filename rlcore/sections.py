@@ -77,6 +77,20 @@ class Config:
         found = self.sections.get(section, [])
         return found[0] if found else None
 
+    def free_keys(self) -> tuple[str, ...]:
+        """Return the dotted keys that say that they change no result, so that a resume may change them."""
+        named: list[tuple[str, type[BaseModel]]] = [("run", type(self.run))]
+        for section, entries in self.sections.items():
+            for entry in entries:
+                place = f"{section}.{entry.name}" if COMPONENT_SECTIONS[section][1] else section
+                named.append((place, type(entry.config)))
+        return tuple(f"{place}.{key}" for place, schema in named for key in _free_fields(schema))
+
+    def watching_hooks(self) -> tuple[str, ...]:
+        """Return the names of the hooks that say of themselves that they only watch (`observer = True`)."""
+        hooks = self.sections.get("hook", [])
+        return tuple(hook.name for hook in hooks if getattr(hook.provided.target(), "observer", False))
+
     def resolved(self) -> dict[str, Any]:
         """Return the config with every default filled in and the versions of everything used."""
         result: dict[str, Any] = {
@@ -95,6 +109,11 @@ class Config:
             result["checkpoint"] |= self.checkpoint.model_dump(exclude_none=True)
         result[VERSIONS] = versions(self.host)
         return result
+
+
+def _free_fields(schema: type[BaseModel]) -> list[str]:
+    marked = {name: field.json_schema_extra for name, field in schema.model_fields.items()}
+    return [name for name, extra in marked.items() if isinstance(extra, dict) and extra.get("free_at_resume")]
 
 
 def find_component(host: PluginHost, kind: str, use: str, keys: dict[str, Any]) -> tuple[Provided, BaseModel]:

@@ -12,9 +12,11 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from rlcore import run_folder
 from rlcore.config import read
+from rlcore.config_changes import WATCHING
 from rlcore.ending import Ending, StoppedAtStart, unexpected
 from rlcore.errors import ConfigError, RlcoreError, describe
-from rlcore.resume import WATCHING, ResumeOptions
+from rlcore.origin import settle_after_crash
+from rlcore.resume import ResumeOptions
 from rlcore.run import build
 from rlcore.sections import Config, validate
 from rlcore.signals import GraceExpired, StopAtOnce, stop_on_signal
@@ -101,6 +103,9 @@ def _train(ending: Ending, config: Config, options: argparse.Namespace) -> None:
 
 def _resume(options: argparse.Namespace) -> bool | ResumeOptions:
     if options.resume is None:
+        given = {"--drop": options.drop, "--fresh": options.fresh, "--accept-changes": options.accept_changes}
+        for name in (name for name, value in given.items() if value):
+            raise ConfigError(f"{name} says something about a resume; add --resume, or leave it out")
         return False
     return ResumeOptions(tuple(options.drop), tuple(options.fresh), options.accept_changes)
 
@@ -110,6 +115,7 @@ def _place_config(options: argparse.Namespace) -> None:
     if options.config is None and (options.resume or "").endswith(".toml"):
         options.config, options.resume = options.resume, ""
     elif options.config is None and options.resume:
+        settle_after_crash(Path(options.resume))
         options.config = str(_config_of(Path(options.resume)))
     elif options.config is None:
         raise ConfigError("rlcore train needs a CONFIG, or --resume RUN")

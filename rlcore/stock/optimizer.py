@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import HookArgumentError, NumericalError
+from rlcore.optimizer_state import check_state
 from rlcore.optimizer_step import OptimizerStep
 from rlcore.stock.base import TrainerHookBase
 
@@ -122,5 +123,10 @@ class OptimizerHook(TrainerHookBase):
         return self.optimizer.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Set the state of the optimizer."""
+        """Set the state of the optimizer, its learning rate and other numbers too.
+
+        Raises:
+            StorageError: the state is of other parameters.
+        """
+        check_state(self.optimizer, state_dict)
         self.optimizer.load_state_dict(dict(state_dict))

@@ -46,26 +46,27 @@ def test_b12_a_checkpoint_of_every_format_loads(version):
     assert entry.manifest["inexact"] == ["an env cannot go on"]
 
 
-def test_b12_the_hashes_of_the_first_format_are_still_those(tmp_path):
+@pytest.mark.parametrize("version", range(1, FORMAT + 1))
+def test_b12_the_hashes_of_every_format_are_still_those(version):
     """Of what is in the checkpoint; a change of how they are made would be a change of the format."""
-    opened = store(GOLDEN / "format-1")
+    opened = store(GOLDEN / f"format-{version}")
     (entry,) = opened.entries()
     assert opened.snapshot(entry).digests() == entry.manifest["digests"]
 
 
 @pytest.fixture
 def later(monkeypatch):
-    """An rlcore of format 3: the second format calls the collector's array `steps`, the third knows a seed."""
+    """An rlcore two formats later: the first of them calls the collector's array `steps`, the second knows a seed."""
 
     def renamed(state):
         state["collector"]["steps"] = state["collector"].pop("array")
         return state
 
-    monkeypatch.setitem(MIGRATIONS, 1, Migration(state=renamed))
-    monkeypatch.setitem(MIGRATIONS, 2, Migration(manifest=lambda manifest: {**manifest, "seed": 0}))
+    monkeypatch.setitem(MIGRATIONS, FORMAT, Migration(state=renamed))
+    monkeypatch.setitem(MIGRATIONS, FORMAT + 1, Migration(manifest=lambda manifest: {**manifest, "seed": 0}))
     monkeypatch.setitem(manifest._ENTRIES, "seed", lambda value: type(value) is int)
     for module in (manifest, checkpoint):
-        monkeypatch.setattr(module, "FORMAT", 3)
+        monkeypatch.setattr(module, "FORMAT", FORMAT + 2)
 
 
 def test_b12_an_older_checkpoint_goes_through_every_step_and_stays_as_it_is_on_disk(later):
@@ -87,6 +88,11 @@ def test_b12_steps_are_taken_in_order_and_only_those_that_are_needed(monkeypatch
     assert migrated_manifest({"format": 3}, 4) == {"format": 3, "steps": [3]}
     assert migrated_manifest({"format": 4}, 4) == {"format": 4}
     assert migrated_state({}, 2, 4) == {"steps": [2, 3]}
+
+
+def test_b12_the_first_format_knows_nothing_of_run_and_config():
+    entry, _ = store(GOLDEN / "format-1").load_newest()
+    assert [entry.manifest[key] for key in ("run_id", "config", "config_hash", "observers")] == ["", {}, "", []]
 
 
 def test_b12_a_step_that_fails_is_an_error_of_that_checkpoint(monkeypatch, tmp_path, caplog):
