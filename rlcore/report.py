@@ -6,27 +6,27 @@ It is made from the files of the run folders; torch is not needed.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import tomli_w
 
-from rlcore.curves import PANELS, Curve, mean_and_spread, read_metrics
-from rlcore.errors import ConfigError
+from rlcore.curves import PANELS, mean_and_spread
+from rlcore.errors import ConfigError, StorageError
+from rlcore.inside import plain_files_below, read_plain
 from rlcore.manifest import best, scan
-from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE, read_config, read_status
+from rlcore.run_files import RunFiles, experiments
+from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE
 from rlcore.svg import COLOURS, Line, chart
 
 EMBEDDED_BYTES: Final = 32 * 2**20
 _MEDIA: Final = {".gif": "image/gif", ".png": "image/png", ".mp4": "video/mp4", ".webm": "video/webm"}
 _MEDIA_PER_RUN: Final = 6
 _STATISTICS: Final = ("/std", "/min", "/max", "/count")
+_YES_NO: Final = {"True": "yes", "False": "no"}
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }
@@ -41,38 +41,6 @@ figure { margin: 0; width: 240px; overflow-wrap: anywhere; font-size: 13px; } fi
 pre { background: var(--soft); padding: .8rem; overflow-x: auto; font-size: 13px; } .wide { overflow-x: auto; }
 .key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px; }
 """
-
-
-@dataclass(frozen=True)
-class RunFiles:
-    """What the files of a run folder say."""
-
-    folder: Path
-
-    @cached_property
-    def config(self) -> dict[str, Any]:
-        """The resolved config."""
-        return read_config(self.folder)
-
-    @cached_property
-    def status(self) -> dict[str, Any]:
-        """Where the run stands."""
-        return read_status(self.folder)
-
-    @cached_property
-    def metrics(self) -> dict[str, Curve]:
-        """Curves by metric; none where neither metrics nor evaluations were written."""
-        try:
-            return read_metrics(self.folder)
-        except ConfigError:
-            return {}
-
-    @property
-    def setting(self) -> str:
-        """The config without what tells the runs of one experiment apart."""
-        config = {name: section for name, section in self.config.items() if name != "versions"}
-        config["run"] = {k: v for k, v in config.get("run", {}).items() if k not in ("name", "seed", "folder")}
-        return json.dumps(config, sort_keys=True, default=str)
 
 
 def write_report(folders: Sequence[Path], output: Path) -> Path:
@@ -98,7 +66,7 @@ def write_report(folders: Sequence[Path], output: Path) -> Path:
 
 def page(runs: Sequence[RunFiles]) -> str:
     """Return the page as HTML."""
-    groups = _groups(runs)
+    groups = experiments(runs)
     name = runs[0].folder.resolve().name if len(runs) == 1 else f"{len(runs)} runs"
     sections = [
         ("Runs", _run_table(groups)),
@@ -118,14 +86,6 @@ def page(runs: Sequence[RunFiles]) -> str:
     )
 
 
-def _groups(runs: Sequence[RunFiles]) -> dict[str, list[RunFiles]]:
-    """Return the runs of each experiment, by the name of its first run."""
-    by_setting: dict[str, list[RunFiles]] = {}
-    for run in runs:
-        by_setting.setdefault(run.setting, []).append(run)
-    return {group[0].folder.resolve().name: group for group in by_setting.values()}
-
-
 def _run_table(groups: Mapping[str, list[RunFiles]]) -> str:
     rows = []
     for number, (name, group) in enumerate(groups.items()):
@@ -133,25 +93,19 @@ def _run_table(groups: Mapping[str, list[RunFiles]]) -> str:
         for run in group:
             entries = scan(run.folder / CHECKPOINTS).entries
             chosen, reached = best(entries), max((entry.frames for entry in entries), default=0)
-            settings = run.config.get("run", {})
             rows.append(
                 [
                     mark + escape(run.folder.resolve().name),
                     escape(str(run.status.get("state", "unknown"))),
-                    f"{run.status.get('frames', reached):,} of {settings.get('total_frames', 0):,}",
-                    escape(str(settings.get("seed", ""))),
-                    escape(_used(run, "env")),
-                    escape(_used(run, "loss")),
+                    f"{run.status.get('frames', reached):,} of {run.total_frames:,}",
+                    escape(str(run.section("run").get("seed", ""))),
+                    escape(run.used("env")),
+                    escape(run.used("loss")),
                     "" if chosen is None else f"{chosen.evaluation:,.1f}",
-                    {True: "yes", False: "no"}.get(run.status.get("exact"), ""),  # type: ignore[arg-type]
+                    _YES_NO.get(repr(run.status.get("exact")), ""),
                 ]
             )
     return _table(["run", "state", "frames", "seed", "env", "loss", "best checkpoint", "exact"], rows)
-
-
-def _used(run: RunFiles, section: str) -> str:
-    table = run.config.get(section, {})
-    return str(table.get("id", table.get("use", ""))).rpartition(":")[2]
 
 
 def _charts(groups: Mapping[str, list[RunFiles]], keys: Sequence[str], titles: Mapping[str, str]) -> str:
@@ -207,11 +161,13 @@ def _media(runs: Sequence[RunFiles]) -> str:
     for run in runs:
         for file in _newest_media(run.folder):
             size = file.stat().st_size
-            if size > room:
+            try:
+                content = read_plain(file, room)
+            except (OSError, StorageError):
                 figures.append(f"<p>{escape(str(file))}: left out, {size:,} bytes</p>")
                 continue
-            room -= size
-            source = f"data:{_MEDIA[file.suffix]};base64,{base64.b64encode(file.read_bytes()).decode()}"
+            room -= len(content)
+            source = f"data:{_MEDIA[file.suffix]};base64,{base64.b64encode(content).decode()}"
             caption = escape(f"{run.folder.resolve().name}: {file.relative_to(run.folder)}")
             shown = (
                 f'<video src="{source}" controls loop muted></video>'
@@ -224,10 +180,7 @@ def _media(runs: Sequence[RunFiles]) -> str:
 
 def _newest_media(folder: Path) -> list[Path]:
     files = [
-        file
-        for name in ("videos", "images")
-        for file in (folder / name).rglob("*")
-        if file.suffix in _MEDIA and file.is_file()
+        file for name in ("videos", "images") for file in plain_files_below(folder / name) if file.suffix in _MEDIA
     ]
     return sorted(files, key=lambda file: (file.name, str(file)), reverse=True)[:_MEDIA_PER_RUN]
 
@@ -262,7 +215,7 @@ def _configs(groups: Mapping[str, list[RunFiles]]) -> str:
 def _version_table(runs: Sequence[RunFiles]) -> str:
     found: dict[str, set[str]] = {}
     for run in runs:
-        for name, version in run.config.get("versions", {}).items():
+        for name, version in run.section("versions").items():
             found.setdefault(name, set()).add(str(version))
     return _table(["distribution", "version"], [[escape(n), escape(", ".join(sorted(v)))] for n, v in found.items()])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import json
 import os
 import secrets
@@ -18,11 +19,16 @@ from typing import Any, Final, Literal, TextIO
 import tomli_w
 
 from rlcore.errors import ConfigError, StorageError
+from rlcore.inside import check_plain, read_plain
 
 CONFIG_FILE: Final = "config.toml"
 LOCK_FILE: Final = ".lock"
 STATUS_FILE: Final = "status.json"
 CHECKPOINTS: Final = "checkpoints"
+_MOST_BYTES: Final = 1 << 20
+
+# of the status: what people and commands count on
+_ENTRIES: Final = {"state": str, "reason": str, "frames": int, "losses": dict, "time": str}
 
 RunState = Literal["running", "done", "stopped-resumable", "failed-resumable", "failed"]
 
@@ -58,10 +64,10 @@ def write_config(folder: Path, resolved: dict[str, Any], name: str = CONFIG_FILE
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return the resolved config of a run, or an empty dict when there is none."""
+    """Return the resolved config of a run, or an empty dict when there is none that can be read."""
     try:
-        return tomllib.loads((folder / CONFIG_FILE).read_text())
-    except (OSError, ValueError):
+        return tomllib.loads(read_plain(folder / CONFIG_FILE, _MOST_BYTES).decode("utf-8-sig"))
+    except (OSError, ValueError, RecursionError, StorageError):
         return {}
 
 
@@ -80,6 +86,14 @@ def replace_durably(file: Path, text: str) -> None:
         raise
 
 
+def own_rights(folder: Path, error: OSError) -> str:
+    """Return what to do about a run folder that this user may not write to."""
+    return (
+        f"run folder {str(folder)!r} cannot be written to: {error}; make it yours, or go on with a copy of your own: "
+        f"cp -r {folder} COPY"
+    )
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder outlive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -96,11 +110,12 @@ class Lock:
         folder: of the run.
 
     Raises:
-        ConfigError: another process holds it; names host and process.
+        ConfigError: another process holds it; names host and process. Or this user may not write there, or what has
+            the name of the lock is no plain file.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._stream = (folder / LOCK_FILE).open("a+")
+        self._stream = _opened(folder)
         try:
             import fcntl
 
@@ -131,6 +146,27 @@ class Lock:
                 f"run folder {str(folder)!r} is in use by process {process or 'unknown'} on {host or 'unknown'}; wait "
                 "for it, stop it, or choose another name with --set run.name=NAME"
             )
+
+
+def _opened(folder: Path) -> TextIO:
+    """Open the file of a lock, and write over nothing that it may lead to."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        stream = os.fdopen(os.open(folder / LOCK_FILE, flags, 0o666), "r+")
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise ConfigError(own_rights(folder, error)) from error
+        raise ConfigError(_no_lock(folder, error)) from error
+    try:
+        check_plain(stream.fileno())
+    except StorageError as error:
+        stream.close()
+        raise ConfigError(_no_lock(folder, error)) from None
+    return stream
+
+
+def _no_lock(folder: Path, error: Exception) -> str:
+    return f"{folder / LOCK_FILE} is not the lock of a run ({error}); remove it, if no process trains in that folder"
 
 
 def _close(stream: weakref.ref[TextIO]) -> None:
@@ -181,16 +217,35 @@ class Status:
             "pid": os.getpid(),
             "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
+        text = json.dumps(content, indent=1) + "\n"
         try:
-            replace_durably(self._file, json.dumps(content, indent=1) + "\n")
+            replace_durably(self._file, text)
         except OSError as error:
-            raise StorageError(f"{self._file} cannot be written: {error}") from error
+            self._write_over(text, error)
+
+    def _write_over(self, text: str, reason: OSError) -> None:
+        """Write into the place of the old status; a disk that is full has that much room for it.
+
+        Raises:
+            StorageError: there is no old status, or too little room even so.
+        """
+        try:
+            with self._file.open("r+") as stream:
+                stream.write(text)
+                stream.truncate()
+        except OSError:
+            raise StorageError(f"{self._file} cannot be written: {reason}") from reason
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Return the content of `status.json`, or an empty dict when there is none."""
+    """Return the entries of `status.json` that have the type they are written with; none where it cannot be read."""
     try:
-        status = json.loads((folder / STATUS_FILE).read_text())
-    except (OSError, ValueError):
+        status = json.loads(read_plain(folder / STATUS_FILE, _MOST_BYTES))
+    except (OSError, ValueError, RecursionError, StorageError):
         return {}
-    return status if isinstance(status, dict) else {}
+    if not isinstance(status, dict):
+        return {}
+    losses = status.get("losses")
+    if isinstance(losses, dict):
+        status["losses"] = {cause: count for cause, count in losses.items() if type(count) is int}
+    return {key: value for key, value in status.items() if isinstance(value, _ENTRIES.get(key, object))}

@@ -56,7 +56,7 @@ def _evaluation(result: EvaluationResult | None) -> str:
 
 
 def _curves(run: Run) -> str | None:
-    from rlcore.curves import plot_runs
+    from rlcore.plotting import plot_runs
 
     assert run.folder is not None
     try:

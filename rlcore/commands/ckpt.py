@@ -17,6 +17,7 @@ from rlcore.errors import ConfigError, StorageError
 from rlcore.manifest import Entry, Found, best, committed, read_manifest, scan, verify
 from rlcore.retention import remove, surplus
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE, Lock
+from rlcore.terminal import printable
 
 
 def run(options: argparse.Namespace) -> int:
@@ -81,10 +82,10 @@ def _verify(folder: Path, options: argparse.Namespace) -> int:
             foreign = verify(Entry(path, manifest["progress"]["frames"], manifest))
         except StorageError as error:
             damaged += 1
-            print(f"DAMAGED  {_plain(path.name)}: {_plain(str(error))}")
+            print(f"DAMAGED  {printable(path.name)}: {printable(error)}")
         else:
-            note = f", and files that are not its own: {_plain(', '.join(foreign))}" if foreign else ""
-            print(f"whole    {_plain(path.name)}: {len(manifest['files'])} files{note}")
+            note = f", and files that are not its own: {printable(', '.join(foreign))}" if foreign else ""
+            print(f"whole    {printable(path.name)}: {len(manifest['files'])} files{note}")
     return StorageError.exit_code if damaged else 0
 
 
@@ -112,9 +113,9 @@ def _print_facts(path: Path, manifest: dict[str, Any]) -> None:
         "exact": exact,
     }
     for name, value in facts.items():
-        print(f"{name:<12}{_plain(value)}")
+        print(f"{name:<12}{printable(value)}")
     for reason in manifest["inexact"]:
-        print(f"{'':<12}because {_plain(reason)}")
+        print(f"{'':<12}because {printable(reason)}")
     names = manifest["digests"]
     print("\ncomponents")
     _print_table(
@@ -138,7 +139,7 @@ def _convert(folder: Path, options: argparse.Namespace) -> int:
         made = convert(Entry(path, manifest["progress"]["frames"], manifest), options.to)
     finally:
         lock.release()
-    print(f"{_plain(path.name)} of back end {_plain(manifest['backend'])} is also {made.name} of {options.to}")
+    print(f"{printable(path.name)} of back end {printable(manifest['backend'])} is also {made.name} of {options.to}")
     return 0
 
 
@@ -169,11 +170,11 @@ def _prune_locked(folder: Path, options: argparse.Namespace) -> int:
             try:
                 remove(entry)
             except OSError as error:
-                raise StorageError(f"checkpoint {entry.path} cannot be removed: {error}") from error
-        print(f"{'would remove' if options.dry_run else 'removed'}  {_plain(entry.path.name)}")
+                raise StorageError(f"checkpoint {printable(entry.path)} cannot be removed: {error}") from error
+        print(f"{'would remove' if options.dry_run else 'removed'}  {printable(entry.path.name)}")
     for entry in whole:
         if entry not in removed:
-            print(f"kept  {_plain(entry.path.name)}")
+            print(f"kept  {printable(entry.path.name)}")
     return _report(found)
 
 
@@ -198,26 +199,21 @@ def _choose(checkpoints: Path, wanted: str) -> Path:
     if len(chosen) != 1:
         names = ", ".join(path.name for path in chosen or paths) or "none"
         what = "several checkpoints match" if chosen else "no checkpoint matches"
-        raise ConfigError(f"{what} {wanted!r} in {checkpoints}: {_plain(names)}")
+        raise ConfigError(f"{what} {wanted!r} in {checkpoints}: {printable(names)}")
     return chosen[0]
 
 
 def _report(found: Found) -> int:
     for problem in found.problems:
-        print(_plain(problem), file=sys.stderr)
+        print(printable(problem), file=sys.stderr)
     return StorageError.exit_code if found.problems else 0
 
 
 def _print_table(rows: Iterable[Iterable[str]]) -> None:
-    cells = [[_plain(cell) for cell in row] for row in rows]
+    cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def _plain(text: str) -> str:
-    """Return text of a file for a terminal, without the codes that a terminal would obey."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _size(size: int) -> str:

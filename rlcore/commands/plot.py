@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rlcore.curves import plot_runs
+from rlcore.plotting import plot_runs
 
 
 def run(options: argparse.Namespace) -> int:

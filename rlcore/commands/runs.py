@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, StorageError
 from rlcore.manifest import best, scan
-from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE, read_config, read_status
+from rlcore.run_files import RunFiles
+from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE
+from rlcore.terminal import printable
 
 
 def run(options: argparse.Namespace) -> int:
@@ -20,39 +22,48 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"{options.folder!r} is not a folder; runs are in [run] folder, by default 'runs'")
     rows = sorted(found(folder), key=lambda row: str(row["time"]))
     if options.json:
-        print(json.dumps(rows, indent=1))
+        print(json.dumps(rows, indent=1, default=str))
         return 0
     if not rows:
         print(f"no runs in {folder}")
         return 0
-    width = max(len(row["run"]) for row in rows)
-    for row in rows:
-        best = "" if row["best"] is None else f"  best {row['best']:,.1f}"
-        place = f"{row['frames']:>12,} of {row['total_frames']:,}"
-        print(f"{row['run']:<{width}}  {row['state']:<18} {place}  {row['env']}, {row['loss']}{best}")
+    lines = [_line(row) for row in rows]
+    width = max(len(name) for name, _ in lines)
+    for name, text in lines:
+        print(f"{name:<{width}}  {text}")
     return 0
 
 
+def _line(row: dict[str, Any]) -> tuple[str, str]:
+    """Return name and description of a run; its files may say anything."""
+    best = "" if row["best"] is None else f"  best {row['best']:,.1f}"
+    place = f"{row['frames']:>12,} of {row['total_frames']:,}"
+    return printable(row["run"]), printable(f"{row['state']:<18} {place}  {row['env']}, {row['loss']}{best}")
+
+
 def found(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield what the files of each run folder below `folder` say."""
+    """Yield what the files of each run folder below `folder` say, as far as they can be read."""
     for path in sorted(folder.rglob(CONFIG_FILE)):
-        config, status = read_config(path.parent), read_status(path.parent)
-        if "run" not in config:
+        run = RunFiles(path.parent)
+        if not run.section("run"):
             continue
         yield {
-            "run": str(path.parent.relative_to(folder)),
-            "state": status.get("state", "unknown"),
-            "frames": status.get("frames", 0),
-            "total_frames": config["run"]["total_frames"],
-            "seed": config["run"]["seed"],
-            "env": config["env"].get("id", config["env"]["use"]),
-            "loss": config["loss"]["use"].rpartition(":")[2],
-            "best": _best(path.parent / CHECKPOINTS),
-            "time": status.get("time", ""),
+            "run": str(run.folder.relative_to(folder)),
+            "state": run.status.get("state", "unknown"),
+            "frames": run.status.get("frames", 0),
+            "total_frames": run.total_frames,
+            "seed": run.section("run").get("seed"),
+            "env": run.used("env"),
+            "loss": run.used("loss"),
+            "best": _best(run.folder / CHECKPOINTS),
+            "time": run.status.get("time", ""),
         }
 
 
 def _best(checkpoints: Path) -> float | None:
     """Return the best mean return among the evaluations of the checkpoints that are kept."""
-    chosen = best(scan(checkpoints).entries)
+    try:
+        chosen = best(scan(checkpoints).entries)
+    except StorageError:  # a folder that cannot be listed hides no other run
+        return None
     return None if chosen is None else chosen.evaluation

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 # From the bottom to the top; a module imports only from rows above its own (lower layers). Imports for type checking
 # do not count, imports inside functions do.
 LAYERS = [
-    {"errors", "records", "migrations", "output_types", "streams"},
+    {"errors", "records", "migrations", "output_types", "streams", "terminal"},
     {"types", "progress", "watchdog", "episodes", "logger_base", "log_values", "inside"},
     {"patience"},
     {"background_save", "config", "context", "components", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
@@ -25,8 +25,8 @@ LAYERS = [
     {"growing_file"},
     {"hooks", "log_writer", "adam", "transformed", "snapshot", "evaluations", "exactness", "resume"},
     {"svg", "spool", "batch_storage", "env_maker", "curves"},
-    {"stepping"},
-    {"joined_env"},
+    {"stepping", "run_files"},
+    {"joined_env", "plotting"},
     {"play", "rollouts", "plugins", "compiled", "checkpoint", "metrics", "boundary", "assembly", "optimizer_step"},
     {"targets", "report", "spool_sender"},
     {"ops", "updating", "env_checks"},

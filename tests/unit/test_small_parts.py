@@ -15,8 +15,9 @@ import pytest
 import torch
 
 from rlcore import ConfigError, Context, Minibatch, Progress, run_folder
-from rlcore.curves import mean_and_spread, plot_runs, read_metrics
+from rlcore.curves import mean_and_spread, read_metrics
 from rlcore.errors import StorageError
+from rlcore.plotting import plot_runs
 from rlcore.random_state import GlobalGenerators, seed_all
 from rlcore.signals import GraceExpired, StopAtOnce, stop_on_signal
 from rlcore.types import EvaluationResult, RunInfo
