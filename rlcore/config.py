@@ -35,7 +35,7 @@ def _checked_interval(value: Any) -> Any:
 FREE_AT_RESUME: Final[dict[str, Any]] = {"free_at_resume": True}
 Interval = Annotated[int | dict[str, int], BeforeValidator(_checked_interval)]
 
-_SAFE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+SAFE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 CKPT_BACKEND: Final = "CKPT_BACKEND"
 
 
@@ -73,10 +73,15 @@ class RunConfig(BaseModel, extra="forbid"):
     deterministic: bool = Field(False, description="refuse kernels of CUDA that do not repeat to the bit")
     threads: int = Field(1, ge=1, description="CPU threads of torch; one is fastest for small networks")
 
+    @property
+    def place(self) -> Path:
+        """The run folder."""
+        return Path(self.folder) / self.name
+
     @field_validator("name")
     @classmethod
     def _stays_inside(cls, name: str) -> str:
-        if not _SAFE_NAME.fullmatch(name):
+        if not SAFE_NAME.fullmatch(name):
             raise ValueError(
                 "a run name is a folder name: letters, digits, '.', '_' and '-', at most 100, first a letter or digit"
             )

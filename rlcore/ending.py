@@ -40,17 +40,19 @@ class Ending:
     """Knows how far a run is, and ends it.
 
     Attributes:
-        folder: of the run.
+        named: the run folder as the user named it, for messages.
+        folder: the same, wherever an env takes the working directory.
         status: says where the run stands.
         heart: counts what moves.
         run: what is trained, as soon as it is built.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.status = run_folder.Status(folder)
+    def __init__(self, named: Path) -> None:
+        self.named = named
+        self.folder = named.absolute()
+        self.status = run_folder.Status(self.folder)
         self.heart = Heart()
         self.run: Run | None = None
-        self.folder = folder
         self._asked: str | None = None
 
     @property
@@ -144,4 +146,4 @@ class Ending:
             return None
 
     def _how_to_continue(self) -> str:
-        return f"continue with: rlcore train --resume {shlex.quote(str(self.folder))}"
+        return f"continue with: rlcore train --resume {shlex.quote(str(self.named))}"

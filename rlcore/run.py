@@ -36,6 +36,7 @@ class Run:
     """A trainer that is ready to run, with its folder.
 
     Attributes:
+        folder: as it was named, relative to the working directory of the start; `trainer.run.folder` is absolute.
         report: what became of each component, when the run was resumed.
     """
 
@@ -88,6 +89,7 @@ def build(
     resume: bool | ResumeOptions = False,
     hooks: Iterable[Any] = (),
     heart: Heart | None = None,
+    place: Path | None = None,
 ) -> Run:
     """Build everything that the config names, in order, and restore the newest checkpoint when resuming.
 
@@ -97,14 +99,17 @@ def build(
         resume: continue the run in that folder, perhaps with options.
         hooks: further hook instances, after those of the config.
         heart: counts what moves, for a watchdog.
+        place: the run folder; default: the one that `[run]` names.
 
     Raises:
         RlcoreError: something cannot be built; says what and whose it is.
     """
-    folder = Path(config.run.folder) / config.run.name if write else None
+    named = (place or config.run.place) if write else None
     resolved, device = config.resolved(), choose_device(config.run.device)
-    _prepare_folder(folder, bool(resume))
-    lock = run_folder.Lock(folder) if folder is not None else None
+    _prepare_folder(named, bool(resume))
+    lock = run_folder.Lock(named) if named is not None else None
+    # an env may change the working directory, and nothing of the run may follow it
+    folder = named.absolute() if named is not None else None
     options = resume if isinstance(resume, ResumeOptions) else ResumeOptions()
     try:
         if resume and folder is not None and not options.accept_changes:
@@ -120,7 +125,7 @@ def build(
         )
         log.info("device %s, CPU threads: %d", context.device, config.run.threads)
         builder = Builder(config, context)
-        run = Run(builder.trainer(hooks), config, folder, [], builder.backend, builder.backend_name)
+        run = Run(builder.trainer(hooks), config, named, [], builder.backend, builder.backend_name)
         if folder is not None:
             _begin(run, folder, resolved, options if resume else None)
     except BaseException:

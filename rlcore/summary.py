@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Final
 
 from rlcore.errors import FROM_OUTSIDE, RlcoreError, describe
@@ -28,7 +29,7 @@ def summary(run: Run) -> str:
         f"  best evaluation  {_evaluation(trainer.best_evaluation)}",
         f"  run folder       {run.folder}",
     ]
-    lines += [f"  checkpoint       {trainer.last_checkpoint}"] if trainer.last_checkpoint else []
+    lines += [f"  checkpoint       {_as_named(run, trainer.last_checkpoint)}"] if trainer.last_checkpoint else []
     curves = _curves(run)
     lines += [f"  curves           {curves}"] if curves else []
     lines += [
@@ -58,11 +59,19 @@ def _evaluation(result: EvaluationResult | None) -> str:
 def _curves(run: Run) -> str | None:
     from rlcore.plotting import plot_runs
 
-    assert run.folder is not None
+    folder = run.trainer.run.folder
+    assert folder is not None
     try:
-        return str(plot_runs([run.folder], run.folder / "curves.png"))
+        return str(_as_named(run, plot_runs([folder], folder / "curves.png")))
     except FROM_OUTSIDE:
         raise
     except BaseException as error:  # whatever a library does there: the run is done
         log.info("no curves.png: %s", error if isinstance(error, RlcoreError) else describe(error))
         return None
+
+
+def _as_named(run: Run, path: Path) -> Path:
+    """Return a path below the run folder as the user named that."""
+    assert run.folder is not None
+    assert run.trainer.run.folder is not None
+    return run.folder / path.relative_to(run.trainer.run.folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +12,7 @@ from typing import Any, Final
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from rlcore import run_folder
-from rlcore.config import read
+from rlcore.config import SAFE_NAME, RawConfig, read
 from rlcore.config_changes import WATCHING
 from rlcore.ending import Ending, StoppedAtStart, unexpected
 from rlcore.errors import ConfigError, RlcoreError, describe
@@ -35,8 +36,7 @@ def run(options: argparse.Namespace) -> int:
     _place_config(options)
     raw = read(Path(options.config), options.set)
     if options.resume:
-        folder = Path(options.resume)
-        raw.values.setdefault("run", {}).update(folder=str(folder.parent), name=folder.name)
+        _name_after(raw, Path(options.resume))
     if options.quiet:
         hooks = raw.values.get("hook", [])
         left_out = {*WATCHING, *(name.removeprefix("core:") for name in WATCHING)}
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         build(config, write=False)
         print(f"{options.config}: everything can be built; nothing was written")
         return 0
-    ending = Ending(Path(config.run.folder) / config.run.name)
+    ending = Ending(Path(options.resume) if options.resume else config.run.place)
     with stop_on_signal(ending.request_stop, options.grace, ending.saving, ending.give_up) as received:
         code = _to_its_end(ending, config, options)
     if code:
@@ -87,7 +87,7 @@ def _train(ending: Ending, config: Config, options: argparse.Namespace) -> None:
     if not options.quiet and not any(hook.provided.component.name in _SHOWN_BY for hook in config.sections["hook"]):
         hooks.append(ProgressLines())
     with watchdog.watching():
-        built = build(config, resume=_resume(options), hooks=hooks, heart=ending.heart)
+        built = build(config, resume=_resume(options), hooks=hooks, heart=ending.heart, place=ending.named)
         for restored in built.report:
             if restored.outcome != "not stateful":
                 log.info("  %s", restored)
@@ -108,6 +108,13 @@ def _resume(options: argparse.Namespace) -> bool | ResumeOptions:
             raise ConfigError(f"{name} says something about a resume; add --resume, or leave it out")
         return False
     return ResumeOptions(tuple(options.drop), tuple(options.fresh), options.accept_changes)
+
+
+def _name_after(raw: RawConfig, folder: Path) -> None:
+    """Call a run as its folder is called; a folder that people renamed as no run may be called keeps its run's name."""
+    place = Path(os.path.abspath(folder))  # of "." and ".." too
+    if SAFE_NAME.fullmatch(place.name):
+        raw.values.setdefault("run", {}).update(folder=str(folder.parent), name=place.name)
 
 
 def _place_config(options: argparse.Namespace) -> None:
