@@ -172,6 +172,7 @@ class Builder:
         if folder is None:
             return None, None
         checkpoints = folder / run_folder.CHECKPOINTS
-        store = Store(checkpoints, self.backend, self.backend_name, settings.keep_last, settings.keep_best)
+        check_place = run_folder.Presence(folder).check
+        store = Store(checkpoints, self.backend, self.backend_name, settings.keep_last, settings.keep_best, check_place)
         every = settings.every or max(1, self._context.run.total_frames // 10)
         return store, CheckpointSchedule(Every(every), settings.keep_best, settings.on_failure, settings.in_background)

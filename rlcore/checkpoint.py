@@ -110,16 +110,24 @@ class Store:
         backend_name: recorded in the manifest; loading follows it.
         keep_last: how many of the newest are kept.
         keep_best: whether the one with the best evaluation is kept too.
+        check_place: raises a `StorageError` where the folder is not what it was.
     """
 
     def __init__(
-        self, folder: Path, backend: Checkpointer, backend_name: str, keep_last: int = 2, keep_best: bool = True
+        self,
+        folder: Path,
+        backend: Checkpointer,
+        backend_name: str,
+        keep_last: int = 2,
+        keep_best: bool = True,
+        check_place: Callable[[], None] = lambda: None,
     ) -> None:
         self.folder = folder
         self._backend = backend
         self._backend_name = backend_name
         self._keep_last = keep_last
         self._keep_best = keep_best
+        self.check_place = check_place
         self._anchored = False
 
     def save(self, snapshot: Snapshot, facts: Facts) -> Path:
@@ -137,6 +145,7 @@ class Store:
         """
         name = f"{snapshot.frames:012d}-{secrets.token_hex(3)}"
         place = self.folder / f"{PARTIAL}{name}"
+        self.check_place()
         try:
             self._make_folder()
             self._check_space(snapshot)

@@ -110,6 +110,7 @@ def _train(commands: argparse._SubParsersAction[Parser]) -> None:
         "--drop", action="append", default=[], metavar="NAME", help="leave the checkpoint's state of NAME unused"
     )
     train.add_argument("--fresh", action="append", default=[], metavar="NAME", help="begin component NAME anew")
+    _trust_argument(train)
     train.add_argument("--accept-changes", action="store_true", help="resume although the config differs")
     train.add_argument(
         "--grace", type=float, default=20.0, metavar="SECONDS", help="time for a stop by signal; default: 20"
@@ -156,6 +157,7 @@ def _evaluate(commands: argparse._SubParsersAction[Parser]) -> None:
     evaluate.add_argument("--episodes", type=_positive, metavar="N", help="default: as in the config of the run")
     evaluate.add_argument("--seed", type=int, metavar="S", help="reset seed of the first episode")
     evaluate.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the newest")
+    _trust_argument(evaluate)
     evaluate.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -231,6 +233,10 @@ def _override_arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--enable", action="append", default=[], metavar="X", help="import plugin X too")
     command.add_argument("--disable", action="append", default=[], metavar="X", help="refuse to import plugin X")
+
+
+def _trust_argument(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--trust", action="store_true", help="run the code that the run folder of another user names")
 
 
 def _positive(text: str) -> int:

@@ -338,6 +338,7 @@ class Loop:
             clocks = {"updates": self.progress.updates, "episodes": self.progress.episodes}
             self.metrics.add({name: Last(value) for name, value in clocks.items()}, "progress/")
         self.metrics.write(self.progress)
+        self.saving.check_place()
 
     def _catch_up(self) -> None:
         """After a resume, forget the intervals that passed before."""

@@ -103,6 +103,37 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+class Presence:
+    """Notices that a run folder is removed or replaced while its run goes on, which writes into files without a name.
+
+    Args:
+        folder: of the run; it is there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._found = self._identity()
+
+    def check(self) -> None:
+        """See that the folder is the one that was there at first.
+
+        Raises:
+            StorageError: it is not; nothing that is written now can be resumed.
+        """
+        if self._identity() != self._found:
+            raise StorageError(
+                f"run folder {str(self._folder)!r} was removed, renamed or replaced while the run went on; what it "
+                "held is gone or elsewhere. Put it back to continue with --resume, or start the run again"
+            )
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            status = self._folder.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
+
+
 class Lock:
     """Keeps a second process out of a run folder, until it is released or the process ends, however it ends.
 

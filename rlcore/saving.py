@@ -69,6 +69,15 @@ class Saving:
         self._saved(path)
         return path
 
+    def check_place(self) -> None:
+        """See that what is written now can be found again.
+
+        Raises:
+            StorageError: the run folder was removed or replaced.
+        """
+        if self._parts.store is not None:
+            self._parts.store.check_place()
+
     def at_start(self) -> None:
         """Save the beginning, so that a run can be resumed from its first moment on."""
         if self.saver is not None and self.saver.saved_at is None:

@@ -11,6 +11,7 @@ from rlcore.errors import ConfigError
 from rlcore.run import build
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE
 from rlcore.sections import validate
+from rlcore.trust import check_own
 
 
 def run(options: argparse.Namespace) -> int:
@@ -18,6 +19,7 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.run)
     if not (folder / CONFIG_FILE).is_file():
         raise ConfigError(f"{options.run!r} is not a run folder: it has no {CONFIG_FILE}")
+    check_own(folder, options.trust)
     raw = read(folder / CONFIG_FILE)
     evaluator = raw.values.setdefault("evaluator", {"use": "core:episodes"})
     if options.episodes is not None:

@@ -24,6 +24,7 @@ from rlcore.signals import GraceExpired, StopAtOnce, stop_on_signal
 from rlcore.stock.progress_lines import ProgressLines
 from rlcore.stock.status import StatusHook
 from rlcore.summary import summary
+from rlcore.trust import check_own
 from rlcore.watchdog import Hung, Watchdog
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ _SHOWN_BY: Final = ("progress-bar", "console-table")
 def run(options: argparse.Namespace) -> int:
     """Train; return the exit code."""
     _place_config(options)
+    if options.resume:
+        check_own(Path(options.resume), options.trust)
     raw = read(Path(options.config), options.set)
     if options.resume:
         _name_after(raw, Path(options.resume))
@@ -47,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"{options.config}: everything can be built; nothing was written")
         return 0
     ending = Ending(Path(options.resume) if options.resume else config.run.place)
+    if options.resume is not None:
+        check_own(ending.named, options.trust)
     with stop_on_signal(ending.request_stop, options.grace, ending.saving, ending.give_up) as received:
         code = _to_its_end(ending, config, options)
     if code:

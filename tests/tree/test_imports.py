@@ -21,7 +21,7 @@ LAYERS = [
     {"config_changes", "optimizer_state", "dependents"},
     {"run_folder", "manifest", "signals", "random_state", "exploration", "media", "sources"},
     {"fitting", "origin"},
-    {"implementations", "tensor_files", "durable_files", "scheduled", "torch_steps", "retention"},
+    {"implementations", "tensor_files", "durable_files", "scheduled", "torch_steps", "retention", "trust"},
     {"growing_file"},
     {"hooks", "log_writer", "adam", "transformed", "snapshot", "evaluations", "exactness", "resume"},
     {"svg", "spool", "batch_storage", "env_maker", "curves"},
