@@ -4,7 +4,9 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from rlcore_plugin_mlp.distributions import Categorical, Normal, TanhNormal, for_space
+from rlcore_plugin_mlp.distributions import Categorical, Normal, TanhNormal
+from rlcore_plugin_mlp.partly_bounded import PartlyBoundedNormal
+from rlcore_plugin_mlp.spaces import for_space
 
 from rlcore.errors import ConfigError
 from rlcore.testing.contracts import DistributionContract
@@ -65,6 +67,43 @@ class TestTanhNormalOfOtherBounds(DistributionContract):
         return TanhNormal(torch.tensor([-0.5]), torch.tensor([2.0]))
 
 
+class TestBoundedBelow(DistributionContract):
+    parameters = [[0.0, 0.54], [1.5, -1.0], [-1.0, 1.0]]
+    extremes = [[1000.0, 5.0], [-1000.0, 5.0], [0.0, -30.0]]
+    bounds = (0.5, 20.0)
+    entropy_tolerance = 0.02
+
+    def distribution(self):
+        return PartlyBoundedNormal(torch.tensor([0.5]), torch.tensor([torch.inf]))
+
+
+class TestBoundedAbove(DistributionContract):
+    parameters = [[0.0, 0.54], [1.5, -1.0], [-1.0, 1.0]]
+    extremes = [[1000.0, 5.0], [-1000.0, 5.0], [0.0, -30.0]]
+    bounds = (-20.0, -1.5)
+
+    def distribution(self):
+        return PartlyBoundedNormal(torch.tensor([-torch.inf]), torch.tensor([-1.5]))
+
+
+def test_a_partly_bounded_normal_is_made_of_the_others():
+    low, high = torch.tensor([-1.0, -torch.inf, 0.0]), torch.tensor([3.0, torch.inf, torch.inf])
+    whole = PartlyBoundedNormal(low, high)
+    parameters, noise = torch.tensor([0.3, -0.7, 0.4, 0.2, -1.0, 0.5]), torch.randn(5, 3)
+    parts = [TanhNormal(low[:1], high[:1]), Normal(1), PartlyBoundedNormal(low[2:], high[2:])]
+    action = whole.sample(parameters.expand(5, 6), noise)
+    log_prob, entropy = torch.zeros(5, 1), torch.zeros(5, 1)
+    for index, part in enumerate(parts):
+        own, column = parameters[index::3].expand(5, 2), slice(index, index + 1)
+        torch.testing.assert_close(part.sample(own, noise[:, column]), action[:, column])
+        torch.testing.assert_close(part.mode(own), whole.mode(parameters.expand(5, 6))[:, column])
+        torch.testing.assert_close(part.mean(own), whole.mean(parameters.expand(5, 6))[:, column])
+        log_prob += part.log_prob(own, action[:, column])
+        entropy += part.entropy(own)
+    torch.testing.assert_close(whole.log_prob(parameters.expand(5, 6), action), log_prob)
+    torch.testing.assert_close(whole.entropy(parameters.expand(5, 6)), entropy)
+
+
 def test_tanh_normal_agrees_with_torch():
     low, high = torch.tensor([-2.0, 0.0]), torch.tensor([2.0, 3.0])
     parameters, unit = torch.tensor([[0.3, -0.7, 0.2, -1.0]]), torch.tensor([[0.1, -0.9]])
@@ -98,11 +137,25 @@ def test_saturated_actions_are_in_the_action_space(low, high):
         (gymnasium.spaces.Discrete(3), Categorical),
         (gymnasium.spaces.Box(-1, 1, (2,)), TanhNormal),
         (gymnasium.spaces.Box(-np.inf, np.inf, (2,)), Normal),
-        (gymnasium.spaces.Box(0, np.inf, (2,)), Normal),
+        (gymnasium.spaces.Box(0, np.inf, (2,)), PartlyBoundedNormal),
+        (gymnasium.spaces.Box(-np.inf, 0, (2,)), PartlyBoundedNormal),
+        (gymnasium.spaces.Box(np.array([-1, -np.inf]), np.array([1, np.inf])), PartlyBoundedNormal),
     ],
 )
-def test_a_space_gets_its_distribution(space, expected):
-    assert type(for_space(space, CPU)) is expected
+def test_a_space_gets_its_distribution_which_stays_inside(space, expected):
+    distribution = for_space(space, CPU)
+    assert type(distribution) is expected
+    parameters = torch.linspace(-200, 200, 41).unsqueeze(-1).expand(41, distribution.num_parameters)
+    noise = distribution.noise((41,), torch.Generator().manual_seed(0))
+    for action in (*distribution.sample(parameters, noise), *distribution.mode(parameters)):
+        assert space.contains(action.numpy()), action
+
+
+def test_bounds_in_double_precision_are_kept():
+    space = gymnasium.spaces.Box(-0.3, 0.3, (1,), np.float64)
+    distribution = for_space(space, CPU)
+    for location in (-100.0, 100.0):
+        assert space.contains(distribution.mode(torch.tensor([location, 0.0])).numpy().astype(np.float64))
 
 
 @pytest.mark.parametrize(
@@ -111,11 +164,17 @@ def test_a_space_gets_its_distribution(space, expected):
         gymnasium.spaces.Discrete(3, start=1),
         gymnasium.spaces.MultiDiscrete([2, 2]),
         gymnasium.spaces.Box(-1, 1, (2, 2)),
+        gymnasium.spaces.Box(0, 10, (2,), np.int64),
+        gymnasium.spaces.Box(0, 10, (2,), np.uint8),
+        gymnasium.spaces.Box(-1, 1, (2,), np.float16),
+        gymnasium.spaces.Box(-3.4e38, 3.4e38, (2,)),
+        gymnasium.spaces.Box(1, 1, (2,)),
     ],
 )
-def test_other_spaces_are_refused(space):
-    with pytest.raises(ConfigError, match="action space"):
+def test_other_spaces_are_refused_by_name(space):
+    with pytest.raises(ConfigError) as error:
         for_space(space, CPU)
+    assert f"the action space {space}" in str(error.value)
 
 
 @pytest.mark.parametrize(

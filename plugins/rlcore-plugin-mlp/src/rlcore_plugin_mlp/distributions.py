@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
-import gymnasium
 import numpy as np
 import torch
 from torch import Tensor
 
 from rlcore.errors import ConfigError
-from rlcore.types import Distribution
 from rlcore_plugin_mlp.terms import (
     HALF_LOG_TWO_PI,
     SMALLEST_SCALE,
@@ -23,24 +21,9 @@ from rlcore_plugin_mlp.terms import (
 
 # softplus of this is 1
 UNIT_SCALE: Final = math.log(math.e - 1)
-
-
-def for_space(space: gymnasium.Space[Any], device: torch.device) -> Distribution:
-    """Return the distribution that fits an action space.
-
-    Discrete spaces get a categorical, bounded boxes a tanh-normal, unbounded boxes a normal distribution.
-
-    Raises:
-        ConfigError: the space is of another kind.
-    """
-    if isinstance(space, gymnasium.spaces.Discrete) and space.start == 0:
-        return Categorical(int(space.n))
-    if isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1:
-        if space.is_bounded("both"):
-            low, high = (torch.as_tensor(np.asarray(bound), dtype=torch.float32) for bound in (space.low, space.high))
-            return TanhNormal(low.to(device), high.to(device))
-        return Normal(space.shape[0])
-    raise ConfigError(f"the mlp model has no distribution for the action space {space}")
+# how near to a bound an action can be told from the bound
+EDGE: Final = 1e-6
+_NODES: Final = 8
 
 
 class Categorical:
@@ -139,29 +122,27 @@ class TanhNormal(Normal):
     The log-probability includes the change of variables (Haarnoja et al., 2018, arXiv 1801.01290, appendix C). The
     entropy has no closed form; the expectation over the squashing is taken by Gauss-Hermite quadrature, so it is
     deterministic.
-    """
 
-    _EDGE: Final = 1 - 1e-6
-    _NODES: Final = 8
+    Attributes:
+        log_half: log of half of each range, `[action]`.
+    """
 
     def __init__(self, low: Tensor, high: Tensor) -> None:
         super().__init__(low.shape[0])
         self._middle = (high + low) / 2
         self._half = _fitting(self._middle, (high - low) / 2, low, high)
-        self._unit = bool((low == -1).all() and (high == 1).all())
-        self._log_half = self._half.log()
+        self._is_unit = bool((low == -1).all() and (high == 1).all())
+        self.log_half = self._half.log()
         self._one = torch.ones((), device=low.device)
-        nodes, weights = np.polynomial.hermite_e.hermegauss(self._NODES)
-        self._nodes = torch.as_tensor(nodes, dtype=torch.float32, device=low.device)
-        self._weights = torch.as_tensor(weights / weights.sum(), dtype=torch.float32, device=low.device)
+        self._nodes, self._weights = hermite_rule(low.device)
 
     def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
         """Return actions `[..., action]` inside the bounds."""
-        return self._squash(super().sample(parameters, noise))
+        return self.squash(super().sample(parameters, noise))
 
     def mode(self, parameters: Tensor) -> Tensor:
         """Return the squashed locations."""
-        return self._squash(super().mode(parameters))
+        return self.squash(super().mode(parameters))
 
     def mean(self, parameters: Tensor) -> Tensor:
         """Return the means `[..., action]` after squashing, by the quadrature of the entropy."""
@@ -179,7 +160,7 @@ class TanhNormal(Normal):
         loc, scale = self._loc_scale(parameters)
         inner = torch.addcmul(loc.unsqueeze(-1), scale.unsqueeze(-1), self._nodes)
         expected = log_slope_of_tanh(inner) @ self._weights
-        return (scale.log() + 0.5 + HALF_LOG_TWO_PI + expected + self._log_half).sum(-1, keepdim=True)
+        return (scale.log() + 0.5 + HALF_LOG_TWO_PI + expected + self.log_half).sum(-1, keepdim=True)
 
     def log_prob_and_entropy(self, parameters: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
         """Return both, each `[..., 1]`, for the price of one."""
@@ -187,19 +168,38 @@ class TanhNormal(Normal):
             return self.log_prob(parameters, action), self.entropy(parameters)
         inner, log_slope = self._unsquash(action)
         log_prob, entropy = TanhNormalTerms.apply(parameters, inner, self._nodes, self._weights)  # type: ignore[no-untyped-call]
-        return log_prob - log_slope, entropy + self._log_half.sum()
+        return log_prob - log_slope, entropy + self.log_half.sum()
+
+    def unsquash(self, action: Tensor) -> Tensor:
+        """Return the actions before squashing, of the same shape, without gradients."""
+        with torch.no_grad():
+            return self._unit(action).atanh()
 
     def _unsquash(self, action: Tensor) -> tuple[Tensor, Tensor]:
         """Return the actions before squashing, and the log of the slope there `[..., 1]`; both without gradients."""
         with torch.no_grad():
-            unit = action if self._unit else (action - self._middle) / self._half
-            unit = unit.clamp(-self._EDGE, self._EDGE)
+            unit = self._unit(action)
             log_slope = torch.addcmul(self._one, unit, unit, value=-1).log_()
-            return unit.atanh(), (log_slope + self._log_half).sum(-1, keepdim=True)
+            return unit.atanh(), (log_slope + self.log_half).sum(-1, keepdim=True)
 
-    def _squash(self, inner: Tensor) -> Tensor:
+    def _unit(self, action: Tensor) -> Tensor:
+        """Return actions between -1 and 1, as far from both as can be told."""
+        unit = action if self._is_unit else (action - self._middle) / self._half
+        return unit.clamp(EDGE - 1, 1 - EDGE)
+
+    def squash(self, inner: Tensor) -> Tensor:
+        """Return `[..., action]` inside the bounds, of numbers without bounds."""
         squashed = inner.tanh()
-        return squashed if self._unit else torch.addcmul(self._middle, squashed, self._half)
+        return squashed if self._is_unit else torch.addcmul(self._middle, squashed, self._half)
+
+
+def hermite_rule(device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return nodes and weights, each `[node]`, of the expectation over a standard normal distribution."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    return (
+        torch.as_tensor(nodes, dtype=torch.float32, device=device),
+        torch.as_tensor(weights / weights.sum(), dtype=torch.float32, device=device),
+    )
 
 
 def _fitting(middle: Tensor, half: Tensor, low: Tensor, high: Tensor) -> Tensor:

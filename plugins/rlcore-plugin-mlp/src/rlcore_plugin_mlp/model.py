@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from rlcore.context import Context
 from rlcore.errors import ConfigError
-from rlcore_plugin_mlp.distributions import UNIT_SCALE, Normal, for_space
+from rlcore_plugin_mlp.distributions import UNIT_SCALE, Normal
 from rlcore_plugin_mlp.network import MLP, Activation, Initialisation
+from rlcore_plugin_mlp.spaces import for_space
 
 Part = Literal["actor", "critic", "q_values"]
 
@@ -122,8 +123,8 @@ def _head(part: Part, space: gymnasium.Space[Any], device: torch.device) -> tupl
         return distribution.num_parameters, 0.01, distribution
     if part == "critic":
         return 1, 1.0, None
-    if not isinstance(space, gymnasium.spaces.Discrete):
-        raise ConfigError(f"[model] part 'q_values' needs a discrete action space, not {space}")
+    if not isinstance(space, gymnasium.spaces.Discrete) or space.start != 0:
+        raise ConfigError(f"[model] part 'q_values' needs a discrete action space that starts at 0, not {space}")
     return int(space.n), 1.0, None
 
 

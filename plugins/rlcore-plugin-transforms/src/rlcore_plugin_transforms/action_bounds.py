@@ -69,7 +69,10 @@ class ActionClip(BoundedActions):
 
 
 class ActionScale(BoundedActions):
-    """Maps actions between `low` and `high` onto the bounds of the env, the same in every dimension."""
+    """Maps actions between `low` and `high` onto the bounds of the env, the same in every dimension.
+
+    An env that takes integers gets the nearest ones; the policy takes floats all the same.
+    """
 
     name = "action-scale"
 
@@ -90,12 +93,17 @@ class ActionScale(BoundedActions):
         self._from, self._to = config.low, config.high
 
     def action_space(self, space: gymnasium.Space[Any]) -> gymnasium.spaces.Box:
-        """Return the box from `low` to `high`."""
+        """Return the box of floats from `low` to `high`."""
         box = self._box(space)
-        return gymnasium.spaces.Box(self._from, self._to, box.shape, dtype=np.dtype(box.dtype).type)
+        dtype = np.dtype(box.dtype)
+        return gymnasium.spaces.Box(
+            self._from, self._to, box.shape, dtype=dtype.type if dtype.kind == "f" else np.float32
+        )
 
     def action(self, action: Array) -> Array:
         """Return the scaled actions `[env, *shape]`; those beyond `low` and `high` are clipped."""
         share = (action - self._from) / (self._to - self._from)
         scaled: Array = np.clip(self._low + share * (self._high - self._low), self._low, self._high)
+        if self._low.dtype.kind != "f":
+            scaled = np.rint(scaled)
         return scaled.astype(self._low.dtype, copy=False)
