@@ -109,6 +109,11 @@ class BatchStorage:
             {name: value[:, envs] for name, value in self._described.items()},
         )
 
+    def keep_final(self, time: int, observations: Mapping[int, Array]) -> None:
+        """Keep copies of the last observations, by env, of the episodes that ended at a step."""
+        for index, observation in observations.items():
+            self.final[time, index] = np.array(observation)
+
     def finish(self, was_ended: Array) -> None:
         """Fill in what follows from the steps: `done`, next observations, mask.
 
@@ -143,6 +148,12 @@ class BatchStorage:
         self._action.copy_(stacked)
         for name, value in described.items():
             self._described[name].copy_(value)
+
+    @property
+    def actions(self) -> Tensor:
+        """The actions of the batch `[time, env, *action]`, once there are any."""
+        assert self._action is not None
+        return self._action
 
     def not_finite(self) -> tuple[str, tuple[int, int], float] | None:
         """Return the first value that is not finite: which entry, at which (time, env), and what it is."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from rlcore.action_check import ActionCheck
 from rlcore.context import Context
 from rlcore.errors import FROM_OUTSIDE
 from rlcore.stepping import env_error
@@ -38,7 +39,8 @@ def play(
         The undiscounted returns `[episode]`, float64, and the lengths in steps `[episode]`, int64.
 
     Raises:
-        EnvError: an env raises, whatever it is.
+        EnvError: an env raises, whatever it is, or returns something of another form than its spec says.
+        PluginError: an action lies outside of the action space.
     """
     policy = context.model.policy
     policy.refresh()
@@ -48,17 +50,21 @@ def play(
     count = int(running.sum())
     returns, lengths = np.zeros(num_envs), np.zeros(num_envs, dtype=np.int64)
     dtype = observation_dtype(seen_env.spec.observation_space)
+    check = ActionCheck(seen_env.spec)
     observation = _guarded(seen_env, seen_env.reset, seed)
     with torch.inference_mode():
         while running.any():
             before_step(running)
             seen = torch.tensor(np.asarray(observation, dtype=dtype), device=context.device)  # begins as all tensors do
-            step = _guarded(seen_env, seen_env.step, policy.mode(seen).cpu().numpy())
+            action = policy.mode(seen).cpu().numpy()
+            check.add(action)
+            step = _guarded(seen_env, seen_env.step, action)
             context.heart.beats += 1
             returns += step.reward * running
             lengths += running
             running &= ~(step.terminated | step.truncated)
             observation = step.observation
+    check.finish()
     return returns[:count], lengths[:count]
 
 

@@ -10,8 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlcore.action_check import ActionCheck
 from rlcore.errors import ConfigError
 from rlcore.exploration import choose
+from rlcore.step_checks import StepCheck
 from rlcore.transformed import observation_dtype
 from rlcore.types import Env, EnvSpec, Policy, Step
 
@@ -51,19 +53,23 @@ def rollout(
 
     Raises:
         ConfigError: `steps` is less than one, the policy cannot be called, or returns no action.
+        EnvError: the env returns something of another form than its spec says.
+        PluginError: an action lies outside of the action space.
     """
     if steps < 1:
         raise ConfigError(f"rollout: steps = {steps}; at least one is needed")
     actor = _actor(env.spec, policy, steps, seed, torch.device(device))
-    record = _Record(env.spec)
+    record, check = _Record(env.spec), StepCheck(env.spec)
     with torch.no_grad():  # not inference mode: the batch may go into a loss
-        observation = record.begin(env.reset(seed=seed))
+        observation = record.begin(check.observation(env.reset(seed=seed)))
         for time in range(steps):
-            step = env.step(actor.act(time, observation.to(device)).cpu().numpy())
+            step = check(env.step(actor.act(time, observation.to(device)).cpu().numpy()))
             observation = record.add(step)
             if break_when_any_done and record.any_done:
                 break
-    batch = record.batch(actor.entries()).to(device)
+    entries = actor.entries()
+    ActionCheck(env.spec)(entries["action"].cpu())
+    batch = record.batch(entries).to(device)
     return env.batch(batch) if hasattr(env, "batch") else batch
 
 

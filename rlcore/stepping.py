@@ -12,9 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlcore.action_check import ActionCheck
 from rlcore.batch_storage import BatchStorage
 from rlcore.episodes import EpisodeCounter
-from rlcore.errors import FROM_OUTSIDE, EnvError, RlcoreError, describe
+from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError, describe
+from rlcore.space_watch import SpaceWatch
+from rlcore.step_checks import FormError, StepCheck
 from rlcore.transformed import env_step
 from rlcore.types import Env, Episode, Step, Transform
 from rlcore.watchdog import Heart
@@ -55,6 +58,10 @@ class Rollout:
         self._spec = spec
         self._heart = heart
         self._first_env = first_env
+        self._check = StepCheck(env.spec)
+        self._seen_shape = (num_envs, *(spec.observation_space.shape or ()))
+        self._watch = SpaceWatch(spec)
+        self._check_actions = ActionCheck(spec)
         self._episodes = EpisodeCounter(num_envs)
         self._ended = np.zeros(num_envs, dtype=bool)
         self._observation: Array | None = None
@@ -71,7 +78,7 @@ class Rollout:
             EnvError: the reset fails.
         """
         try:
-            observation = self.env.reset(seed=seed + self._first_env)
+            observation = self._check.observation(self.env.reset(seed=seed + self._first_env))
         except FROM_OUTSIDE:
             raise
         except BaseException as error:  # an exit too: it is the env's error, and no end of the run
@@ -79,7 +86,7 @@ class Rollout:
         self._ended[:] = False
         for transform in self._transforms:
             observation = transform.step(observation, ~self._ended)
-        self._observation = np.array(observation)
+        self._observation = np.array(self._of_shape(observation, self._seen_shape))
         self._episodes.reset()
 
     def collect(
@@ -109,6 +116,8 @@ class Rollout:
         infos = self._run(storage, policy, noise, frame, storage.rows if rows is None else rows)
         storage.finish(self._ended)
         self._check_finite(storage, frame)
+        self._check_actions(storage.actions)
+        self._watch.look(storage.next_observation)
         finished = self._episodes.take(storage.reward, storage.done, storage.mask)
         self._ended = storage.done[-1].copy()
         self._observation = storage.observation[-1]
@@ -143,11 +152,14 @@ class Rollout:
         rows: Sequence[Tensor],
     ) -> dict[tuple[int, int], Mapping[str, Any]]:
         """Fill the storage and return the infos of ended episodes by (time, env)."""
-        act, write, heart = policy.act, self._write, self._heart
+        act, heart, transformed = policy.act, self._heart, bool(self._transforms)
+        observations, rewards = storage.observation, storage.reward
+        terminations, truncations = storage.terminated, storage.truncated
         step_envs = env_step(self.env, self._transforms)
         actions: list[Tensor] = []
         parameters: list[Tensor] = []
         infos: dict[tuple[int, int], Mapping[str, Any]] = {}
+        checked: tuple[Any, Any, Any, Any] = (None, None, None, None)
         with torch.inference_mode():
             for time, observation in enumerate(rows):
                 action, parameter = act(observation, noise[time])
@@ -155,31 +167,57 @@ class Rollout:
                 parameters.append(parameter)
                 try:
                     step = step_envs(action.numpy())
-                    write(storage, time, step)
+                    following, reward, terminated, truncated, finals, last_infos = step
+                    known, known_reward, known_terminated, known_truncated = checked
+                    if (  # an array that was checked in an earlier step is the same array with other numbers
+                        following is not known
+                        or reward is not known_reward
+                        or terminated is not known_terminated
+                        or truncated is not known_truncated
+                        or finals
+                    ):
+                        step = self._check(step)
+                        checked = following, reward, terminated, truncated = step[:4]
+                    rewards[time], terminations[time], truncations[time] = reward, terminated, truncated
+                    if transformed:
+                        following = self._transformed(storage, time, step)
+                    elif finals:
+                        storage.keep_final(time, step.final_observation)
+                    observations[time + 1] = following
                 except FROM_OUTSIDE:
                     raise
                 except BaseException as error:
                     raise self._env_error(error, f"at step {time}", frame) from error
                 heart.beats += 1
-                if step.infos:
-                    infos.update({(time, index): info for index, info in step.infos.items()})
+                if last_infos:
+                    infos.update({(time, index): info for index, info in last_infos.items()})
             storage.set_actions(actions, parameters, policy.describe)
         return infos
 
-    def _write(self, storage: BatchStorage, time: int, step: Step) -> None:
-        observation, storage.reward[time], storage.terminated[time], storage.truncated[time] = step[:4]
-        if self._transforms:
-            for index, final in step.final_observation.items():
-                for transform in self._transforms:
-                    final = transform.final(final, index)
-                storage.final[time, index] = final
-            first = self._first(storage, time, step)
+    def _transformed(self, storage: BatchStorage, time: int, step: Step) -> Array:
+        """Return the observations of a step as the transforms leave them, and keep those that end episodes."""
+        for index, final in step.final_observation.items():
             for transform in self._transforms:
-                observation = transform.step(observation, first)
-        elif step.final_observation:
-            for index, final in step.final_observation.items():
-                storage.final[time, index] = np.array(final)
-        storage.observation[time + 1] = observation
+                final = transform.final(final, index)
+            storage.final[time, index] = self._of_shape(final, self._seen_shape[1:])
+        first = self._first(storage, time, step)
+        observation = step.observation
+        for transform in self._transforms:
+            observation = transform.step(observation, first)
+        return self._of_shape(observation, self._seen_shape)
+
+    def _of_shape(self, observation: Array, expected: tuple[int, ...]) -> Array:
+        """Return what the transforms made of observations.
+
+        Raises:
+            PluginError: it has another shape than their `observation_space` says.
+        """
+        if observation.shape != expected:
+            raise PluginError(
+                f"the transforms returned observations of shape {observation.shape}; their observation_space says "
+                f"{expected}"
+            )
+        return observation
 
     def _first(self, storage: BatchStorage, time: int, step: Step) -> Any:
         """Return which of the observations of `step` begin an episode."""
@@ -203,6 +241,8 @@ class Rollout:
 
 def env_error(env_id: str, where: str, error: BaseException, lost: str) -> RlcoreError:
     """Return the error for what an env raised, or for a step that does not fit its spec; `lost` is discarded."""
+    if isinstance(error, FormError):
+        error = error.found
     if isinstance(error, RlcoreError):
         return error
     return EnvError(f"env {env_id!r} {where}: {describe(error)}; {lost} is discarded")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlcore.records import EnvSpec, Step
+from rlcore.step_checks import StepCheck
 from rlcore.types import Env, Transform
 
 if TYPE_CHECKING:
@@ -39,16 +40,21 @@ class TransformedEnv:
         self._env = env
         self._transforms = [transform.frozen() for transform in transforms]
         self._step = env_step(env, self._transforms)
+        self._check = StepCheck(env.spec)
         self._ended = np.ones(env.spec.num_envs, dtype=bool)
 
     def reset(self, seed: int | None = None) -> Array:
-        """Reset the env; the transformed observations `[env, *shape]`."""
+        """Reset the env; the transformed observations `[env, *shape]`.
+
+        Raises:
+            EnvError: what the env returned has another form than its spec says; `step` too.
+        """
         self._ended = np.ones(self.spec.num_envs, dtype=bool)
-        return self._seen(self._env.reset(seed=seed), self._ended)
+        return self._seen(self._check.observation(self._env.reset(seed=seed)), self._ended)
 
     def step(self, action: Array) -> Step:
         """Step the env with the actions of a policy; observations and last observations are transformed."""
-        step = self._step(action)
+        step = self._check(self._step(action))
         final = dict(step.final_observation)
         for transform in self._transforms:
             final = {index: transform.final(last, index) for index, last in final.items()}

@@ -20,7 +20,7 @@ LAYERS = [
     {"background_save", "config", "context", "components", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
     {"config_changes", "optimizer_state", "dependents"},
     {"run_folder", "manifest", "signals", "random_state", "exploration", "media", "sources"},
-    {"fitting", "origin"},
+    {"action_check", "space_watch", "step_checks", "fitting", "origin"},
     {"implementations", "tensor_files", "durable_files", "scheduled", "torch_steps", "retention", "trust"},
     {"growing_file"},
     {"hooks", "log_writer", "adam", "transformed", "snapshot", "evaluations", "exactness", "resume"},

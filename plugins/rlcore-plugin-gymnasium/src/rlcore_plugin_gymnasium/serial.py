@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from rlcore_plugin_gymnasium.chain import modules
 from rlcore_plugin_gymnasium.probe import difference
 from rlcore_plugin_gymnasium.recording import LONGEST, Recording
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
+from rlcore_plugin_gymnasium.step_form import StepForm
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -61,6 +63,9 @@ class SerialEnv:
         self._reward = np.zeros(config.num_envs)
         self._terminated = np.zeros(config.num_envs, dtype=bool)
         self._truncated = np.zeros(config.num_envs, dtype=bool)
+        self._longest = sys.maxsize if self._limit is None else self._limit
+        self._ended = False
+        self._form = StepForm(shape, np.dtype(dtype))
         self._elapsed = [0] * config.num_envs
         self._closed = False
         self._asked = False
@@ -81,22 +86,36 @@ class SerialEnv:
         """Step every env; one whose episode ends is reset at once."""
         finals: dict[int, Any] | None = None
         infos: dict[int, Any] | None = None
+        if self._ended:
+            self._terminated[:] = self._truncated[:] = self._ended = False
+        size, dtype, reward_type, terminated_type, truncated_type = self._form.fast
+        observations, rewards, recorded = self._observation, self._reward, self._actions
         step_one = self._repeat if self._frame_skip > 1 else self._step_one
         for index, chosen in enumerate(action.tolist() if self._discrete else action):
             observation, reward, terminated, truncated, info = step_one(index, chosen)
+            try:
+                if (
+                    observation.nbytes != size
+                    or observation.dtype is not dtype
+                    or type(reward) is not reward_type
+                    or type(terminated) is not terminated_type
+                    or type(truncated) is not truncated_type
+                ):
+                    raise AttributeError  # as of what is no array at all
+            except AttributeError:
+                observation, reward, terminated, truncated = self._fitting(
+                    index, observation, reward, terminated, truncated
+                )
             if terminated or truncated:
                 finals, infos = finals or {}, infos or {}
-                finals[index], infos[index] = np.array(observation), info  # `reset` may write into the same array
+                infos[index] = info
+                finals[index] = self._form.copy(observation)  # `reset` may write into the same array
                 observation = self._reset_one(index)
+                self._terminated[index], self._truncated[index], self._ended = terminated, truncated, True
             else:
-                self._actions[index].append(chosen if self._discrete else chosen.copy())
-            try:
-                self._observation[index] = observation
-                self._reward[index] = reward
-            except (TypeError, ValueError) as error:  # of another shape than the space says, or no number
-                raise self._blame(index, error) from error
-            self._terminated[index] = terminated
-            self._truncated[index] = truncated
+                recorded[index].append(chosen if self._discrete else chosen.copy())
+            observations[index] = observation
+            rewards[index] = reward
         return Step(
             self._observation, self._reward, self._terminated, self._truncated, finals or _NOTHING, infos or _NOTHING
         )
@@ -157,9 +176,22 @@ class SerialEnv:
 
     def _reset_one(self, index: int, seed: int | None = None) -> Any:
         observation = self._guarded(index, self._recordings[index].reset, seed)
-        self._guarded(index, self._observation.__setitem__, index, observation)
+        try:
+            observation = self._form.observation(observation)
+        except ValueError as error:
+            raise EnvError(f"env {self.spec.id!r}, number {index}, in its reset: {error}") from None
+        self._observation[index] = observation
         self._elapsed[index] = 0
         return observation
+
+    def _fitting(self, index: int, *returned: Any) -> tuple[Any, ...]:
+        try:
+            return self._form.fitting(*returned)
+        except ValueError as error:
+            raise EnvError(
+                f"env {self.spec.id!r}, number {index}, at step {self._elapsed[index]} of its episode: {error}; mend "
+                "the env, or the space that declares it otherwise"
+            ) from None
 
     def _step_one(self, index: int, action: Any) -> tuple[Any, Any, bool, bool, Mapping[str, Any]]:
         try:
@@ -168,8 +200,8 @@ class SerialEnv:
             raise
         except BaseException as error:  # an exit too
             raise self._blame(index, error) from error
-        self._elapsed[index] += 1
-        if self._limit is not None and self._elapsed[index] >= self._limit:
+        elapsed = self._elapsed[index] = self._elapsed[index] + 1
+        if elapsed >= self._longest:
             truncated = True
         return observation, reward, terminated, truncated, info
 
