@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rlcore_plugin_mlp.distributions import EDGE, HALF_LOG_TWO_PI, Normal, TanhNormal, hermite_rule, log_slope_of_tanh
+from rlcore_plugin_mlp.distributions import EDGE, Normal, TanhNormal, hermite_rule
+from rlcore_plugin_mlp.terms import HALF_LOG_TWO_PI, log_slope_of_tanh
 
 
 class PartlyBoundedNormal(Normal):
@@ -42,7 +43,8 @@ class PartlyBoundedNormal(Normal):
     def mean(self, parameters: Tensor) -> Tensor:
         """Return the means `[..., action]` after squashing, by the quadrature of the entropy."""
         points = self._points(parameters).movedim(-1, 0)
-        return torch.tensordot(self._weights, self._squash(points), dims=1)
+        mean: Tensor = torch.tensordot(self._weights, self._squash(points), dims=1)
+        return mean
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
         """Return `[..., 1]`; actions closer to a bound than 1e-6 count as that close (of half the range, with two)."""
@@ -56,7 +58,8 @@ class PartlyBoundedNormal(Normal):
         _, scale = self._loc_scale(parameters)
         slopes = self._log_slope(self._points(parameters).movedim(-1, 0))
         expected = torch.tensordot(self._weights, slopes, dims=1)
-        return (scale.log() + 0.5 + HALF_LOG_TWO_PI + expected).sum(-1, keepdim=True)
+        entropies: Tensor = scale.log() + 0.5 + HALF_LOG_TWO_PI + expected
+        return entropies.sum(-1, keepdim=True)
 
     def _points(self, parameters: Tensor) -> Tensor:
         """Return the points of the quadrature `[..., action, node]`, before squashing."""
