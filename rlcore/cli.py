@@ -130,6 +130,7 @@ def _config(commands: argparse._SubParsersAction[Parser]) -> None:
         action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
         action.add_argument("config", metavar="CONFIG", help="a TOML file")
         _override_arguments(action)
+        action.add_argument("--trust", action="store_true", help="import the loose files that a run folder names")
     actions.add_parser("schema", help="print a JSON schema of everything installed, for editors")
 
 

@@ -173,6 +173,11 @@ class RawConfig:
     sources: dict[str, str] = field(default_factory=dict)
 
     @property
+    def of_a_run(self) -> bool:
+        """Whether this is the config of a run folder, which may be somebody else's."""
+        return VERSIONS in self.values
+
+    @property
     def base(self) -> Path:
         """The folder that relative paths of the config refer to."""
         return self.path.resolve().parent

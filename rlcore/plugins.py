@@ -228,7 +228,7 @@ class PluginHost:
         """
         if not path.is_file():
             raise PluginError(f"plugins.files names {str(path)!r}, which does not exist")
-        name = path.stem.replace("_", "-")
+        name = loose_name(path)
         self._check_free(path, name)
         spec = importlib.util.spec_from_file_location(path.stem, path)
         if spec is None or spec.loader is None:
@@ -292,6 +292,11 @@ class PluginHost:
         self.registry.add(components, owner)
         self.loaded[owner.plugin] = owner
         self._modules[owner.plugin] = module.__name__
+
+
+def loose_name(path: Path) -> str:
+    """Return the name of the plugin that a loose file is."""
+    return path.stem.replace("_", "-")
 
 
 def _broken(what: str, error: BaseException) -> PluginError:

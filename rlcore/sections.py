@@ -28,7 +28,7 @@ from rlcore.config import (
     read,
 )
 from rlcore.errors import ConfigError, PluginError
-from rlcore.plugins import PluginHost
+from rlcore.plugins import PluginHost, loose_name
 
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
 # the component of a section that says nothing else
@@ -164,8 +164,17 @@ def load_config(
     return validate(read(Path(path), overrides), enable, disable)
 
 
-def validate(raw: RawConfig, enable: Iterable[str] = (), disable: Iterable[str] = ()) -> Config:
+def validate(
+    raw: RawConfig, enable: Iterable[str] = (), disable: Iterable[str] = (), import_files: bool = True
+) -> Config:
     """Load the plugins that the config names and check every section against its component's schema.
+
+    Args:
+        raw: the config.
+        enable: further plugins to import.
+        disable: plugins that must not be imported.
+        import_files: whether to import the loose files that the config names; without them, sections that use one are
+            left out.
 
     Raises:
         ConfigError: one message with all problems.
@@ -176,7 +185,9 @@ def validate(raw: RawConfig, enable: Iterable[str] = (), disable: Iterable[str] 
     run, plugins, metrics = (core_section(raw, name, problems) for name in ("run", "plugins", "metrics"))
     plugins = plugins or PluginsConfig()
     host = PluginHost(disable=[*plugins.disable, *disable])
-    broken = _load_plugins(raw, host, [*plugins.enable, *enable], plugins.files, problems)
+    broken = _load_plugins(raw, host, [*plugins.enable, *enable], plugins.files if import_files else [], problems)
+    if not import_files:
+        broken |= {loose_name(Path(file)) for file in plugins.files}
     sections = {name: _sections(raw, name, host, broken, problems) for name in COMPONENT_SECTIONS}
     checkpoint = _checkpoint(raw, problems)
     problems += [f"[{name}]: missing; every run needs one" for name in REQUIRED if not raw.values.get(name)]
@@ -194,7 +205,8 @@ def _report(raw: RawConfig, problems: list[str]) -> str:
     return f"{raw.path}: {len(problems)} problems\n" + "\n".join(f"  {problem}" for problem in problems)
 
 
-def _tables(raw: RawConfig, section: str) -> list[dict[str, Any]]:
+def tables(raw: RawConfig, section: str) -> list[dict[str, Any]]:
+    """Return the tables of a section, that of a default component among them."""
     value = raw.values.get(section)
     if value is None:
         return [{}] if section in DEFAULT_USE else []
@@ -218,7 +230,7 @@ def _load_plugins(
             broken.add(name)
             problems.append(str(error))
     for section in COMPONENT_SECTIONS:
-        for table in _tables(raw, section):
+        for table in tables(raw, section):
             use = table.get("use", DEFAULT_USE.get(section))
             if not isinstance(use, str):
                 continue
@@ -237,8 +249,8 @@ def _sections(raw: RawConfig, section: str, host: PluginHost, broken: set[str], 
     kind, repeated = COMPONENT_SECTIONS[section]
     found: list[Section] = []
     taken: set[str] = set()
-    for index, table in enumerate(_tables(raw, section)):
-        label = f"{section}.{index}" if repeated and len(_tables(raw, section)) > 1 else section
+    for index, table in enumerate(tables(raw, section)):
+        label = f"{section}.{index}" if repeated and len(tables(raw, section)) > 1 else section
         keys = dict(table)
         use = keys.pop("use", DEFAULT_USE.get(section))
         if not isinstance(use, str):

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from rlcore.config import CORE_SECTIONS, RawConfig, read
 from rlcore.config_schema import config_schema
-from rlcore.sections import Config, validate
+from rlcore.sections import Config, tables, validate
 
 
 def run(options: argparse.Namespace) -> int:
@@ -22,15 +22,24 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(config_schema(), indent=1))
         return 0
     raw = read(Path(options.config), options.set)
-    config = validate(raw, options.enable, options.disable)
+    config = validate(raw, options.enable, options.disable, import_files=options.trust or not raw.of_a_run)
+    left_out = list(_left_out(config))
     if options.action == "check":
-        print(f"{options.config}: no problems found")
+        print(f"{options.config}: no problems found" + (f"; not checked: {'; '.join(left_out)}" if left_out else ""))
     elif options.action == "show":
-        print(tomli_w.dumps(config.resolved()), end="")
+        print(tomli_w.dumps(raw.values if left_out else config.resolved()), end="")
     else:
         for line in explain(config):
             print(line)
     return 0
+
+
+def _left_out(config: Config) -> Iterator[str]:
+    """Yield the sections whose code was not imported, since a run folder names it."""
+    for name, sections in config.sections.items():
+        number = len(tables(config.raw, name)) - len(sections)
+        if number:
+            yield f"{number} [{name}] of the files {', '.join(config.plugins.files)}, which --trust imports"
 
 
 def explain(config: Config) -> Iterator[str]:

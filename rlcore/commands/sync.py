@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.run)
     if not (folder / CONFIG_FILE).is_file():
         raise ConfigError(f"{options.run!r} is not a run folder: it has no {CONFIG_FILE}")
-    config = validate(read(folder / CONFIG_FILE))
+    config = validate(read(folder / CONFIG_FILE), import_files=False)
     info = RunInfo(config.run.name, config.run.seed, config.run.total_frames, folder)
     context = Context(info, choose_device("cpu"), Progress(config.run.total_frames))
     spooling = [s for s in config.sections["logger"] if spool_folder(folder, s.name).is_dir()]

@@ -171,6 +171,23 @@ def test_code_of_another_users_folder_runs_only_when_trusted(cli, reachable, wor
     assert (workdir / "HACKED").exists()
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["config check", "config show", "config explain", "sync", "runs", "report", "plot", "ckpt list", "ckpt verify"],
+)
+def test_commands_that_only_look_import_nothing_of_a_run_folder(cli, doing, workdir, command):
+    assert cli("train", doing("pass", **CSV), "--quiet", "--until", "32").code == 0
+    (workdir / "doing.py").write_text(f"open({str(workdir / 'HACKED')!r}, 'w')\n" + HOOK)
+    place = "runs/tiny/config.toml" if command.startswith("config") else "runs" if command == "runs" else "runs/tiny"
+    outcome = cli(*command.split(), place)
+    assert outcome.code == 0, outcome.err
+    assert not (workdir / "HACKED").exists()
+    if command.startswith("config"):
+        assert {"check": "not checked: 1 [hook]", "show": "doing:doing"}.get(command.split()[1], "") in outcome.out
+        assert cli(*command.split(), place, "--trust").code == 0
+        assert (workdir / "HACKED").exists()
+
+
 # the lock
 
 
