@@ -29,7 +29,7 @@ from rlcore.manifest import Entry as Entry
 from rlcore.manifest import read_manifest as read_manifest
 from rlcore.manifest import verify as verify
 from rlcore.migrations import migrated_state
-from rlcore.retention import PARTIAL, TRASH, clear, discard, remove, surplus
+from rlcore.retention import PARTIAL, TRASH, KeepBest, clear, discard, remove, surplus
 from rlcore.run_folder import sync_folder
 from rlcore.types import Checkpointer, InPlaceCheckpointer
 
@@ -109,7 +109,7 @@ class Store:
         backend: writes and reads tensors.
         backend_name: recorded in the manifest; loading follows it.
         keep_last: how many of the newest are kept.
-        keep_best: whether the one with the best evaluation is kept too.
+        keep_best: whether the one with the best evaluation is kept too, or by which number it is the best.
         check_place: raises a `StorageError` where the folder is not what it was.
     """
 
@@ -119,7 +119,7 @@ class Store:
         backend: Checkpointer,
         backend_name: str,
         keep_last: int = 2,
-        keep_best: bool = True,
+        keep_best: KeepBest = True,
         check_place: Callable[[], None] = lambda: None,
     ) -> None:
         self.folder = folder

@@ -37,6 +37,7 @@ Interval = Annotated[int | dict[str, int], BeforeValidator(_checked_interval)]
 
 SAFE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 CKPT_BACKEND: Final = "CKPT_BACKEND"
+BACKEND_ALIASES: Final = {"memmap": "torch"}
 
 
 class Secret(BaseModel, extra="forbid"):
@@ -183,6 +184,15 @@ class RawConfig:
         return self.path.resolve().parent
 
 
+def chosen_backend(environment: Mapping[str, str] | None = None) -> str:
+    """Return the checkpoint back end that the environment variable `CKPT_BACKEND` names, or an empty string.
+
+    `memmap`, which is TorchRL's name for files that are mapped when they are read, stands for `torch`, which does so.
+    """
+    named = (os.environ if environment is None else environment).get(CKPT_BACKEND, "")
+    return BACKEND_ALIASES.get(named, named)
+
+
 def read(path: Path, overrides: Iterable[str] = (), environment: Mapping[str, str] | None = None) -> RawConfig:
     """Read a config file and apply overrides.
 
@@ -198,7 +208,7 @@ def read(path: Path, overrides: Iterable[str] = (), environment: Mapping[str, st
     _normalise(raw)
     for override in overrides:
         _override(raw, override)
-    backend = (os.environ if environment is None else environment).get(CKPT_BACKEND)
+    backend = chosen_backend(environment)
     if backend:
         raw.values.setdefault("checkpoint", {})["use"] = backend
         raw.sources["checkpoint.use"] = f"environment variable {CKPT_BACKEND}"

@@ -112,10 +112,27 @@ def committed(folder: Path) -> list[Path]:
     return [folder / name for name in names if name[0] in "0123456789" and "-" in name]
 
 
-def best(entries: Iterable[Entry]) -> Entry | None:
-    """Return the checkpoint with the best evaluation, the newest of several, or None when none was evaluated."""
-    evaluated = [(entry.evaluation, *order(entry), entry) for entry in entries if entry.evaluation is not None]
-    return max(evaluated, key=lambda row: row[:-1])[-1] if evaluated else None
+def best(entries: Iterable[Entry], by: tuple[str, str] | None = None) -> Entry | None:
+    """Return the checkpoint with the best evaluation, the newest of several, or None when none was evaluated.
+
+    Args:
+        entries: among which to choose.
+        by: a number in the metadata of the manifests instead of the evaluation, and whether `min` or `max` is best.
+    """
+    rated = [(_rating(entry, by), *order(entry), entry) for entry in entries]
+    known = [row for row in rated if row[0] is not None]
+    return max(known, key=lambda row: row[:-1])[-1] if known else None
+
+
+def _rating(entry: Entry, by: tuple[str, str] | None) -> float | None:
+    """Return what the best checkpoint has most of; None where it is not known."""
+    if by is None:
+        return entry.evaluation
+    key, mode = by
+    value = (entry.manifest.get("metadata") or {}).get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value) if mode == "max" else -float(value)
 
 
 def render(manifest: Mapping[str, Any]) -> str:

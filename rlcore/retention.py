@@ -7,27 +7,30 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from rlcore.manifest import Entry, best
 
 log = logging.getLogger(__name__)
+
+# whether the checkpoint with the best evaluation is kept; or the name of a number in the metadata, and "min" or "max"
+KeepBest: TypeAlias = bool | tuple[str, str]
 
 # what does not count as a checkpoint: one that is being written, and one that is being removed
 PARTIAL: Final = ".partial-"
 TRASH: Final = ".trash-"
 
 
-def surplus(entries: Sequence[Entry], keep_last: int, keep_best: bool = True) -> list[Entry]:
+def surplus(entries: Sequence[Entry], keep_last: int, keep_best: KeepBest = True) -> list[Entry]:
     """Return the checkpoints that need not be kept.
 
     Args:
         entries: oldest first.
         keep_last: how many of the newest are kept, at least one.
-        keep_best: whether the one with the best evaluation is kept too.
+        keep_best: whether the one with the best evaluation is kept too, or by which number it is the best.
     """
     keep = {entry.path for entry in entries[-max(1, keep_last) :]}
-    chosen = best(entries) if keep_best else None
+    chosen = best(entries, keep_best if isinstance(keep_best, tuple) else None) if keep_best else None
     if chosen is not None:
         keep.add(chosen.path)
     return [entry for entry in entries if entry.path not in keep]

@@ -13,7 +13,7 @@ from rlcore.errors import ConfigError, NoSuchAttributeError, did_you_mean
 from rlcore.progress import Every
 from rlcore.script_settings import check, horizon
 from rlcore.script_storage import open_stores
-from rlcore.scripted import as_collector, auto_log_hook, batches, progress_bar_hook, writers
+from rlcore.scripted import as_collector, auto_log_hook, batches, metadata, progress_bar_hook, writers
 
 if TYPE_CHECKING:
     from rlcore.hooks import Hook
@@ -177,13 +177,12 @@ def follow_storage(trainer: Trainer) -> None:
     """Save elsewhere, or nowhere."""
     trainer.parts.store, trainer.parts.evidence = open_stores(trainer._settings)
     trainer.saving.saver = trainer.parts.saver()
+    follow_metadata(trainer)
 
 
 def follow_metadata(trainer: Trainer) -> None:
     """Say something else in the manifests of checkpoints."""
-    metadata = trainer._settings.checkpoint_metadata
-    said = None if metadata is None else lambda: metadata(trainer)
-    trainer.parts.facts = replace(trainer.parts.facts, metadata=said)
+    trainer.parts.facts = replace(trainer.parts.facts, metadata=metadata(trainer))
 
 
 def follow_progress_bar(trainer: Trainer) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from rlcore.checkpoint import Store
-from rlcore.config import CKPT_BACKEND
+from rlcore.config import BACKEND_ALIASES, chosen_backend
 from rlcore.context import Context
-from rlcore.errors import ConfigError, StorageError
+from rlcore.errors import ArgumentTypeError, ConfigError, StorageError
 from rlcore.manifest import MANIFEST, Entry, read_manifest
 from rlcore.plugins import PluginHost
 from rlcore.progress import Every
@@ -38,12 +41,65 @@ def open_checkpoint(path: Path, backend: str | None) -> tuple[Entry, dict[str, A
     return _store(path, _backend_name(backend)).load_newest()
 
 
+def placed(
+    states: dict[str, Any], map_location: Any, mmap: bool, where_they_are: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return states with their tensors where a caller of `torch.load` wants them.
+
+    Args:
+        states: by component name; their tensors are on the CPU and mapped from files.
+        map_location: as in `torch.load`: a device, a mapping of devices, a function of storage and place, or None.
+        mmap: whether tensors may stay mapped from files.
+        where_they_are: names of those whose tensors are not moved.
+
+    Raises:
+        ArgumentTypeError: another kind of `map_location`.
+    """
+    if map_location is None and mmap:
+        return states
+    move = _mover(map_location)
+    stay = _mover(None)
+    return {name: _moved(state, stay if name in where_they_are else move, mmap) for name, state in states.items()}
+
+
+def _mover(map_location: Any) -> Callable[[Tensor], Tensor]:
+    if map_location is None:
+        return lambda tensor: tensor
+    if isinstance(map_location, Mapping):
+        map_location = map_location.get("cpu", "cpu")
+    if isinstance(map_location, str | torch.device):
+        return lambda tensor: tensor.to(map_location)
+    if not callable(map_location):
+        raise ArgumentTypeError(
+            f"map_location: a {type(map_location).__name__}; expected a device, a mapping of devices or a function"
+        )
+
+    def move(tensor: Tensor) -> Tensor:
+        storage = map_location(tensor.untyped_storage(), "cpu")
+        return tensor if storage is None else tensor.to(storage.device)
+
+    return move
+
+
+def _moved(value: Any, move: Callable[[Tensor], Tensor], mmap: bool) -> Any:
+    if isinstance(value, Tensor):
+        found = move(value)
+        return found.clone() if found is value and not mmap else found
+    if isinstance(value, Mapping):
+        return {key: _moved(item, move, mmap) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_moved(item, move, mmap) for item in value)
+    return value
+
+
 def schedule_of(settings: Settings) -> CheckpointSchedule:
     """Return when to save; it has state, so that a trainer which saves nothing can load what others saved."""
     rotation = settings.checkpoint_rotation
     if rotation is None and settings.save_trainer_file is not None:
         rotation = CheckpointRotation(settings.save_trainer_file)
-    return CheckpointSchedule(Every(settings.save_trainer_interval), rotation is not None and bool(rotation.keep_best))
+    return CheckpointSchedule(
+        Every(settings.save_trainer_interval), rotation is not None and rotation.keep_best is True
+    )
 
 
 def open_stores(settings: Settings) -> tuple[Store | None, Store | None]:
@@ -69,8 +125,8 @@ def _store(folder: Path, name: str, rotation: CheckpointRotation | None = None) 
     backend: Checkpointer = provided.build(config, Context.alone("trainer").for_component("checkpointer", name))
     if rotation is None:
         return Store(folder, backend, name)
-    return Store(folder, backend, name, rotation.keep_last, rotation.keep_best)
+    return Store(folder, backend, name, rotation.keep_last, rotation.keep_best or False)
 
 
 def _backend_name(given: str | None) -> str:
-    return given or os.environ.get(CKPT_BACKEND) or "torch"
+    return BACKEND_ALIASES.get(given or "", given or "") or chosen_backend() or "torch"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
@@ -14,6 +15,7 @@ from rlcore.adapters.logger import as_logger
 from rlcore.assembly import Assembly, in_order, observers
 from rlcore.checkpoint import Facts
 from rlcore.context import Context
+from rlcore.errors import did_you_mean
 from rlcore.evaluations import Evaluations
 from rlcore.exactness import domain
 from rlcore.hooks import Hook, LoopHooks
@@ -87,7 +89,7 @@ def assemble(trainer: Trainer, settings: Settings, assembly: Assembly | None) ->
         update_prefix="" if settings.auto_log_optim_steps else None,
         heart=context.heart,
         stateful=in_order(assembly.stateful),
-        facts=_facts(trainer, settings, assembly),
+        facts=_facts(trainer, assembly),
         evaluations=evaluations,
     )
     return Assembled(parts, assembly)
@@ -195,12 +197,39 @@ def _learner(settings: Settings, assembly: Assembly, hooks: LoopHooks) -> Module
     return ModuleLearner(settings.loss_module, hooks, assembly.context.progress, None, rates)
 
 
-def _facts(trainer: Trainer, settings: Settings, assembly: Assembly) -> Facts:
-    metadata = settings.checkpoint_metadata
+def _facts(trainer: Trainer, assembly: Assembly) -> Facts:
     return Facts(
         owners=assembly.owners,
         observers=observers(assembly.stateful),
         versions=versions(PluginHost()),
         domain=domain(assembly.context.device, torch.get_num_threads()),
-        metadata=None if metadata is None else lambda: metadata(trainer),
+        metadata=metadata(trainer),
     )
+
+
+def metadata(trainer: Trainer) -> Callable[[], dict[str, Any]] | None:
+    """Return what asks, at each save, for what the manifest says besides: what a script wants, and what rates it."""
+    settings, rated_by = trainer._settings, _rated_by(trainer._settings)
+    if settings.checkpoint_metadata is None and rated_by is None:
+        return None
+
+    def ask() -> dict[str, Any]:
+        said = {} if settings.checkpoint_metadata is None else dict(settings.checkpoint_metadata(trainer))
+        if rated_by is None or rated_by in said:
+            return said
+        counts = {"collected_frames": trainer.progress.frames, "optim_steps": trainer.progress.updates}
+        rating = counts.get(rated_by, trainer.metrics.newest(rated_by))
+        if rating is None and trainer.progress.frames:
+            log.warning(
+                "keep_best: there is no metric %r at frame %d%s", rated_by, trainer.progress.frames,
+                did_you_mean(rated_by, trainer.metrics.latest),
+            )  # fmt: skip
+        return said if rating is None else {**said, rated_by: rating}
+
+    return ask
+
+
+def _rated_by(settings: Settings) -> str | None:
+    """Return the name of the number by which a checkpoint is the best; None where that is its evaluation."""
+    rotation = settings.checkpoint_rotation
+    return rotation.keep_best[0] if rotation is not None and isinstance(rotation.keep_best, tuple) else None

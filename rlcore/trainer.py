@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlcore.assembly import Assembly, in_order, observers
-from rlcore.errors import HookError, MissingStateError, NoCheckpointError
+from rlcore.errors import ArgumentTypeError, HookError, MissingStateError, NoCheckpointError
 from rlcore.loop import Loop
 from rlcore.ops import Operations
 from rlcore.parts import Parts
@@ -19,7 +19,7 @@ from rlcore.resume import Restored, restore
 from rlcore.script_attributes import Arguments, check_name
 from rlcore.script_hooks import HookArguments, ScriptHooks
 from rlcore.script_settings import CheckpointRotation, Settings
-from rlcore.script_storage import open_checkpoint
+from rlcore.script_storage import open_checkpoint, placed
 from rlcore.scripted import SCRIPT, assemble, describe
 from rlcore.stock.base import TrainerHookBase
 from rlcore.stock.timing import LogTiming
@@ -244,6 +244,7 @@ class Trainer(HookArguments, Arguments, Loop):
         self._operations.name(module, module_name)
         if module_name in self._waiting:
             restore({module_name: module}, {module_name: self._waiting.pop(module_name)}, {})
+            self._tell_collector()
 
     def save_trainer(self, force_save: bool = False) -> Path | None:
         """Save a checkpoint if one is due, or in any case; return its folder, or None where nothing was saved."""
@@ -253,20 +254,44 @@ class Trainer(HookArguments, Arguments, Loop):
             return self.save()
         return None
 
-    def load_from_file(self, file: str | Path, **kwargs: Any) -> Trainer:
+    def load_from_file(
+        self,
+        file: str | Path,
+        *,
+        weights_only: bool = True,
+        map_location: Any = None,
+        mmap: bool = True,
+        **options: Any,
+    ) -> Trainer:
         """Restore the newest checkpoint in a folder, or the one that `file` is, and return this trainer.
 
         Loggers may have come or gone since; a new one begins here.
 
         Args:
             file: what `save_trainer_file` was, or a checkpoint in it.
-            kwargs: `drop` and `fresh`, as `rlcore.resume.restore` takes them.
+            weights_only: either; nothing in a checkpoint is ever unpickled.
+            map_location: as in `torch.load`; where tensors are before the parts take them. Parameters and the state of
+                optimizers stay on the devices where they are.
+            mmap: whether tensors that a part keeps may stay mapped from the files.
+            options: `drop` and `fresh`, as `rlcore.resume.restore` takes them.
 
         Raises:
             StorageError: there is none, it is damaged, or does not fit what is registered.
+            ArgumentTypeError: another option.
         """
+        for name in options:
+            if name not in ("drop", "fresh"):
+                raise ArgumentTypeError(
+                    f"load_from_file: no option {name!r}; they are weights_only, map_location, mmap, drop and fresh"
+                )
         entry, states = self._checkpoints(Path(file))
-        self.load_state_dict(states, owners=entry.manifest["owners"], **kwargs)
+        owners = entry.manifest["owners"]
+        parts = self.parts.stateful
+        # the parts of rlcore know where their tensors belong, and optimizers put theirs beside their parameters
+        stay = [name for name in states if owners.get(name) != SCRIPT and name != "loss_module"]
+        stay += [name for name, part in parts.items() if hasattr(getattr(part, "optimizer", part), "param_groups")]
+        states = placed(states, map_location, mmap, stay)
+        self.load_state_dict(states, owners=owners, **options)
         return self
 
     def load_state_dict(
@@ -280,7 +305,9 @@ class Trainer(HookArguments, Arguments, Loop):
             if owners.get(name) == SCRIPT and name not in self.parts.stateful and name not in options.get("drop", ())
         }
         known = {name: state for name, state in states.items() if name not in self._waiting}
-        return super().load_state_dict(known, notes, **options)
+        report = super().load_state_dict(known, notes, **options)
+        self._tell_collector()
+        return report
 
     def __iter__(self) -> Iterator[Progress]:
         """Train; yield the clocks after each iteration.
@@ -302,6 +329,12 @@ class Trainer(HookArguments, Arguments, Loop):
         if not path.exists():
             raise NoCheckpointError(f"load_from_file: {str(path)!r} does not exist")
         return open_checkpoint(path, self._settings.checkpoint)
+
+    def _tell_collector(self) -> None:
+        """Let a collector that acts with copies of the weights have the restored ones."""
+        send = getattr(self.collector, "update_policy_weights_", None)
+        if send is not None:
+            send()
 
     def _iteration(self) -> bool:
         self._iterating = True

@@ -78,7 +78,7 @@ class BatchSubSampler(TrainerHookBase):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Set the state of the generator."""
         if self.generator is not None:
-            self.generator.set_state(state_dict["generator"].clone())
+            self.generator.set_state(state_dict["generator"].cpu().clone())
 
     @property
     def _device(self) -> torch.device:
