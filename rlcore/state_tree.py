@@ -1,7 +1,7 @@
 """The state of a run as JSON plus named tensors, and back; nothing is ever unpickled.
 
-A state may hold None, booleans, numbers, strings, tensors, NumPy arrays and scalars, and lists, tuples and dicts of
-them.
+A state may hold None, booleans, numbers, strings, tensors, NumPy arrays and scalars, lists, tuples and dicts of them,
+and the objects of `state_kinds.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import StorageError
+from rlcore.state_kinds import KINDS, is_foreign_mapping, kind_of
 
 
 def flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
@@ -41,9 +42,12 @@ def flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
         return {"$array": _put(_as_tensor(value, path), path, tensors)}
     if isinstance(value, list):
         return [flatten(item, f"{path}/{index}", tensors) for index, item in enumerate(value)]
+    mark = kind_of(value)
+    if mark is not None:
+        return {mark: _flatten_kind(mark, value, path, tensors)}
     if isinstance(value, tuple):
         return {"$tuple": flatten(list(value), path, tensors)}
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and not is_foreign_mapping(value):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return {key: flatten(item, f"{path}/{key}", tensors) for key, item in value.items()}
         return {"$items": [[flatten(k, "", {}), flatten(v, f"{path}/{k}", tensors)] for k, v in value.items()]}
@@ -51,6 +55,15 @@ def flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
         f"the state at {path!r} holds a {type(value).__name__}, which a checkpoint cannot carry; a state is made of "
         "numbers, strings, tensors, arrays, and lists, tuples and dicts of them"
     )
+
+
+def _flatten_kind(mark: str, value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    """Return an object of a kind as JSON; the entries of a state dict are named as those of a plain one."""
+    plain = KINDS[mark].plain(value)
+    if mark == "$annotated":
+        entries, notes = plain
+        return [flatten(entries, path, tensors), flatten(notes, f"{path}/_metadata", tensors)]
+    return flatten(plain, path, tensors)
 
 
 def _as_tensor(array: np.ndarray[Any, Any], path: str) -> Tensor:
@@ -76,7 +89,7 @@ def unflatten(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
     """Return the state of a tree made by `flatten`.
 
     Raises:
-        StorageError: a tensor is missing.
+        StorageError: a tensor is missing, or an object cannot be built.
     """
     if isinstance(tree, list):
         return [unflatten(item, tensors) for item in tree]
@@ -94,7 +107,20 @@ def unflatten(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
             return tuple(unflatten(value, tensors))
         if tag == "$items":
             return {unflatten(k, tensors): unflatten(v, tensors) for k, v in value}
+        if tag in KINDS:
+            return _built(tag, unflatten(value, tensors))
+        if tag.startswith("$"):
+            raise StorageError(f"the checkpoint holds a {tag[1:]!r}, which this version of rlcore does not know")
     return {key: unflatten(value, tensors) for key, value in tree.items()}
+
+
+def _built(mark: str, plain: Any) -> Any:
+    try:
+        return KINDS[mark].build(plain)
+    except ImportError as error:
+        raise StorageError(f"the checkpoint holds a {mark[1:]!r}, and {error.name or error} is not here") from error
+    except Exception as error:  # a state that was made to harm raises anything
+        raise StorageError(f"the checkpoint holds a {mark[1:]!r} that cannot be built: {error}") from error
 
 
 def tensor_names(tree: Any) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from rlcore.script_storage import open_checkpoint, placed
 from rlcore.scripted import SCRIPT, assemble, describe
 from rlcore.stock.base import TrainerHookBase
 from rlcore.stock.timing import LogTiming
+from rlcore.torchrl_buffers import complete
 
 if TYPE_CHECKING:
     import torch
@@ -234,7 +235,7 @@ class Trainer(HookArguments, Arguments, Loop):
         if module_name in self.parts.stateful:
             taken = type(self.parts.stateful[module_name]).__name__
             raise HookError(f"register_module: the name {module_name!r} is taken by a {taken}; choose another one")
-        if not hasattr(module, "state_dict") or not hasattr(module, "load_state_dict"):
+        if not hasattr(complete(module), "state_dict") or not hasattr(module, "load_state_dict"):
             raise HookError(
                 f"register_module({module_name!r}): a {type(module).__name__} has no state_dict and load_state_dict"
             )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
 from rlcore.stock.entries import valid_mask
+from rlcore.torchrl_buffers import complete
 
 if TYPE_CHECKING:
     import torch
@@ -106,20 +107,24 @@ class ReplayBufferTrainer(TrainerHookBase):
 
     def inexact(self) -> str | None:
         """Return why a resume would not go on with the same buffer, or None."""
-        if hasattr(self.replay_buffer, "state_dict"):
-            return None
-        return f"the replay buffer ({type(self.replay_buffer).__name__}) has no state that could be saved"
+        kind = type(self.replay_buffer).__name__
+        if not hasattr(complete(self.replay_buffer), "state_dict"):
+            return f"the replay buffer ({kind}) has no state that could be saved"
+        if getattr(self.replay_buffer, "_prefetch", False):
+            return f"the replay buffer ({kind}) draws ahead in threads, before or after what is put in meanwhile"
+        return None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the buffer, where it has one."""
-        save = getattr(self.replay_buffer, "state_dict", None)
-        return {"replay_buffer": save()} if save is not None else {}
+        """Return the state of the buffer, where it has one, and whether a pass over it has begun."""
+        save = getattr(complete(self.replay_buffer), "state_dict", None)
+        return {"replay_buffer": save(), "iterating": self._iterator is not None} if save is not None else {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Set the state of the buffer; a pass over it begins anew."""
-        self._iterator = None
+        """Set the state of the buffer; a pass over it goes on where it was, if the buffer has a sampler that knows."""
         if "replay_buffer" in state_dict:
-            self.replay_buffer.load_state_dict(state_dict["replay_buffer"])
+            complete(self.replay_buffer).load_state_dict(state_dict["replay_buffer"])
+        known = hasattr(getattr(self.replay_buffer, "sampler", None), "ran_out")
+        self._iterator = _rest_of_pass(self.replay_buffer) if known and state_dict.get("iterating") else None
 
     def _next(self) -> Any:
         if self._iterator is None:
@@ -145,6 +150,12 @@ class ReplayBufferTrainer(TrainerHookBase):
             )
         missing = [0 if most == -1 else most - have for have, most in zip(size, self.max_dims, strict=True)]
         return pad(batch, [amount for number in missing for amount in (0, number)])
+
+
+def _rest_of_pass(buffer: Any) -> Iterator[Any]:
+    """Draw until the pass ends, as an iterator of the buffer does; a new one of those would begin another pass."""
+    while not buffer.sampler.ran_out or len(getattr(buffer, "_prefetch_queue", ())):
+        yield buffer.sample()
 
 
 def _flat(batch: TensorDict) -> TensorDict:

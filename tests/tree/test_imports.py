@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 # From the bottom to the top; a module imports only from rows above its own (lower layers). Imports for type checking
 # do not count, imports inside functions do.
 LAYERS = [
+    {"state_kinds"},
     {"errors", "records", "migrations", "output_types", "streams", "terminal"},
     {"types", "progress", "watchdog", "episodes", "logger_base", "log_values", "inside"},
     {"patience"},
@@ -21,6 +22,7 @@ LAYERS = [
     {"config_changes", "optimizer_state", "dependents"},
     {"run_folder", "manifest", "signals", "random_state", "exploration", "media", "sources"},
     {"action_check", "step_checks", "fitting", "origin"},
+    {"torchrl_buffers"},
     {"implementations", "tensor_files", "durable_files", "scheduled", "torch_steps", "retention", "trust"},
     {"growing_file"},
     {"hooks", "log_writer", "adam", "transformed", "snapshot", "evaluations", "exactness", "resume"},

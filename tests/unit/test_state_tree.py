@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from tensordict import LazyStackedTensorDict, NonTensorData, TensorDict, TensorDictParams
 
 from rlcore.errors import StorageError
 from rlcore.state_tree import flatten, tensor_names, unflatten
@@ -120,7 +121,9 @@ def test_the_state_of_a_module_and_its_optimizer_comes_back():
     optimizer.step()
     for owner in (module, optimizer):
         state = owner.state_dict()
-        assert same(there_and_back(state), dict(state))
+        back = there_and_back(state)
+        assert same(dict(back), dict(state))
+        assert getattr(back, "_metadata", None) == getattr(state, "_metadata", None)
         owner.load_state_dict(there_and_back(state))
 
 
@@ -128,6 +131,74 @@ def test_tensors_do_not_require_gradients():
     tensors = {}
     flatten({"a": torch.ones(2, requires_grad=True) * 2}, "x", tensors)
     assert not tensors["x/a"].requires_grad
+
+
+def a_tensordict():
+    return TensorDict(
+        {"a": torch.zeros(3, 2), "deep": {"b": torch.ones(3), "said": NonTensorData("x", batch_size=[3])}},
+        batch_size=[3],
+        names=["time"],
+    )
+
+
+@pytest.mark.parametrize("value", [torch.Size([2, 3]), torch.Size([]), torch.device("cpu"), torch.bfloat16])
+def test_forms_of_tensors_come_back(value):
+    assert same(there_and_back([value]), [value])
+
+
+def test_a_tensordict_comes_back_with_sizes_names_and_texts():
+    back = there_and_back({"x": a_tensordict()})["x"]
+    assert type(back) is TensorDict
+    assert (back.batch_size, back.names, back.device) == (torch.Size([3]), ["time"], None)
+    assert back["deep"].batch_size == torch.Size([3])
+    assert back["deep", "said"] == "x"
+    assert same(back["deep", "b"], torch.ones(3))
+
+
+def test_tensordicts_of_unlike_shapes_in_one_stack_come_back():
+    stack = LazyStackedTensorDict(
+        *(TensorDict({"x": torch.ones(n), "n": NonTensorData(n)}) for n in (1, 2)), stack_dim=0
+    )
+    back = there_and_back(stack)
+    assert type(back) is LazyStackedTensorDict
+    assert [row["x"].tolist() for row in back.tensordicts] == [[1.0], [1.0, 1.0]]
+    assert [row["n"] for row in back.tensordicts] == [1, 2]
+
+
+def test_the_state_of_a_tensordict_keeps_what_is_in_its_attribute():
+    fresh = TensorDict().load_state_dict(there_and_back(a_tensordict().state_dict()), strict=False)
+    assert fresh.batch_size == torch.Size([3])
+    assert set(fresh.keys()) == {"a", "deep"}
+    assert fresh["deep"].batch_size == torch.Size([3])
+
+
+def test_tensors_of_a_state_dict_are_named_as_those_of_a_plain_dict():
+    tensors = {}
+    flatten(torch.nn.Linear(1, 1).state_dict(), "model", tensors)
+    assert list(tensors) == ["model/weight", "model/bias"]
+
+
+def test_a_collection_that_would_lose_its_kind_is_refused():
+    with pytest.raises(StorageError, match=r"'part/x' holds a TensorDictParams.*cannot carry"):
+        there_and_back({"x": TensorDictParams(TensorDict({"a": torch.nn.Parameter(torch.ones(1))}))})
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"$later": 1},
+        {"$dtype": "nn"},
+        {"$dtype": "load"},
+        {"$device": "nowhere"},
+        {"$segment_tree": ["Popen", {"$tensor": "x"}]},
+        {"$size": [[1]]},
+        {"$tensordict": {"entries": 3}},
+    ],
+    ids=str,
+)
+def test_only_the_kinds_of_the_table_are_built(tree):
+    with pytest.raises(StorageError, match="the checkpoint holds a"):
+        unflatten({"x": tree}, {"x": torch.ones(2)})
 
 
 @pytest.mark.parametrize(

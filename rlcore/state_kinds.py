@@ -1,0 +1,144 @@
+"""Objects beyond plain data that a state may hold, each as plain data and back.
+
+A checkpoint names a kind by its mark; only the kinds of this table are ever built from one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+# the trees of a prioritised sampler; the module that has them is compiled
+SEGMENT_TREES: Final = ("SumSegmentTreeFp32", "SumSegmentTreeFp64", "MinSegmentTreeFp32", "MinSegmentTreeFp64")
+_COMPILED: Final = "torchrl._torchrl"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of object in a state.
+
+    Attributes:
+        holds: whether an object is of this kind.
+        plain: from an object to plain data: numbers, strings, tensors, and lists and dicts of them and of other kinds.
+        build: from that data to the object.
+    """
+
+    holds: Callable[[Any], bool]
+    plain: Callable[[Any], Any]
+    build: Callable[[Any], Any]
+
+
+def _dtype(name: str) -> torch.dtype:
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        raise ValueError(f"torch has no dtype {name!r}")
+    return found
+
+
+def _annotated(parts: list[Any]) -> OrderedDict[Any, Any]:
+    """Return a state dict of torch or tensordict, whose versions and batch sizes are in an attribute."""
+    state = OrderedDict(parts[0])
+    state._metadata = parts[1]  # type: ignore[attr-defined]
+    return state
+
+
+def _is_tensordict(value: Any, name: str) -> bool:
+    """Return whether it is one of tensordict's classes; what was never imported has no objects."""
+    library = sys.modules.get("tensordict")
+    return library is not None and type(value) is getattr(library, name)
+
+
+def _plain_tensordict(value: Any) -> dict[str, Any]:
+    names = list(value.names) if value._has_names() else None
+    return {"entries": dict(value.items()), "size": list(value.batch_size), "device": value.device, "names": names}
+
+
+def _build_tensordict(parts: Mapping[str, Any]) -> Any:
+    from tensordict import TensorDict
+
+    return TensorDict(parts["entries"], batch_size=parts["size"], device=parts["device"], names=parts["names"])
+
+
+def _build_stack(parts: list[Any]) -> Any:
+    from tensordict import LazyStackedTensorDict
+
+    return LazyStackedTensorDict(*parts[0], stack_dim=parts[1])
+
+
+def _build_non_tensor_stack(parts: list[Any]) -> Any:
+    from tensordict import NonTensorStack
+
+    return NonTensorStack(*parts[0], stack_dim=parts[1])
+
+
+def _build_non_tensor(parts: list[Any]) -> Any:
+    from tensordict import NonTensorData
+
+    return NonTensorData(parts[0], batch_size=parts[1], device=parts[2])
+
+
+def _is_segment_tree(value: Any) -> bool:
+    return type(value).__name__ in SEGMENT_TREES and type(value).__module__ == _COMPILED
+
+
+def _build_segment_tree(parts: list[Any]) -> Any:
+    """Return a tree of the same leaves; each inner node follows from the two below it."""
+    import importlib
+
+    name, leaves = parts
+    if name not in SEGMENT_TREES:
+        raise ValueError(f"{name!r} is no segment tree")
+    tree = getattr(importlib.import_module(_COMPILED), name)(leaves.numel())
+    tree[torch.arange(leaves.numel())] = leaves
+    return tree
+
+
+KINDS: Final[dict[str, Kind]] = {
+    "$size": Kind(lambda value: isinstance(value, torch.Size), list, torch.Size),
+    "$device": Kind(lambda value: isinstance(value, torch.device), str, torch.device),
+    "$dtype": Kind(
+        lambda value: isinstance(value, torch.dtype), lambda value: str(value).removeprefix("torch."), _dtype
+    ),
+    "$annotated": Kind(
+        lambda value: isinstance(value, OrderedDict) and isinstance(getattr(value, "_metadata", None), Mapping),
+        lambda value: [dict(value), value._metadata],
+        _annotated,
+    ),
+    "$tensordict": Kind(lambda value: _is_tensordict(value, "TensorDict"), _plain_tensordict, _build_tensordict),
+    "$stack": Kind(
+        lambda value: _is_tensordict(value, "LazyStackedTensorDict"),
+        lambda value: [list(value.tensordicts), value.stack_dim],
+        _build_stack,
+    ),
+    "$non_tensor_stack": Kind(
+        lambda value: _is_tensordict(value, "NonTensorStack"),
+        lambda value: [list(value.tensordicts), value.stack_dim],
+        _build_non_tensor_stack,
+    ),
+    "$non_tensor": Kind(
+        lambda value: _is_tensordict(value, "NonTensorData"),
+        lambda value: [value.data, value.batch_size, value.device],
+        _build_non_tensor,
+    ),
+    "$segment_tree": Kind(
+        _is_segment_tree,
+        lambda value: [type(value).__name__, value[torch.arange(len(value))]],
+        _build_segment_tree,
+    ),
+}
+
+
+def kind_of(value: Any) -> str | None:
+    """Return the mark of the kind that an object is of, or None."""
+    return next((mark for mark, kind in KINDS.items() if kind.holds(value)), None)
+
+
+def is_foreign_mapping(value: Any) -> bool:
+    """Return whether it reads like a dict and is more: a collection of tensordict that is none of the kinds."""
+    return hasattr(value, "batch_size") and not isinstance(value, Tensor | dict)
