@@ -104,5 +104,10 @@ def env_step(env: Env, transforms: Sequence[Transform]) -> Callable[[Array], Ste
 
 
 def observation_dtype(space: gymnasium.Space[Any]) -> Any:
-    """Return the dtype in which policies and batches have the observations of a space: never double precision."""
-    return np.float32 if space.dtype == np.float64 else space.dtype
+    """Return the dtype in which policies and batches have the observations of a space: that of the space.
+
+    Single precision takes the place of wider floats, and of wide unsigned integers, with which torch cannot count.
+    """
+    dtype = np.dtype(space.dtype)
+    wide = (dtype.kind == "f" and dtype.itemsize > 4) or (dtype.kind == "u" and dtype.itemsize > 1)
+    return np.dtype(np.float32) if wide else dtype

@@ -179,7 +179,7 @@ class ToyDistribution:
         self._discrete = isinstance(space, gymnasium.spaces.Discrete)
         if isinstance(space, gymnasium.spaces.Discrete):
             self.num_parameters = int(space.n)
-        elif isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1:
+        elif isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1 and space.dtype == np.float32:
             self.num_parameters = space.shape[0]
             self._low, self._high = torch.as_tensor(space.low), torch.as_tensor(space.high)
         else:
@@ -222,17 +222,25 @@ class ToyDistribution:
         return torch.clamp(action, self._low.to(action.device), self._high.to(action.device))
 
 
+class ToyLinear(nn.Linear):
+    """A linear map of numbers of any kind."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return floats."""
+        return super().forward(inputs.to(self.weight.dtype))
+
+
 class ToyActor(nn.Module):
     """A linear map from observations to the parameters of a distribution."""
 
     def __init__(self, inputs: int, distribution: ToyDistribution) -> None:
         super().__init__()
-        self.linear = nn.Linear(inputs, distribution.num_parameters)
+        self.linear = ToyLinear(inputs, distribution.num_parameters)
         self.distribution = distribution
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return the parameters."""
-        return self.linear(observation.to(self.linear.weight.dtype))  # type: ignore[no-any-return]
+        return self.linear(observation)  # type: ignore[no-any-return]
 
 
 class ToyPolicy:
@@ -277,7 +285,7 @@ class ToyModel(nn.Module):
         if shape is None or len(shape) != 1:
             raise ConfigError(f"[model] toy takes observations of one dimension, not {spec.observation_space}")
         self.actor = ToyActor(shape[0], ToyDistribution(spec.action_space))
-        self.critic = nn.Linear(shape[0], 1)
+        self.critic = ToyLinear(shape[0], 1)
         self.policy = ToyPolicy(self.actor)
         generator = torch.Generator().manual_seed(context.seed("weights"))
         with torch.no_grad():

@@ -8,7 +8,7 @@ from typing import Self
 import gymnasium
 import torch
 from pydantic import Field, PositiveInt, model_validator
-from rlcore_plugin_mlp.network import MLP, Activation, Initialisation
+from rlcore_plugin_mlp.network import Activation, Initialisation, mlp_for
 from torch import nn
 
 from rlcore.context import Context
@@ -43,7 +43,7 @@ class QNetworkModel(nn.Module):
         super().__init__()
         spec = context.env_spec
         inputs, num_actions = _sizes(spec.observation_space, spec.action_space)
-        network = MLP(
+        network = mlp_for(spec.observation_space)(
             [inputs, *config.hidden, num_actions * config.atoms],
             config.activation,
             config.initialisation,
@@ -69,10 +69,8 @@ def _sizes(observation: gymnasium.Space[object], action: gymnasium.Space[object]
         ConfigError: the spaces are of other kinds.
     """
     box = isinstance(observation, gymnasium.spaces.Box) and len(observation.shape) == 1
-    if not box or not str(observation.dtype).startswith("float"):
-        raise ConfigError(
-            f"[model] q-network takes observations of floats in a Box of one dimension, not {observation}"
-        )
+    if not box:
+        raise ConfigError(f"[model] q-network takes observations in a Box of one dimension, not {observation}")
     if not isinstance(action, gymnasium.spaces.Discrete) or action.start != 0:
         raise ConfigError(f"[model] q-network needs a discrete action space that starts at 0, not {action}")
     assert observation.shape is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import gymnasium
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from rlcore.context import Context
 from rlcore.errors import ConfigError
 from rlcore_plugin_mlp.distributions import UNIT_SCALE, Normal
-from rlcore_plugin_mlp.network import MLP, Activation, Initialisation
+from rlcore_plugin_mlp.network import MLP, Activation, Initialisation, mlp_for
 from rlcore_plugin_mlp.spaces import for_space
 
 Part = Literal["actor", "critic", "q_values"]
@@ -35,9 +35,8 @@ class Actor(nn.Module):
 class ActorPolicy:
     """Samples from the actor during collection; takes the mode in evaluation."""
 
-    def __init__(self, actor: Actor, scale_inputs: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, actor: Actor) -> None:
         self._actor = actor
-        self._inputs = scale_inputs
         self._distribution = actor.distribution
         self._forward = actor.network.raw()
 
@@ -47,7 +46,7 @@ class ActorPolicy:
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return sampled actions, and the outputs of the network."""
-        outputs = self._forward(self._inputs(observation))
+        outputs = self._forward(observation)
         return self._distribution.sample(outputs, noise), outputs
 
     def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
@@ -56,7 +55,7 @@ class ActorPolicy:
 
     def mode(self, observation: Tensor) -> Tensor:
         """Return the likeliest actions."""
-        return self._distribution.mode(self._forward(self._inputs(observation)))  # type: ignore[no-any-return]
+        return self._distribution.mode(self._forward(observation))  # type: ignore[no-any-return]
 
     def mean(self, observation: Tensor) -> Tensor:
         """Return the mean actions.
@@ -64,7 +63,7 @@ class ActorPolicy:
         Raises:
             ConfigError: actions are discrete.
         """
-        return self._distribution.mean(self._forward(self._inputs(observation)))  # type: ignore[no-any-return]
+        return self._distribution.mean(self._forward(observation))  # type: ignore[no-any-return]
 
     def refresh(self) -> None:
         """Follow the weights, also after they were moved or replaced."""
@@ -91,14 +90,14 @@ class MLPModel(nn.Module):
             outputs, gain, distribution = _head(part, spec.action_space, context.device)
             generator = torch.Generator().manual_seed(context.seed(part))
             sizes = [inputs, *config.hidden, outputs]
-            network = MLP(sizes, config.activation, config.initialisation, gain, generator)
+            network = mlp_for(spec.observation_space)(sizes, config.activation, config.initialisation, gain, generator)
             module: nn.Module = network
             if distribution is not None:
                 module = Actor(network, distribution)
                 _unit_scale(network, distribution)
             self.add_module(part, module)
         if "actor" in self._parts:
-            self.policy = ActorPolicy(self.actor, _float_inputs(spec.observation_space))  # type: ignore[arg-type]
+            self.policy = ActorPolicy(self.actor)  # type: ignore[arg-type]
 
     def parts(self) -> tuple[str, ...]:
         """Return the names of the networks."""
@@ -109,11 +108,6 @@ def _flat_inputs(space: gymnasium.Space[Any]) -> int:
     if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
         raise ConfigError(f"[model] mlp takes observations in a Box of one dimension, not {space}")
     return space.shape[0]
-
-
-def _float_inputs(space: gymnasium.Space[Any]) -> Callable[[Tensor], Tensor]:
-    """Return what makes observations floats: nothing where they are."""
-    return (lambda inputs: inputs) if str(space.dtype).startswith("float") else Tensor.float
 
 
 def _head(part: Part, space: gymnasium.Space[Any], device: torch.device) -> tuple[int, float, Any]:

@@ -6,10 +6,14 @@ import itertools
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+import gymnasium
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+from rlcore.transformed import observation_dtype
 
 Activation = Literal["tanh", "relu", "silu"]
 Initialisation = Literal["torch", "orthogonal"]
@@ -89,6 +93,24 @@ class MLP(nn.Module):
             return torch.addmm(last_bias, inputs, last_weight)
 
         return forward
+
+
+class CastingMLP(MLP):
+    """A perceptron whose inputs are integers, truth values or floats of another width: they become floats here."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the outputs of the last layer."""
+        return super().forward(inputs.float())
+
+    def raw(self) -> Callable[[Tensor], Tensor]:
+        """Return the forward pass of `MLP.raw`, for inputs of any kind."""
+        forward = super().raw()
+        return lambda inputs: forward(inputs.float())
+
+
+def mlp_for(space: gymnasium.Space[Any]) -> type[MLP]:
+    """Return the perceptron for observations of a space as batches hold them: one that casts only where it must."""
+    return MLP if np.dtype(observation_dtype(space)) == np.float32 else CastingMLP
 
 
 @torch.no_grad()
