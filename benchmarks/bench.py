@@ -51,6 +51,19 @@ def pairs(workload: str, count: int, compiled: bool) -> list[dict[str, Any]]:
     return found
 
 
+def before_and_after(workload: str, count: int, compiled: bool, python: str) -> list[dict[str, Any]]:
+    """Return pairs of rlcore here and in another environment, such as that of the commit before, in turn."""
+    flags = ["--compile"] if compiled else []
+    pythons = {"after": sys.executable, "before": python}
+    found = []
+    for number in range(count):
+        order = ["after", "before"] if number % 2 == 0 else ["before", "after"]
+        results = {name: run(pythons[name], "rlcore_ppo", workload, FRAMES[workload], flags) for name in order}
+        if all(results.values()):
+            found.append({"workload": workload, "compiled": compiled, **results})
+    return found
+
+
 def peer_rounds(workload: str, rounds: int, python: str) -> list[dict[str, Any]]:
     """Return rounds of rlcore, eager and compiled, and every peer."""
     found = []
@@ -72,19 +85,23 @@ def spread(values: list[float], form: str = "{:.2f}") -> str:
     return f"{middle} ({low} to {high})"
 
 
-def table(paired: list[dict[str, Any]], peers: list[dict[str, Any]]) -> str:
-    """Return the results as Markdown."""
-    head = "| work | mode | rlcore, frames/s | bare loop, frames/s | ratio of pairs | pairs |"
-    lines = [head, "|---|---|---|---|---|---|"]
+def pair_table(paired: list[dict[str, Any]], first: tuple[str, str], second: tuple[str, str]) -> list[str]:
+    """Return a table of pairs as lines of Markdown; each of the two is its key in a row and its title."""
+    lines = [f"| work | mode | {first[1]}, frames/s | {second[1]}, frames/s | ratio of pairs | pairs |"]
+    lines.append("|---|---|---|---|---|---|")
     for workload, compiled in sorted({(row["workload"], row["compiled"]) for row in paired}):
         rows = [row for row in paired if (row["workload"], row["compiled"]) == (workload, compiled)]
-        ours = [row["rlcore_ppo"]["frames_per_s"] for row in rows]
-        bare = [row["bare_ppo"]["frames_per_s"] for row in rows]
-        ratios = spread([a / b for a, b in zip(ours, bare, strict=True)], "{:.3f}")
+        speeds = [[row[key]["frames_per_s"] for row in rows] for key, _ in (first, second)]
+        ratios = spread([a / b for a, b in zip(*speeds, strict=True)], "{:.3f}")
         mode = "compiled" if compiled else "eager"
-        lines.append(
-            f"| {workload} | {mode} | {spread(ours, '{:,.0f}')} | {spread(bare, '{:,.0f}')} | {ratios} | {len(rows)} |"
-        )
+        cells = [workload, mode, *(spread(column, "{:,.0f}") for column in speeds), ratios, str(len(rows))]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def table(paired: list[dict[str, Any]], peers: list[dict[str, Any]]) -> str:
+    """Return the results as Markdown."""
+    lines = pair_table(paired, ("rlcore_ppo", "rlcore"), ("bare_ppo", "bare loop"))
     if peers:
         head = "| work | peer | frames/s | rlcore, eager / peer | rlcore, compiled / peer | rounds |"
         lines += ["", head, "|---|---|---|---|---|---|"]
@@ -121,8 +138,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds with the peers per workload")
     parser.add_argument("--modes", nargs="+", default=["eager", "compiled"], choices=["eager", "compiled"])
     parser.add_argument("--peers-python", help="interpreter of the peers' environment; without it no peer runs")
+    parser.add_argument("--before", help="interpreter of another rlcore; pairs of both are run and printed, no more")
     parser.add_argument("--name", default="speed", help="name of the files under results/")
     args = parser.parse_args()
+    if args.before:
+        rows = [
+            row
+            for workload in args.workloads
+            for mode in args.modes
+            for row in before_and_after(workload, args.pairs, mode == "compiled", args.before)
+        ]
+        print("\n".join(pair_table(rows, ("after", "after"), ("before", "before"))))
+        return
     paired, peers = [], []
     for workload in args.workloads:
         for mode in args.modes:
