@@ -16,7 +16,7 @@ from torch import Tensor
 from rlcore.batch_storage import BatchStorage
 from rlcore.context import Context
 from rlcore.errors import ConfigError
-from rlcore.stepping import Rollout, inexact_env
+from rlcore.stepping import Rollout, inexact_env, unrestored_env
 from rlcore.types import Episode, Policy
 
 if TYPE_CHECKING:
@@ -105,6 +105,10 @@ class LocalCollector:
     def inexact(self) -> str | None:
         """Return why a resume begins new episodes here, or None when every env goes on in the midst of its episode."""
         return inexact_env(self._env)
+
+    def unrestored(self) -> str | None:
+        """Return what the last `load_state_dict` could not bring back of the envs, or None."""
+        return unrestored_env(self._env) if self._started else None
 
     def state_dict(self) -> dict[str, Any]:
         """Return the exploration noise's position, and the running episodes with the state of the envs."""

@@ -51,6 +51,12 @@ def inexact_parts(parts: Mapping[str, Any]) -> list[str]:
     return [reason for reason in found if reason]
 
 
+def unrestored_parts(parts: Mapping[str, Any]) -> list[str]:
+    """Ask every part that has a method `unrestored()` what its last `load_state_dict` could not bring back."""
+    found = [part.unrestored() for part in parts.values() if callable(getattr(part, "unrestored", None))]
+    return [reason for reason in found if reason]
+
+
 def inexact_device(device: torch.device) -> list[str]:
     """Return why a run on this device does not repeat to the bit, if so."""
     if device.type == "cuda" and not torch.are_deterministic_algorithms_enabled():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlcore.errors import ConfigError
-from rlcore.stepping import inexact_env
+from rlcore.stepping import inexact_env, unrestored_env
 from rlcore.types import Env, Step
 
 if TYPE_CHECKING:
@@ -71,6 +71,10 @@ class JoinedEnv:
     def inexact(self) -> str | None:
         """Return why the state of one of them cannot be saved, or None."""
         return next((reason for reason in map(inexact_env, self._envs) if reason), None)
+
+    def unrestored(self) -> str | None:
+        """Return what the last `load_state_dict` could not bring back of one of them, or None."""
+        return next((reason for reason in map(unrestored_env, self._envs) if reason), None)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of every env."""

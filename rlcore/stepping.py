@@ -254,3 +254,9 @@ def inexact_env(env: Env) -> str | None:
         return f"env {env.spec.id!r} has no state that could be saved; a resume begins new episodes"
     probe = getattr(env, "inexact", None)
     return probe() if probe is not None else None
+
+
+def unrestored_env(env: Env) -> str | None:
+    """Return what the last `load_state_dict` of these envs could not bring back, or None."""
+    ask = getattr(env, "unrestored", None)
+    return ask() if ask is not None else None

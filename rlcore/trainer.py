@@ -5,12 +5,14 @@ The loop itself is in `loop.py`; what the constructor makes of its arguments is 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlcore.assembly import Assembly, in_order, observers
 from rlcore.errors import ArgumentTypeError, HookError, MissingStateError, NoCheckpointError
+from rlcore.exactness import unrestored_parts
 from rlcore.loop import Loop
 from rlcore.ops import Operations
 from rlcore.parts import Parts
@@ -28,6 +30,8 @@ from rlcore.torchrl_buffers import complete
 if TYPE_CHECKING:
     import torch
     from tensordict import TensorDict
+
+log = logging.getLogger(__name__)
 
 
 class Trainer(HookArguments, Arguments, Loop):
@@ -308,6 +312,10 @@ class Trainer(HookArguments, Arguments, Loop):
         known = {name: state for name, state in states.items() if name not in self._waiting}
         report = super().load_state_dict(known, notes, **options)
         self._tell_collector()
+        unrestored = unrestored_parts(self.parts.stateful)
+        for reason in unrestored:
+            log.warning("exact = false: %s", reason)
+        self.parts.facts = self.parts.facts.with_reasons(unrestored)
         return report
 
     def __iter__(self) -> Iterator[Progress]:

@@ -13,7 +13,9 @@ from gymnasium.vector import AutoresetMode
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
 from rlcore.types import EnvSpec, Step
 from rlcore_plugin_gymnasium.chain import modules
-from rlcore_plugin_gymnasium.probe import difference
+from rlcore_plugin_gymnasium.held import held, large_attributes, shared
+from rlcore_plugin_gymnasium.probe import tried_out
+from rlcore_plugin_gymnasium.recording import differing
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ class NativeEnv:
         self._config = config
         self._asked = False
         self._reason: str | None = None
+        self._ignored: frozenset[str] = frozenset()
+        self._lost: list[str] = []
         arguments = dict(config.kwargs)
         if config.max_episode_steps is not None:
             arguments["max_episode_steps"] = config.max_episode_steps
@@ -85,7 +89,8 @@ class NativeEnv:
         """Return why the state of these envs cannot be saved, or None; tried out once, on other instances."""
         if not self._asked:
             self._asked = True
-            self._reason = difference(lambda: NativeEnv(self._config))
+            found = tried_out(lambda: NativeEnv(self._config))
+            self._reason, self._ignored = None if found.is_exact else str(found), found.ignored
         if self._reason is None:
             return None
         return f"env {self.spec.id!r} does not go on as before from its attributes: {self._reason}"
@@ -93,13 +98,32 @@ class NativeEnv:
     def state_dict(self) -> dict[str, Any]:
         """Return the data among the attributes of the vector env."""
         data = {name: value for name, value in vars(self._env).items() if isinstance(value, _DATA)}
-        return {"data": data, "generator": dict(self._env.np_random.bit_generator.state)}
+        return {"data": data, "generator": dict(self._env.np_random.bit_generator.state), "held": self.held()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set the attributes."""
         self._env.np_random.bit_generator.state = state["generator"]  # made here, if there was none yet
         for name, value in state["data"].items():
             setattr(self._env, name, np.array(value) if isinstance(value, np.ndarray) else value)
+        self._lost = differing(state.get("held"), self.held())
+
+    def unrestored(self) -> str | None:
+        """Return what the last `load_state_dict` could not bring back, or None."""
+        if not self._lost:
+            return None
+        return f"env {self.spec.id!r} holds what its state does not: {', '.join(self._lost)}"
+
+    def held(self) -> dict[str, str]:
+        """Return hashes of what the vector env holds, by attribute."""
+        return held(self._env, self._ignored)
+
+    def large_attributes(self) -> set[str]:
+        """Return the names of attributes that hold many values."""
+        return large_attributes(self._env)
+
+    def shared(self) -> dict[str, str]:
+        """Return hashes of what all instances share, by class or module and name."""
+        return shared(self._env)
 
     def render(self, indices: Sequence[int] | None = None) -> npt.NDArray[Any]:
         """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`; all are rendered."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from rlcore.errors import FROM_OUTSIDE, describe
 from rlcore.random_state import untouched_generators
 from rlcore.state_tree import through_checkpoint
 from rlcore.types import Env, Stateful
+from rlcore_plugin_gymnasium.held import contents
 
 SEED: Final = 20_011
 STEPS: Final = 20
@@ -24,43 +26,142 @@ class Saved(Env, Stateful, Protocol):
         """Begin a new episode in every env, as after the end of one."""
         ...
 
+    def held(self) -> dict[str, str]:
+        """Return hashes of what the envs hold, by attribute."""
+        ...
 
-def difference(make: Callable[[], Saved]) -> str | None:
-    """Return why a restored env does not go on like the one that was saved, or None when it does.
+    def large_attributes(self) -> set[str]:
+        """Return the names of attributes that hold many values."""
+        ...
+
+    def shared(self) -> dict[str, str]:
+        """Return hashes of what all instances share, by class or module and name."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What trying an env out showed.
+
+    Attributes:
+        behaviour: why a restored env does not go on like the one that was saved, or None when it does.
+        forgotten: attributes, and infos, that are not restored and tell of earlier episodes.
+        shared: what changed in a class or module, which every instance would have to have restored.
+        ignored: attributes that differ whenever the same is done again, such as a time; and large ones that did not
+            change, since looking at each of them costs time.
+    """
+
+    behaviour: str | None = None
+    forgotten: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    ignored: frozenset[str] = frozenset()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether everything goes on as before."""
+        return self.behaviour is None and not self.forgotten and not self.shared
+
+    def __str__(self) -> str:
+        found = [self.behaviour] if self.behaviour is not None else []
+        if self.shared:
+            found.append(f"its classes or modules remember earlier episodes ({', '.join(self.shared)})")
+        if self.forgotten:
+            found.append(f"it remembers earlier episodes ({', '.join(self.forgotten)})")
+        return "; ".join(found)
+
+
+@dataclass
+class _Pass:
+    """What one instance showed.
+
+    Attributes:
+        steps: the bytes of each step after the save.
+        infos: for each of those steps, the hashes of the infos by name.
+        held: at the save, or after the restore.
+        state: at the save.
+        changed: what changed in classes and modules.
+        constant: large attributes that did not change.
+    """
+
+    steps: list[bytes]
+    infos: list[dict[str, str]]
+    held: dict[str, str]
+    state: Any = None
+    changed: tuple[str, ...] = ()
+    constant: frozenset[str] = frozenset()
+
+
+def tried_out(make: Callable[[], Saved]) -> Outcome:
+    """Compare a restored env with the one that was saved.
 
     One env goes through two episodes, is saved in the midst of the second, and goes on, also over a reset. Another gets
-    its state and the same actions. Every observation, reward and flag must be equal to the bit.
+    its state and the same actions. Every observation, reward and flag must be equal to the bit, and the infos and what
+    the envs hold, too. Where only the last differ, a third env repeats the first, which tells a memory from a clock.
     """
     with untouched_generators():
         first = make()
         try:
             actions = _actions(first)
-            first.reset(seed=SEED)
-            _steps(first, actions[:STEPS])
-            first.begin()
-            _steps(first, actions[STEPS : 2 * STEPS])
-            state = through_checkpoint(first.state_dict())
-            expected = _rest(first, actions[2 * STEPS :])
+            one = _until_the_end(first, actions)
         except FROM_OUTSIDE:
             raise
         except BaseException as error:
-            return f"saving fails: {describe(error)}"
+            return Outcome(f"saving fails: {describe(error)}")
         finally:
             first.close()
         second = make()
         try:
-            second.load_state_dict(state)
-            found = _rest(second, actions[2 * STEPS :])
+            second.load_state_dict(one.state)
+            held = second.held()
+            other = _Pass(*_rest(second, actions), held)
         except FROM_OUTSIDE:
             raise
         except BaseException as error:
-            return f"restoring fails: {describe(error)}"
+            return Outcome(f"restoring fails: {describe(error)}")
         finally:
             second.close()
-    for number, (one, other) in enumerate(zip(expected, found, strict=True)):
-        if one != other:
+        behaviour = _first_difference(one, other)
+        forgotten = _differing(one, other)
+        unrepeatable = _differing(one, _repeated(make, actions)) if forgotten else []
+    remaining = [name for name in forgotten if name not in unrepeatable]
+    return Outcome(behaviour, tuple(remaining), one.changed, one.constant.union(unrepeatable))
+
+
+def _first_difference(one: _Pass, other: _Pass) -> str | None:
+    for number, (before, after) in enumerate(zip(one.steps, other.steps, strict=True)):
+        if before != after:
             return f"step {number} after a restore is not the step after the save"
     return None
+
+
+def _until_the_end(env: Saved, actions: list[Any]) -> _Pass:
+    env.reset(seed=SEED)
+    shared, before = env.shared(), env.held()
+    _steps(env, actions[:STEPS])
+    env.begin()
+    _steps(env, actions[STEPS : 2 * STEPS])
+    state, held = through_checkpoint(env.state_dict()), env.held()
+    steps, infos = _rest(env, actions)
+    changed = tuple(name for name, value in env.shared().items() if shared.get(name) != value)
+    same = {name for name, value in env.held().items() if before.get(name) == value == held.get(name)}
+    return _Pass(steps, infos, held, state, changed, frozenset(env.large_attributes() & same))
+
+
+def _repeated(make: Callable[[], Saved], actions: list[Any]) -> _Pass:
+    env = make()
+    try:
+        return _until_the_end(env, actions)
+    finally:
+        env.close()
+
+
+def _differing(one: _Pass, other: _Pass) -> list[str]:
+    """Return the attributes, and the infos, that differ between two instances."""
+    found = [name for name in {**one.held, **other.held} if one.held.get(name) != other.held.get(name)]
+    alike = one.steps == other.steps  # else infos differ for that reason
+    for before, after in zip(one.infos, other.infos, strict=True) if alike else ():
+        found += [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return list(dict.fromkeys(found))
 
 
 def _actions(env: Saved) -> list[Any]:
@@ -70,18 +171,30 @@ def _actions(env: Saved) -> list[Any]:
     return [np.stack([space.sample() for _ in range(env.spec.num_envs)]) for _ in range(4 * STEPS)]
 
 
-def _rest(env: Saved, actions: list[Any]) -> list[bytes]:
-    before = _steps(env, actions[:STEPS])
+def _rest(env: Saved, actions: list[Any]) -> tuple[list[bytes], list[dict[str, str]]]:
+    before = _steps(env, actions[2 * STEPS : 3 * STEPS])
     env.begin()
-    return before + _steps(env, actions[STEPS:])
+    seen = [*before, *_steps(env, actions[3 * STEPS :])]
+    return [step for step, _ in seen], [infos for _, infos in seen]
 
 
-def _steps(env: Saved, actions: list[Any]) -> list[bytes]:
-    """Return everything that the steps gave, as bytes."""
+def _steps(env: Saved, actions: list[Any]) -> list[tuple[bytes, dict[str, str]]]:
+    """Return everything that the steps gave, as bytes, and the hashes of the infos."""
     seen = []
     for action in actions:
         step = env.step(action)
         finals = b"".join(np.asarray(last).tobytes() for _, last in sorted(step.final_observation.items()))
         flags = np.asarray(step.terminated).tobytes() + np.asarray(step.truncated).tobytes()
-        seen.append(np.asarray(step.observation).tobytes() + np.asarray(step.reward).tobytes() + flags + finals)
+        content = np.asarray(step.observation).tobytes() + np.asarray(step.reward).tobytes() + flags + finals
+        seen.append((content, _hashes(step.infos)))
     return seen
+
+
+def _hashes(infos: Mapping[int, Mapping[str, Any]]) -> dict[str, str]:
+    """Return a hash of each info, down to the names in its tables, of which one may be a time."""
+    found: dict[str, str] = {}
+    for info in infos.values():
+        for name, value in info.items():
+            parts = value.items() if isinstance(value, Mapping) else [("", value)]
+            found |= {f"infos[{name!r}]" + (f"[{part!r}]" if part else ""): contents(item) for part, item in parts}
+    return found

@@ -1,12 +1,14 @@
 """How an env came to where it is: how its episode began, and every action since. Played again, it gives the same state.
 
 This needs nothing of the environment but determinism, and works where its own state would be incomplete: derived
-quantities of a simulator that lag one step behind its coordinates come out right too.
+quantities of a simulator that lag one step behind its coordinates come out right too. What an env remembers of earlier
+episodes is put back before the first step, for envs that do; whether it is all there in the end, hashes tell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,6 +16,8 @@ from gymnasium.wrappers.utils import RunningMeanStd
 
 from rlcore.errors import EnvError
 from rlcore_plugin_gymnasium.chain import layers
+from rlcore_plugin_gymnasium.held import held, take
+from rlcore_plugin_gymnasium.put_back import put_back
 
 if TYPE_CHECKING:
     import gymnasium
@@ -23,22 +27,45 @@ if TYPE_CHECKING:
 LONGEST: Final = 200_000
 
 
+@dataclass(frozen=True)
+class Way:
+    """How the episodes of an env are recorded, as trying it out showed.
+
+    Attributes:
+        reseeded: whether every episode begins with a seed of ours, for envs that draw from generators of their own.
+        remembers: whether what the env holds is taken before every episode, for envs that remember earlier ones.
+        ignored: attributes that are never the same twice, such as a time, and large ones that did not change.
+    """
+
+    reseeded: bool = False
+    remembers: bool = False
+    ignored: frozenset[str] = frozenset()
+
+
+PLAIN: Final = Way()
+
+
 class Recording:
     """The running episode of one env.
 
     Args:
         env: the env.
-        reseeded: whether every episode begins with a seed of ours, for envs that draw from generators of their own.
+        way: how it is recorded.
         seed: of the seeds, where `reseeded`.
 
     Attributes:
         actions: since the reset, in order.
+        too_much: whether the env remembers more than can be taken.
+        lost: attributes that were not as before after the last `play`.
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any], reseeded: bool = False, seed: int = 0) -> None:
+    def __init__(self, env: gymnasium.Env[Any, Any], way: Way = PLAIN, seed: int = 0) -> None:
         self.actions: list[Any] = []
+        self.too_much = False
+        self.lost: list[str] = []
         self._env = env
-        self._reseeded = reseeded
+        self._way = way
+        self._memory: dict[str, Any] | None = None
         self._seeds = np.random.default_rng(seed)
         self._seed: int | None = None
         self._generator: dict[str, Any] | None = None
@@ -46,13 +73,16 @@ class Recording:
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
         """Reset the env, and note how."""
-        if seed is not None and self._reseeded:
+        if seed is not None and self._way.reseeded:
             self._seeds = np.random.default_rng(seed)
-        elif self._reseeded:
+        elif self._way.reseeded:
             seed = int(self._seeds.integers(2**31))
         self._seed = seed
         self._generator = None if seed is not None else dict(self._env.unwrapped.np_random.bit_generator.state)
         self._wrappers = wrapper_states(self._env)
+        if self._way.remembers:
+            self._memory, complete = take(self._env, ignored=self._way.ignored)
+            self.too_much = not complete
         self.actions.clear()
         return self._env.reset(seed=seed)[0]  # type: ignore[no-any-return]
 
@@ -66,6 +96,9 @@ class Recording:
             "wrappers_before": self._wrappers,
             "wrappers_after": wrapper_states(self._env),
             "observation": np.array(observation),
+            "np_random_seed": getattr(self._env.unwrapped, "_np_random_seed", None),
+            "memory_before": self._memory,
+            "held": held(self._env, self._way.ignored),
         }
 
     def play(self, state: Mapping[str, Any], step: Callable[[Any], Any]) -> None:
@@ -81,8 +114,13 @@ class Recording:
         if state["generator"] is not None:
             self._env.unwrapped.np_random.bit_generator.state = state["generator"]
         set_wrapper_states(self._env, state["wrappers_before"])
+        memory = state.get("memory_before")
+        if memory is not None:
+            put_back(self._env, memory, self._way.ignored)
         self.actions.clear()
         observation, _ = self._env.reset(seed=state["seed"])
+        if "np_random_seed" in state:
+            self._env.unwrapped._np_random_seed = state["np_random_seed"]
         for action in state["actions"].tolist() if state["actions"].ndim == 1 else state["actions"]:
             observation = step(action)
             self.actions.append(action)
@@ -96,6 +134,14 @@ class Recording:
         set_wrapper_states(self._env, state["wrappers_after"])
         self._seed, self._generator, self._wrappers = state["seed"], state["generator"], state["wrappers_before"]
         self._seeds.bit_generator.state = state["seeds"]
+        self._memory = memory
+        self.lost = differing(state.get("held"), held(self._env, self._way.ignored))
+
+
+def differing(before: Mapping[str, str] | None, now: Mapping[str, str]) -> list[str]:
+    """Return the attributes that are not what they were; a checkpoint of an rlcore without hashes says nothing."""
+    names = () if before is None else {**before, **now}
+    return [name for name in names if before is None or before.get(name) != now.get(name)]
 
 
 def wrapper_states(env: gymnasium.Env[Any, Any]) -> list[Any]:

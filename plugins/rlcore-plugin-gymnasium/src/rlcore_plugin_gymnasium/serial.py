@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -14,8 +15,9 @@ import numpy as np
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
 from rlcore.types import EnvSpec, Step
 from rlcore_plugin_gymnasium.chain import modules
-from rlcore_plugin_gymnasium.probe import difference
-from rlcore_plugin_gymnasium.recording import LONGEST, Recording
+from rlcore_plugin_gymnasium.held import held, large_attributes, shared
+from rlcore_plugin_gymnasium.probe import tried_out
+from rlcore_plugin_gymnasium.recording import LONGEST, PLAIN, Recording, Way
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
 from rlcore_plugin_gymnasium.step_form import StepForm
 
@@ -34,10 +36,10 @@ class SerialEnv:
 
     Args:
         config: which env, and how many.
-        reseeded: whether every episode begins with a seed, for envs that draw from generators of their own.
+        way: how their episodes are recorded, until they are tried out.
     """
 
-    def __init__(self, config: Config, reseeded: bool = False) -> None:
+    def __init__(self, config: Config, way: Way = PLAIN) -> None:
         self._config = config
         made = [_make(config) for _ in range(config.num_envs)]
         self._envs = [env for env, _ in made]
@@ -70,7 +72,7 @@ class SerialEnv:
         self._closed = False
         self._asked = False
         self._reason: str | None = None
-        self._record(reseeded)
+        self._record(way)
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
         """Start every env anew, env `i` with `seed + i`."""
@@ -140,16 +142,38 @@ class SerialEnv:
         """Return why the state of these envs cannot be saved, or None; tried out once, on other instances."""
         if not self._asked:
             self._asked = True
-            one = self._config.model_copy(update={"num_envs": 1})
-            self._reason = difference(lambda: SerialEnv(one))
-            if self._reason is not None and difference(lambda: SerialEnv(one, reseeded=True)) is None:
-                self._reason = None
-                self._record(reseeded=True)
+            way, self._reason = self._found_way()
+            if way != self._way:
+                self._record(way)
         if self._reason is not None:
             return f"env {self.spec.id!r} does not go on as before when its episode is played again: {self._reason}"
         if max(map(len, self._actions)) > LONGEST:
             return f"env {self.spec.id!r} is in an episode of more than {LONGEST:,} steps"
+        if any(recording.too_much for recording in self._recordings):
+            return f"env {self.spec.id!r} remembers more of earlier episodes than can be saved"
         return None
+
+    def unrestored(self) -> str | None:
+        """Return what the last `load_state_dict` could not bring back, or None."""
+        lost = dict.fromkeys(name for recording in self._recordings for name in recording.lost)
+        if not lost:
+            return None
+        return (
+            f"env {self.spec.id!r} remembers what playing its episode again does not bring back, first seen at this "
+            f"resume: {', '.join(lost)}"
+        )
+
+    def held(self) -> dict[str, str]:
+        """Return hashes of what the first env holds, by attribute."""
+        return held(self._envs[0], self._way.ignored)
+
+    def large_attributes(self) -> set[str]:
+        """Return the names of attributes that hold many values."""
+        return large_attributes(self._envs[0])
+
+    def shared(self) -> dict[str, str]:
+        """Return hashes of what all instances share, by class or module and name."""
+        return shared(self._envs[0])
 
     def state_dict(self) -> dict[str, Any]:
         """Return the recording of every running episode."""
@@ -170,8 +194,28 @@ class SerialEnv:
     def _observation_after(self, index: int, action: Any) -> Any:
         return (self._repeat if self._frame_skip > 1 else self._step_one)(index, action)[0]
 
-    def _record(self, reseeded: bool) -> None:
-        self._recordings = [Recording(env, reseeded) for env in self._envs]
+    def _found_way(self) -> tuple[Way, str | None]:
+        """Try the env out; return how its episodes are to be recorded, and why that is not exact, if it is not.
+
+        Seeds are given to an env that needs them for its steps; what it remembers is taken of one that needs that.
+        """
+        one = self._config.model_copy(update={"num_envs": 1})
+        way, found = PLAIN, tried_out(lambda: SerialEnv(one))
+        if found.behaviour is not None:
+            seeded = tried_out(lambda: SerialEnv(one, Way(reseeded=True)))
+            way, found = (Way(reseeded=True), seeded) if seeded.behaviour is None else (way, found)
+        way = replace(way, ignored=found.ignored)
+        if found.is_exact or found.shared:
+            return way, None if found.is_exact else str(found)
+        remembering = replace(way, remembers=True)
+        again = tried_out(lambda: SerialEnv(one, remembering))
+        if not again.is_exact:
+            return way, str(found if again.behaviour is not None and found.behaviour is None else again)
+        return replace(remembering, ignored=way.ignored | again.ignored), None
+
+    def _record(self, way: Way) -> None:
+        self._way = way
+        self._recordings = [Recording(env, way) for env in self._envs]
         self._actions = [recording.actions for recording in self._recordings]
 
     def _reset_one(self, index: int, seed: int | None = None) -> Any:

@@ -145,6 +145,12 @@ class WorkersCollector:
             return reasons[0] if reasons else None
         return inexact_env(self._context.env)
 
+    def unrestored(self) -> str | None:
+        """Return what the last `load_state_dict` could not bring back of the envs, or None."""
+        if not self._started:
+            return None
+        return next((reason for reason in self._workers().ask("unrestored") if reason), None)
+
     def state_dict(self) -> dict[str, Any]:
         """Return the exploration noise's position, and the running episodes with the state of the envs."""
         state = {"generator": self._generator.get_state(), "dropped_episodes": self.dropped_episodes}

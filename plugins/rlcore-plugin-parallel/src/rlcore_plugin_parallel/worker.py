@@ -19,7 +19,7 @@ import torch
 
 from rlcore import ConfigError, RlcoreError
 from rlcore.random_state import seed_all
-from rlcore.stepping import Acting, Rollout, inexact_env
+from rlcore.stepping import Acting, Rollout, inexact_env, unrestored_env
 from rlcore.types import Policy
 from rlcore_plugin_parallel.all_rows import AllRows
 from rlcore_plugin_parallel.bundle import Bundle
@@ -136,6 +136,10 @@ class Worker:
     def inexact(self) -> str | None:
         """Return why a resume begins new episodes, or None."""
         return inexact_env(self._env)
+
+    def unrestored(self) -> str | None:
+        """Return what the last `load` could not bring back of the envs, or None."""
+        return unrestored_env(self._env)
 
     def state(self) -> dict[str, Any]:
         """Return the running episodes, and what the transforms keep of them."""
