@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
+from rlcore.cli import program
 
-from rlcore.cli import main
-
-sys.exit(main())
+program()

@@ -29,9 +29,11 @@ from rlcore.manifest import Entry as Entry
 from rlcore.manifest import read_manifest as read_manifest
 from rlcore.manifest import verify as verify
 from rlcore.migrations import migrated_state
+from rlcore.moving_save import SYNC_PATIENCE, MovingSave
 from rlcore.retention import PARTIAL, TRASH, KeepBest, clear, discard, remove, surplus
 from rlcore.run_folder import sync_folder
 from rlcore.types import Checkpointer, InPlaceCheckpointer
+from rlcore.watchdog import Heart
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -111,6 +113,9 @@ class Store:
         keep_last: how many of the newest are kept.
         keep_best: whether the one with the best evaluation is kept too, or by which number it is the best.
         check_place: raises a `StorageError` where the folder is not what it was.
+
+    Attributes:
+        heart: counts what moves; the run's own, once there is one.
     """
 
     def __init__(
@@ -128,6 +133,7 @@ class Store:
         self._keep_last = keep_last
         self._keep_best = keep_best
         self.check_place = check_place
+        self.heart = Heart()
         self._anchored = False
 
     def save(self, snapshot: Snapshot, facts: Facts) -> Path:
@@ -149,7 +155,8 @@ class Store:
         try:
             self._make_folder()
             self._check_space(snapshot)
-            self._write_files(place, name, snapshot, facts)
+            with self.heart.save(place) as save:
+                self._write_files(place, name, snapshot, facts, save)
             os.rename(place, self.folder / name)
             place = self.folder / name
             sync_folder(self.folder)
@@ -195,11 +202,12 @@ class Store:
                 "checkpoints saved before are untouched"
             )
 
-    def _write_files(self, partial: Path, name: str, snapshot: Snapshot, facts: Facts) -> None:
+    def _write_files(self, partial: Path, name: str, snapshot: Snapshot, facts: Facts, save: MovingSave) -> None:
         """Write everything into a folder that does not count yet, the manifest last."""
         partial.mkdir()
         stated = beside(lambda: facts.in_manifest(snapshot), snapshot.nbytes)
         self._backend.save(partial, snapshot.tensors)
+        save.patience = SYNC_PATIENCE
         write_durable(partial / STATE, _state_text(snapshot))
         manifest = {
             "format": FORMAT,
@@ -256,7 +264,7 @@ class Store:
         from rlcore.snapshot import Snapshot  # needs torch
 
         self._check_backend(entry)
-        foreign = verify(entry)
+        foreign = verify(entry, self.heart.beat)
         if foreign:
             log.warning("checkpoint %s also holds %s, which is not its own and is ignored", entry.path, foreign)
         tree = migrated_state(_read_state(entry), entry.manifest["format"], FORMAT)

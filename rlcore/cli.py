@@ -8,23 +8,25 @@ import logging
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from rlcore import __version__
+from rlcore import __version__, companion
 from rlcore.errors import RlcoreError
+from rlcore.leaving import leave
 from rlcore.streams import lenient_output
 
 EXIT_CODES: Final = {
     0: "done",
     1: "an error that rlcore did not expect; the traceback says where; or `rlcore sync` left something",
     2: "the config, the command line, a plugin or the run folder cannot be used; no frame was collected",
-    3: "an environment raised, or gave an observation or reward that is not finite",
+    3: "an environment raised, or gave an observation or reward that is not finite; or nothing moved any more",
     4: "a loss or gradient was not finite",
     5: "a checkpoint could not be written or read, or `rlcore prove` found what does not hold",
     7: "a hook raised, or broke the contract of its point",
     129: "stopped by SIGHUP, as a closed terminal sends it, state saved",
     130: "stopped by Ctrl-C, state saved; or at once by a second one, and the newest checkpoint stands",
     131: "stopped at once by SIGQUIT; the newest checkpoint stands",
+    137: "killed; by the companion of `rlcore train` when the process kept the GIL or did not end",
     138: "stopped by SIGUSR1, state saved",
     140: "stopped by SIGUSR2, state saved",
     142: "stopped by SIGALRM, state saved",
@@ -34,6 +36,8 @@ EXIT_CODES: Final = {
 # commands that are there for what they do; all others are there for what they print
 _PRINT_BESIDES: Final = ("train", "prove", "sync", "plot", "report")
 
+# how long what plugins left in the process of a command without --grace may take to end
+_END_SECONDS: Final = 20.0
 # the kinds that `rlcore plugins new` has a template for
 NEW_KINDS: Final = ("hook", "logger", "loss", "env", "model", "collector", "buffer", "learner", "checkpointer")
 
@@ -71,6 +75,19 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    try:
+        return _command(arguments)[0]
+    finally:
+        companion.close()
+
+
+def program() -> NoReturn:
+    """Be the program `rlcore`: run the command of the command line, and end the process whatever plugins left in it."""
+    leave(*_command(None))
+
+
+def _command(arguments: Sequence[str] | None) -> tuple[int, float]:
+    """Run a command; return its exit code, and the seconds that its plugins may take to end."""
     with lenient_output() as output:
         options = parser().parse_args(arguments)
         logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
@@ -78,8 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output.flush()
     if code == 0 and options.command not in _PRINT_BESIDES and not isinstance(output.lost, BrokenPipeError | None):
         print(f"error: the output could not be written: {output.lost}", file=sys.stderr)
-        return 1
-    return code
+        code = 1
+    return code, getattr(options, "grace", _END_SECONDS)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -113,7 +130,11 @@ def _train(commands: argparse._SubParsersAction[Parser]) -> None:
     _trust_argument(train)
     train.add_argument("--accept-changes", action="store_true", help="resume although the config differs")
     train.add_argument(
-        "--grace", type=float, default=20.0, metavar="SECONDS", help="time for a stop by signal; default: 20"
+        "--grace",
+        type=float,
+        default=20.0,
+        metavar="SECONDS",
+        help="time for a stop by signal, and for what plugins left running at the end; default: 20",
     )
     train.add_argument("--dry-run", action="store_true", help="build everything, train nothing, write nothing")
     train.add_argument("--quiet", action="store_true", help="no progress bar, no table and no summary")
@@ -248,4 +269,4 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

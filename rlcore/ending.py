@@ -8,6 +8,7 @@ import shlex
 import signal
 import threading
 import traceback
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Final
 
@@ -17,12 +18,12 @@ from rlcore.manifest import Entry, committed
 from rlcore.run import Run
 from rlcore.run_folder import RunState
 from rlcore.stock.status import write_status
-from rlcore.watchdog import Heart
+from rlcore.watchdog import Heart, wait_while_moving
 
 log = logging.getLogger(__name__)
 
-# seconds that a save may take that nothing watches, where the main thread is stuck
-_LAST_SAVE: Final = 20.0
+# seconds that the last save may stand still, where the main thread is stuck
+_LAST_SAVE: Final = 10.0
 
 
 def unexpected(error: BaseException) -> int:
@@ -79,10 +80,10 @@ class Ending:
             self._asked = name
             raise StoppedAtStart(name)
 
-    def saving(self) -> int | None:
-        """Return a count that grows while a save moves; None while none goes on."""
+    def saving(self) -> Hashable:
+        """Return what changes while a save moves; None while none goes on."""
         busy = self.run is not None and self.run.trainer.saving.busy
-        return self.heart.beats if busy else None
+        return self.heart.mark() if busy else None
 
     def stopped_at_start(self) -> None:
         """Say what stands of a run that was stopped before it was built."""
@@ -124,7 +125,7 @@ class Ending:
             saver, facts = self.run.trainer.saver, self.run.trainer.parts.facts
             saving = threading.Thread(target=saver.save_boundary, args=(facts,), daemon=True)
             saving.start()
-            saving.join(_LAST_SAVE)
+            wait_while_moving(saving, self.heart, _LAST_SAVE)
         self.failed(reason, state)
 
     def give_up(self, number: int) -> None:

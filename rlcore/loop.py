@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlcore import forks
 from rlcore.errors import FROM_OUTSIDE, EndOfData, EndOfEpoch, RlcoreError, named
 from rlcore.metrics import Averages, Last
 from rlcore.parts import Parts
@@ -116,6 +117,7 @@ class Loop:
         if self._closed:
             raise RlcoreError("this trainer has run to its end and is closed; build another one to go on")
         left = False
+        forks.guard(self.parts.heart)
         try:
             self.hooks.follow_changes()
             self.hooks.setup(self)
@@ -134,6 +136,7 @@ class Loop:
         except BaseException as error:
             if left:  # the caller left the loop
                 raise
+            self.parts.heart.beat()  # a forked copy of this process ends here
             error.add_note(f"while {self._phase}, iteration {self.progress.iterations}, frame {self.progress.frames}")
             self.hooks.on_exception(error, self)
             self.saving.what_stands(error, self._batch)
@@ -350,7 +353,10 @@ class Loop:
 
     def _shutdown(self) -> None:
         self._closed = True
+        self.parts.heart.beat()
         self.hooks.shutdown(self)
+        self.parts.heart.beat()
+        forks.release(self.parts.heart)
         closing = {"saver": self.saver, "collector": self.parts.collector, "evaluator": self.evaluator}
         for name, close in {**closing, "metrics": self.metrics}.items():
             self.parts.heart.beats += 1

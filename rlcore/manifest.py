@@ -179,8 +179,12 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def verify(entry: Entry) -> list[str]:
+def verify(entry: Entry, moved: Callable[[], object] = lambda: None) -> list[str]:
     """Compare every file of a checkpoint with its manifest; return the names of files that are not its own.
+
+    Args:
+        entry: the checkpoint.
+        moved: called after every piece that was read, as a large file takes its time.
 
     Raises:
         StorageError: a file is missing, is not a plain file, or has another size or checksum.
@@ -194,7 +198,7 @@ def verify(entry: Entry) -> list[str]:
                 size = os.fstat(stream.fileno()).st_size
                 found = {"size": size}
                 if size == expected["size"]:  # else there is no need to read it
-                    found = describe(stream)
+                    found = describe(stream, moved)
         except (StorageError, OSError, ValueError) as error:
             raise StorageError(
                 f"checkpoint {entry.path} is damaged: {name!r} is missing or not a plain file ({error})"
@@ -204,12 +208,13 @@ def verify(entry: Entry) -> list[str]:
     return sorted(path.name for path in entry.path.iterdir() if path.name not in (MANIFEST, *files))
 
 
-def describe(stream: BinaryIO) -> dict[str, Any]:
+def describe(stream: BinaryIO, moved: Callable[[], object] = lambda: None) -> dict[str, Any]:
     """Return size and checksum of what a stream holds."""
     digest, size = xxhash.xxh3_128(), 0
     while chunk := stream.read(1 << 20):
         digest.update(chunk)
         size += len(chunk)
+        moved()
     return {"size": size, "xxh3": digest.hexdigest()}
 
 

@@ -59,7 +59,7 @@ class Parts:
         """Return what saves checkpoints; None for a run that writes nothing."""
         if self.store is None or self.schedule is None or self.evidence is None:
             return None
-        return Saver(self.store, self.schedule, self.evidence, self._log_files)
+        return Saver(self.store, self.schedule, self.evidence, self._log_files, self.heart)
 
     def _log_files(self) -> list[Path]:
         """Return the files of the past that a checkpoint counts on."""

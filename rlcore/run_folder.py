@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import socket
+import time
 import tomllib
 import weakref
 from collections.abc import Mapping
@@ -20,11 +21,13 @@ import tomli_w
 
 from rlcore.errors import ConfigError, StorageError
 from rlcore.inside import check_plain, read_plain
+from rlcore.liveness import CHECKPOINTS as CHECKPOINTS
+from rlcore.liveness import LOCK_FILE as LOCK_FILE
+from rlcore.liveness import as_it_is, holder_is_gone
 
 CONFIG_FILE: Final = "config.toml"
-LOCK_FILE: Final = ".lock"
 STATUS_FILE: Final = "status.json"
-CHECKPOINTS: Final = "checkpoints"
+_TAKE_OVER_SECONDS: Final = 3.0
 _MOST_BYTES: Final = 1 << 20
 
 # of the status: what people and commands count on
@@ -154,8 +157,9 @@ class Lock:
         except ImportError:  # no such lock on this system
             return
         except BlockingIOError:
-            self._refuse(folder)
-            return
+            if not self._take_over():
+                self._refuse(folder)
+                return
         except OSError:  # nor on this file system
             return
         # a process that this one forks, and that outlives it, must not keep the lock
@@ -163,6 +167,26 @@ class Lock:
         self._stream.truncate(0)
         self._stream.write(f"{socket.gethostname()} {os.getpid()}\n")
         self._stream.flush()
+
+    def _take_over(self) -> bool:
+        """Take the lock of a process that is gone, which its companion may have for a moment; return whether it came.
+
+        It returns at once when the process is there.
+        """
+        import fcntl
+
+        deadline = time.monotonic() + _TAKE_OVER_SECONDS
+        while time.monotonic() < deadline:
+            self._stream.seek(0)
+            if not holder_is_gone(self._stream.read()):
+                return False
+            time.sleep(0.02)
+            try:
+                fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            return True
+        return False
 
     def release(self) -> None:
         """Let others in."""
@@ -269,7 +293,10 @@ class Status:
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Return the entries of `status.json` that have the type they are written with; none where it cannot be read."""
+    """Return the entries of `status.json` that have the type they are written with; none where it cannot be read.
+
+    Where it says that the run is running and no process works in the folder any more, it says how the run ended.
+    """
     try:
         status = json.loads(read_plain(folder / STATUS_FILE, _MOST_BYTES))
     except (OSError, ValueError, RecursionError, StorageError):
@@ -279,4 +306,5 @@ def read_status(folder: Path) -> dict[str, Any]:
     losses = status.get("losses")
     if isinstance(losses, dict):
         status["losses"] = {cause: count for cause, count in losses.items() if type(count) is int}
-    return {key: value for key, value in status.items() if isinstance(value, _ENTRIES.get(key, object))}
+    kept = {key: value for key, value in status.items() if isinstance(value, _ENTRIES.get(key, object))}
+    return as_it_is(folder, kept)

@@ -19,6 +19,7 @@ from rlcore.errors import NumericalError, StorageError
 from rlcore.evaluations import better
 from rlcore.progress import Every, Progress
 from rlcore.snapshot import Snapshot
+from rlcore.watchdog import Heart
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -78,6 +79,7 @@ class Saver:
         schedule: when one is due, and what happens when it cannot be written.
         evidence: where batches that were not finite go.
         logs: returns the log files whose lengths a snapshot holds; they are synced before it counts.
+        heart: of the run, which tells a save that moves from one that hangs.
 
     Attributes:
         saved_at: frame of the newest checkpoint, or None.
@@ -91,6 +93,7 @@ class Saver:
         schedule: CheckpointSchedule,
         evidence: Store,
         logs: Callable[[], Iterable[Path]] = tuple,
+        heart: Heart | None = None,
     ) -> None:
         self.saved_at: int | None = None
         self.last: Path | None = None
@@ -99,6 +102,8 @@ class Saver:
         self._schedule = schedule
         self._evidence = evidence
         self._logs = logs
+        self._heart = Heart() if heart is None else heart
+        store.heart = evidence.heart = self._heart
         self._boundary = Boundary()
         self._begun: BackgroundSave | None = None
         self._copy: Mapping[str, Tensor] = {}
@@ -126,7 +131,7 @@ class Saver:
         assert self._begun is None, "one save at a time"
         copy = snapshot.copied(into=self._copy)
         self._copy = copy.tensors
-        self._begun = BackgroundSave(lambda: self._save(copy, facts))
+        self._begun = BackgroundSave(lambda: self._save(copy, facts), self._heart)
 
     def finished(self, wait: bool = False) -> Path | None:
         """Return the folder of the checkpoint that was begun, once, as soon as it is written.

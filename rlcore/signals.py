@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType
@@ -57,7 +57,7 @@ class GraceExpired(Interruption):
 def stop_on_signal(
     request_stop: Callable[[str], None],
     grace: float = 20.0,
-    saving: Callable[[], int | None] = lambda: None,
+    saving: Callable[[], Hashable] = lambda: None,
     give_up: Callable[[int], None] = lambda number: None,
 ) -> Iterator[list[int]]:
     """Call `request_stop` on each of `SIGNALS`; yields the numbers of those received.
@@ -68,7 +68,7 @@ def stop_on_signal(
     Args:
         request_stop: called with the signal's name, in the main thread.
         grace: seconds from the first signal until `GraceExpired` is raised.
-        saving: returns a count that grows while a save moves, None while none goes on; one that moves may finish.
+        saving: returns what changes while a save moves, None while none goes on; one that moves may finish.
         give_up: called with the number of the first signal, from another thread, when the main thread does not react;
             ends the process.
     """
@@ -94,7 +94,7 @@ class _Stopping:
         self,
         request_stop: Callable[[str], None],
         grace: float,
-        saving: Callable[[], int | None],
+        saving: Callable[[], Hashable],
         give_up: Callable[[int], None],
     ) -> None:
         self.received: list[int] = []

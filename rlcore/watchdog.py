@@ -1,7 +1,7 @@
 """Ends a run in which nothing moves any more, such as one whose env or hook hangs, with its last good state saved.
 
-Parts of the loop count on a `Heart`; a thread looks at it once a second. Time in which the whole process stands still
-does not count.
+Parts of the loop count on a `Heart`; a thread looks at it once a second, and tells the companion that threads of this
+process move. Time in which the whole process stands still does not count.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from rlcore import companion
 from rlcore.errors import Interruption
+from rlcore.moving_save import MovingSave
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +28,11 @@ STACKS_FILE: Final = "stacks.txt"
 # interrupts a system call of the main thread; nobody sends it to ask for something, and by default it does nothing
 _WAKE: Final = signal.SIGURG
 _GRACE_TICKS: Final = 10
+# what the companion gives this process to end, from a save that moved last on
+_LAST_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.5
+# the exit code of an env that hangs
+_EXIT_CODE: Final = 3
 
 
 class Heart:
@@ -34,13 +41,15 @@ class Heart:
     Attributes:
         beats: grows with every env step, every minibatch and every phase of the loop.
         paused: whether something that is known to take long goes on, such as compiling.
+        saves: those that are under way.
     """
 
-    __slots__ = ("beats", "paused")
+    __slots__ = ("beats", "paused", "saves")
 
     def __init__(self) -> None:
         self.beats = 0
         self.paused = False
+        self.saves: list[MovingSave] = []
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -52,9 +61,45 @@ class Heart:
             self.paused = False
             self.beats += 1
 
+    @contextmanager
+    def save(self, place: Path) -> Iterator[MovingSave]:
+        """Let a save that happens inside take as long as it moves.
+
+        Args:
+            place: the folder that it writes into.
+        """
+        save = MovingSave(place)
+        self.saves.append(save)
+        try:
+            yield save
+        finally:
+            self.saves.remove(save)
+
+    def beat(self) -> None:
+        """Count one; for what takes a function."""
+        self.beats += 1
+
+    def mark(self) -> Hashable:
+        """Return what changes while something moves."""
+        return (self.beats, *(save.mark() for save in tuple(self.saves) if not save.given_up))
+
 
 class Hung(Interruption):
     """Nothing moved for too long; no `except Exception` of an env or hook may swallow it."""
+
+
+class _Stillness:
+    """For how many looks something has been as it is."""
+
+    def __init__(self) -> None:
+        self._seen: Hashable = None
+        self._looks = 0
+
+    def look(self, seen: Hashable, moves: bool = False) -> int:
+        """Return for how many looks it has been so; 0 when it changed, or moves in another way."""
+        self._looks = 0 if moves or seen != self._seen else self._looks + 1
+        self._seen = seen
+        return self._looks
 
 
 class Watchdog:
@@ -64,12 +109,20 @@ class Watchdog:
         heart: what is watched.
         seconds: without a beat; 0 switches the watchdog off.
         folder: where the stacks of all threads are written.
-        last_resort: called from the thread of the watchdog before the process ends, to save what can be saved.
+        last_resort: called from the thread of the watchdog before the process ends, to save what can be saved, in
+            bounded time.
         tick: seconds between two looks.
+        companion: watches from outside that this one does.
     """
 
     def __init__(
-        self, heart: Heart, seconds: int, folder: Path, last_resort: Callable[[str], None], tick: float = 1.0
+        self,
+        heart: Heart,
+        seconds: int,
+        folder: Path,
+        last_resort: Callable[[str], None],
+        tick: float = 1.0,
+        companion: companion.Companion | None = None,
     ) -> None:
         self.reason: str | None = None
         self._heart = heart
@@ -77,8 +130,11 @@ class Watchdog:
         self._folder = folder
         self._last_resort = last_resort
         self._tick = tick
+        self._companion = companion
         self._done = threading.Event()
         self._main = threading.main_thread()
+        self._own = _Stillness()
+        self._background: dict[MovingSave, _Stillness] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -95,23 +151,53 @@ class Watchdog:
             self._done.set()
             thread.join()
             signal.signal(_WAKE, previous)
+            if self._companion is not None:
+                self._companion.rests()
 
     def _watch(self) -> None:
-        still, before = 0, self._heart.beats
         while not self._done.wait(self._tick):
-            still = 0 if self._heart.paused or self._heart.beats != before else still + 1
-            before = self._heart.beats
-            if still == self._limit:
-                self._interrupt()
-            elif still == self._limit + _GRACE_TICKS and self.reason is not None:
-                self._end(self.reason)
+            if self._companion is not None:
+                self._companion.moves(self._heart.paused)
+            self._look()
 
-    def _interrupt(self) -> None:
+    def _look(self) -> None:
+        """Look once at everything that should move."""
+        saves = {save: save.mark() for save in tuple(self._heart.saves)}
+        patience = max((save.patience for save in saves if save.thread is self._main), default=1)
+        still = self._own.look((self._heart.beats, *saves.values()), moves=self._heart.paused)
+        if still == self._limit * patience:
+            self._interrupt(f"nothing moved for {still} s in {self._place()}")
+        elif still >= self._limit * patience + _GRACE_TICKS and self.reason is not None:
+            self._end(self.reason)
+        elif still < self._limit * patience:
+            self._look_behind({save: mark for save, mark in saves.items() if save.thread is not self._main})
+
+    def _look_behind(self, saves: dict[MovingSave, Hashable]) -> None:
+        """Look at the saves in the background, which hang unnoticed while the main thread moves."""
+        self._background = {save: self._background.get(save) or _Stillness() for save in saves}
+        for save, mark in saves.items():
+            still = self._background[save].look(mark)
+            if still >= self._limit * save.patience and not save.given_up:
+                save.given_up = True
+                self._interrupt(f"the checkpoint that is written in the background did not move for {still} s")
+
+    def _interrupt(self, what: str) -> None:
         """Write the stacks, and raise `Hung` in the main thread."""
-        self.reason = f"nothing moved for {self._limit} s in {self._place()}; the stacks are in {STACKS_FILE}"
-        with (self._folder / STACKS_FILE).open("w") as stream:
-            faulthandler.dump_traceback(stream, all_threads=True)
+        self.reason = f"{what}; {self._write_stacks()}"
         signal.pthread_kill(self._main.ident or 0, _WAKE)
+
+    def _write_stacks(self) -> str:
+        """Write the stacks of all threads where that is possible, and return what to say of them."""
+        try:
+            with (self._folder / STACKS_FILE).open("w") as stream:
+                faulthandler.dump_traceback(stream, all_threads=True)
+            return f"the stacks are in {STACKS_FILE}"
+        except OSError:  # the folder is gone, or no further file can be opened
+            try:
+                faulthandler.dump_traceback(2, all_threads=True)
+            except OSError:
+                return "the stacks could not be written"
+            return "the stacks are above"
 
     def _interrupted(self, number: int, frame: object) -> None:
         if self.reason is not None and not self._done.is_set():
@@ -119,11 +205,15 @@ class Watchdog:
 
     def _end(self, reason: str) -> None:
         """End a process whose main thread cannot be interrupted, because it is inside a library."""
+        for save in self._heart.saves:
+            save.given_up = True
+        if self._companion is not None:
+            self._companion.end_within(_LAST_SECONDS)
         try:
             self._last_resort(reason)
-        finally:
             log.error("%s; the main thread cannot be interrupted, so the process ends here", reason)
-            os._exit(3)
+        finally:
+            os._exit(_EXIT_CODE)
 
     def _place(self) -> str:
         """Return where the main thread is."""
@@ -132,3 +222,18 @@ class Watchdog:
             return "an unknown place"
         summary = traceback.extract_stack(frame)[-1]
         return f"{summary.name} ({summary.filename}:{summary.lineno})"
+
+
+def wait_while_moving(thread: threading.Thread, heart: Heart, seconds: float) -> None:
+    """Wait for the end of a thread that saves, as long as the save moves; then it is left alone.
+
+    Args:
+        thread: that saves.
+        heart: of the run.
+        seconds: that the save may stand still.
+    """
+    beside, stillness = companion.running(), _Stillness()
+    while thread.is_alive() and stillness.look(heart.mark()) * _LOOK_SECONDS < seconds:
+        if beside is not None:
+            beside.end_within(_LAST_SECONDS)
+        thread.join(_LOOK_SECONDS)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from rlcore import run_folder
+from rlcore import companion, forks, run_folder
 from rlcore.config import SAFE_NAME, RawConfig, read
 from rlcore.config_changes import WATCHING
 from rlcore.ending import Ending, StoppedAtStart, unexpected
@@ -87,7 +87,9 @@ def _to_its_end(ending: Ending, config: Config, options: argparse.Namespace) -> 
 
 def _train(ending: Ending, config: Config, options: argparse.Namespace) -> None:
     """Build the run, and train it until it is done or asked to stop."""
-    watchdog = Watchdog(ending.heart, config.run.hang_after, ending.folder, ending.last_resort)
+    beside = companion.start(ending.folder, config.run.hang_after)
+    watchdog = Watchdog(ending.heart, config.run.hang_after, ending.folder, ending.last_resort, companion=beside)
+    forks.end_with_this()
     hooks: list[Any] = [StatusHook(ending.status)]
     if not options.quiet and not any(hook.provided.component.name in _SHOWN_BY for hook in config.sections["hook"]):
         hooks.append(ProgressLines())

@@ -16,9 +16,11 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 LAYERS = [
     {"state_kinds"},
     {"errors", "records", "migrations", "output_types", "streams", "terminal"},
-    {"types", "progress", "watchdog", "episodes", "logger_base", "log_values", "inside"},
+    {"companion", "companion_process", "moving_save", "liveness"},
+    {"leaving", "types", "progress", "watchdog", "episodes", "logger_base", "log_values", "inside"},
     {"patience"},
-    {"background_save", "config", "context", "components", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
+    {"background_save", "forks", "config", "context", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
+    {"components"},
     {"config_changes", "optimizer_state", "dependents"},
     {"run_folder", "manifest", "signals", "random_state", "exploration", "media", "sources"},
     {"action_check", "step_checks", "fitting", "origin"},

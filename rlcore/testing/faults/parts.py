@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -20,6 +21,7 @@ EnvFault = Literal[
     "none",
     "raise",
     "hang",
+    "hang with the GIL",
     "exit",
     "kill",
     "nan reward",
@@ -37,6 +39,8 @@ def end_of(fault: str) -> None:
     """Do what ends a process, or keeps it waiting."""
     if fault in ("hang", "reset hangs"):
         time.sleep(3600)
+    elif fault == "hang with the GIL":
+        ctypes.PyDLL(None).sleep(3600)
     elif fault == "exit":
         os._exit(1)
     elif fault == "quit":

@@ -17,7 +17,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore import EnvError, RlcoreError, errors
+from rlcore import EnvError, RlcoreError, companion, errors
 from rlcore.watchdog import Heart
 from rlcore_plugin_parallel.memory import Counters
 from rlcore_plugin_parallel.worker import Assignment, main
@@ -48,6 +48,7 @@ class _Process:
         # not a daemon, so that an env may start processes of its own
         self.process = context.Process(target=main, args=(assignment, theirs), name=f"collector-worker-{self.index}")
         self.process.start()
+        companion.end_with_this(self.process.pid)
         theirs.close()
 
     def __str__(self) -> str:
@@ -219,6 +220,7 @@ def _kill(processes: list[_Process]) -> None:
             worker.process.kill()
     for worker in processes:
         worker.process.join()
+        companion.forget(worker.process.pid)
         worker.pipe.close()
         if worker.stacks is not None and worker.stacks.exists() and not worker.stacks.stat().st_size:
             worker.stacks.unlink()
