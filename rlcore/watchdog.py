@@ -142,6 +142,8 @@ class Watchdog:
         if not self._limit or threading.current_thread() is not self._main:
             yield
             return
+        if self._companion is not None:
+            self._companion.moves()  # from here on it expects to hear of this process
         previous = signal.signal(_WAKE, self._interrupted)
         thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         thread.start()
