@@ -9,7 +9,7 @@ from typing import Any
 from rlcore import run_folder
 from rlcore.assembly import Assembly, in_order, observers, to_device
 from rlcore.checkpoint import Facts, Store
-from rlcore.config_changes import config_hash, recorded
+from rlcore.config_changes import config_hash, hooks_among, recorded
 from rlcore.context import Context
 from rlcore.evaluations import Evaluations
 from rlcore.exactness import domain
@@ -106,11 +106,12 @@ class Builder:
 
     def _facts(self) -> Facts:
         config, resolved = self._config, self._context.run.resolved_config
+        watching = observers(self._assembly.stateful)
         return Facts(
             owners=self._assembly.owners,
-            observers=observers(self._assembly.stateful),
+            observers=watching,
             config=recorded(resolved),
-            config_hash=config_hash(resolved, config.free_keys(), config.watching_hooks()),
+            config_hash=config_hash(resolved, config.free_keys(), hooks_among(watching)),
             versions=resolved["versions"],
             domain={
                 **domain(self._context.device, self._config.run.threads),

@@ -17,6 +17,7 @@ FREE: Final = (
     *("plugins", "metrics", "evaluator", "logger", "checkpoint", "versions"),
 )
 WATCHING: Final = ("core:progress-bar", "core:console-table")
+_HOOK: Final = "hook."
 _MISSING: Final = object()
 
 
@@ -76,6 +77,11 @@ def check_unchanged(found: Collection[str], foreign: str = "") -> None:
             + "\nResume with the config of the run (leave CONFIG out: --resume RUN), or go on with what "
             "is here and without the promise of an exact resume: --accept-changes"
         )
+
+
+def hooks_among(parts: Collection[str]) -> set[str]:
+    """Return the names of the hooks among the names of parts."""
+    return {name.removeprefix(_HOOK) for name in parts if name.startswith(_HOOK)}
 
 
 def entries_of(config: Mapping[str, Any], section: str) -> dict[str, Mapping[str, Any]]:

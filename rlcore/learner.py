@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field
 from torch import Tensor
 
+from rlcore.config import FREE_AT_RESUME
 from rlcore.context import Context
 from rlcore.errors import NumericalError
 from rlcore.optimizer_step import OptimizerStep
@@ -42,9 +43,16 @@ class GradientLearner(Updating):
         max_grad_norm: float | None = Field(None, gt=0, description="clip the norm of all gradients of an optimizer")
         compile: bool = Field(False, description="compile loss, backward, clipping and step as one graph")
         on_nonfinite: Literal["stop", "skip"] = Field(
-            "stop", description="a loss or gradient that is not finite: stop, or skip the update"
+            "stop",
+            description="a loss or gradient that is not finite: stop, or skip the update",
+            json_schema_extra=FREE_AT_RESUME,
         )
-        skip_budget: int = Field(100, ge=0, description="skipped updates of a run after which it stops all the same")
+        skip_budget: int = Field(
+            100,
+            ge=0,
+            description="skipped updates of a run after which it stops all the same",
+            json_schema_extra=FREE_AT_RESUME,
+        )
 
     def __init__(self, config: Config, context: Context) -> None:
         self.model = context.model

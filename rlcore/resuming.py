@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 from rlcore.config import COMPONENT_SECTIONS
-from rlcore.config_changes import changes, check_unchanged, entries_of, recorded
+from rlcore.config_changes import changes, check_unchanged, entries_of, hooks_among, recorded
 from rlcore.errors import StorageError
 from rlcore.exactness import differences
 from rlcore.manifest import Entry
@@ -37,7 +37,7 @@ def check_unchanged_since_newest(config: Config, folder: Path) -> None:
     Raises:
         ConfigError: names every key that differs.
     """
-    _check(config, folder, newest(folder))
+    _check(config, folder, newest(folder), config.hooks_that_may_watch())
 
 
 def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
@@ -62,11 +62,12 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
         return []
     in_place = _tensors_in_files(run) if isinstance(run.backend, InPlaceCheckpointer) else {}
     entry, states = parts.store.load_newest(in_place)
+    watching = hooks_among(parts.facts.observers)
     if not options.accept_changes:
-        _check(run.config, folder, entry)
+        _check(run.config, folder, entry, watching)
         check_owners(entry.manifest["owners"], parts.facts.owners)
     before, now = Origin.of(folder, entry), recorded(run.config.resolved())
-    found = _changes(run.config, before)
+    found = _changes(run.config, before, watching)
     report = _restore(run, entry, states, before, found, options)
     asked_for = [
         *([before.foreign(parts.facts.run_id)] if before.foreign(parts.facts.run_id) else []),
@@ -79,15 +80,15 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
     return report
 
 
-def _check(config: Config, folder: Path, entry: Entry | None) -> None:
+def _check(config: Config, folder: Path, entry: Entry | None, watching: Iterable[str]) -> None:
     before = Origin.of(folder, entry)
-    check_unchanged(_changes(config, before) if before.config else [], before.foreign(read_id(folder)))
+    found = _changes(config, before, watching) if before.config else []
+    check_unchanged(found, before.foreign(read_id(folder)))
 
 
-def _changes(config: Config, before: Origin) -> list[str]:
-    watched = {name.removeprefix("hook.") for name in before.observers if name.startswith("hook.")}
-    now = recorded(config.resolved())
-    return changes(before.config, now, config.free_keys(), {*watched, *config.watching_hooks()})
+def _changes(config: Config, before: Origin, watching: Iterable[str]) -> list[str]:
+    watched = {*hooks_among(before.observers), *watching}
+    return changes(before.config, recorded(config.resolved()), config.free_keys(), watched)
 
 
 def _restore(
@@ -163,11 +164,18 @@ def _note(run: Run, folder: Path, entry: Entry, asked_for: list[str]) -> None:
         *asked_for,
         *differences(without_sources(entry.manifest["domain"]), without_sources(parts.facts.domain)),
         *source_differences(entry.manifest["domain"], parts.facts.domain),
-        *differences(entry.manifest["versions"], parts.facts.versions, "the version of "),
+        *_version_differences(entry.manifest["versions"], parts.facts.versions),
     ]
     for reason in here:
         log.warning("exact = false: %s", reason)
     parts.facts = parts.facts.with_reasons([*entry.manifest["inexact"], *here])
+
+
+def _version_differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+    """Compare what both sides use; what came or went is a difference in the config, or only watches."""
+    both = there.keys() & here.keys()
+    before, now = ({name: version for name, version in side.items() if name in both} for side in (there, here))
+    return differences(before, now, "the version of ")
 
 
 def _settle(run: Run, folder: Path) -> None:

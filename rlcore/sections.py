@@ -86,10 +86,11 @@ class Config:
                 named.append((place, type(entry.config)))
         return tuple(f"{place}.{key}" for place, schema in named for key in _free_fields(schema))
 
-    def watching_hooks(self) -> tuple[str, ...]:
-        """Return the names of the hooks that say of themselves that they only watch (`observer = True`)."""
-        hooks = self.sections.get("hook", [])
-        return tuple(hook.name for hook in hooks if getattr(hook.provided.target(), "observer", False))
+    def hooks_that_may_watch(self) -> tuple[str, ...]:
+        """Return the names of the hooks that only watch (`observer = True`), or that only tell once they are built."""
+        targets = {hook.name: hook.provided.target() for hook in self.sections.get("hook", [])}
+        unknown = tuple(name for name, target in targets.items() if not isinstance(target, type))
+        return (*unknown, *(name for name, target in targets.items() if getattr(target, "observer", False)))
 
     def resolved(self) -> dict[str, Any]:
         """Return the config with every default filled in and the versions of everything used."""

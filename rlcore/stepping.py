@@ -16,6 +16,7 @@ from rlcore.action_check import ActionCheck
 from rlcore.batch_storage import BatchStorage
 from rlcore.episodes import EpisodeCounter
 from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError, describe
+from rlcore.fitting import check_array
 from rlcore.space_watch import SpaceWatch
 from rlcore.step_checks import FormError, StepCheck
 from rlcore.transformed import env_step
@@ -137,11 +138,24 @@ class Rollout:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on with the saved episodes."""
+        """Go on with the saved episodes.
+
+        Raises:
+            StorageError: they are of other envs than these: another number, or other observations.
+        """
+        self._check(state)
         self.env.load_state_dict(state["env"])  # type: ignore[attr-defined]
         self._observation = np.array(state["observation"])
         self._episodes.returns[:], self._episodes.lengths[:] = state["returns"], state["lengths"]
         self._ended = np.array(state["ended"])
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        num_envs = self.env.spec.num_envs
+        assert self._spec.observation_space.shape is not None
+        observations = (num_envs, *self._spec.observation_space.shape)
+        check_array("the newest observation", np.asarray(state["observation"]), observations, "[env], [[transform]]")
+        for name in ("returns", "lengths", "ended"):
+            check_array(name, np.asarray(state[name]), (num_envs,), "[env] num_envs")
 
     def _run(
         self,

@@ -109,6 +109,8 @@ def _print_facts(path: Path, manifest: dict[str, Any]) -> None:
         "progress": ", ".join(f"{name} {value:,}" for name, value in manifest["progress"].items()),
         "evaluation": evaluation,
         "format": f"{manifest['format']}, back end {manifest['backend']}",
+        "run": manifest["run_id"] or "not recorded",
+        "config": manifest["config_hash"] or "not recorded",
         "digest": manifest["digest"],
         "exact": exact,
     }

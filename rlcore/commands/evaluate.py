@@ -5,13 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any, Final
 
 from rlcore.config import read
 from rlcore.errors import ConfigError
+from rlcore.manifest import best, scan
 from rlcore.run import build
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE
 from rlcore.sections import validate
 from rlcore.trust import check_own
+
+# what the folder says of an evaluation, whatever the checkpoint was trained with
+_OF_THE_FOLDER: Final = ("run", "plugins", "checkpoint", "evaluator")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -21,6 +26,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"{options.run!r} is not a run folder: it has no {CONFIG_FILE}")
     check_own(folder, options.trust)
     raw = read(folder / CONFIG_FILE)
+    raw.values = _as_saved(folder, raw.values, options.best)
     evaluator = raw.values.setdefault("evaluator", {"use": "core:episodes"})
     if options.episodes is not None:
         evaluator["episodes"] = options.episodes
@@ -41,3 +47,12 @@ def run(options: argparse.Namespace) -> int:
     for seed, value, length in zip(result.seeds, result.returns, result.lengths, strict=True):
         print(f"  seed {seed:>6}  return {value:>10,.1f}  length {length:>6,}")
     return 0
+
+
+def _as_saved(folder: Path, values: dict[str, Any], of_best: bool) -> dict[str, Any]:
+    """Return the config with what the checkpoint to be evaluated was trained with: the best may be of another model."""
+    entries = scan(folder / CHECKPOINTS).entries
+    entry = best(entries) if of_best else None
+    entry = entry or (entries[-1] if entries else None)
+    saved = {} if entry is None else entry.manifest["config"]
+    return {**saved, **{name: values[name] for name in _OF_THE_FOLDER if name in values}} if saved else values

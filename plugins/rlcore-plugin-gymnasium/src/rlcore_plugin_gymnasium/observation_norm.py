@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from rlcore.context import Context
 from rlcore.errors import ConfigError, EnvError
+from rlcore.fitting import check_array
 from rlcore.rollouts import random_actions
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class ObservationNorm:
     def __init__(self, config: Config, context: Context) -> None:
         self._frames = config.frames
         self._context = context
+        self._shape: tuple[int, ...] | None = None
         self._mean: npt.NDArray[np.float32] = np.zeros(1, dtype=np.float32)
         self._scale: npt.NDArray[np.float32] = np.ones(1, dtype=np.float32)
 
@@ -40,6 +42,7 @@ class ObservationNorm:
         """Return an unbounded box of the same shape."""
         if not isinstance(space, gymnasium.spaces.Box):
             raise ConfigError(f"[transform] observation-norm needs observations in a Box, not {space}")
+        self._shape = space.shape
         return gymnasium.spaces.Box(-np.inf, np.inf, space.shape, np.float32)
 
     def fit(self, env: Env) -> None:
@@ -108,5 +111,11 @@ class ObservationNorm:
         return {"mean": self._mean, "scale": self._scale}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the statistics."""
+        """Set the statistics.
+
+        Raises:
+            StorageError: they are of observations of another shape.
+        """
+        if self._shape is not None:
+            check_array("the mean", np.asarray(state["mean"]), self._shape, "[env], [[transform]]")
         self._mean, self._scale = np.array(state["mean"]), np.array(state["scale"])

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from rlcore import Context
 from rlcore.batch_storage import layout_of
 from rlcore.collect import steps_per_env
+from rlcore.errors import StorageError
 from rlcore.stepping import inexact_env
 from rlcore.types import Episode, Policy
 from rlcore_plugin_parallel import memory
@@ -53,8 +54,15 @@ class WorkersCollector:
         max_lag: int = Field(
             1, ge=1, description="async: batches, and so updates of weights, that workers may be ahead"
         )
-        start_method: Literal["forkserver", "spawn", "fork"] = Field("forkserver", description="how processes start")
-        timeout: float = Field(60.0, gt=0, description="seconds without a step after which a worker is taken to hang")
+        start_method: Literal["forkserver", "spawn", "fork"] = Field(
+            "forkserver", description="how processes start", json_schema_extra={"free_at_resume": True}
+        )
+        timeout: float = Field(
+            60.0,
+            gt=0,
+            description="seconds without a step after which a worker is taken to hang",
+            json_schema_extra={"free_at_resume": True},
+        )
         exact_rows: bool = Field(
             True,
             description="act on rows of all envs, so that results do not depend on num_workers to the bit; false for "
@@ -161,7 +169,15 @@ class WorkersCollector:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on with the saved episodes; where an env cannot, begin new ones and count those that are dropped."""
+        """Go on with the saved episodes; where an env cannot, begin new ones and count those that are dropped.
+
+        Raises:
+            StorageError: they are of another number of workers, each of which had a share.
+        """
+        saved = state.get("episodes")
+        if saved is not None and len(saved) != self._config.num_workers:
+            workers = self._config.num_workers
+            raise StorageError(f"[collector] num_workers = {workers} here, {len(saved)} in the checkpoint")
         self._generator.set_state(state["generator"])
         self.dropped_episodes = state["dropped_episodes"]
         self._started = False

@@ -17,12 +17,14 @@ from torch import Tensor
 
 from rlcore.buffer import MASK, rows
 from rlcore.context import Context
-from rlcore.errors import RlcoreError
+from rlcore.errors import RlcoreError, StorageError
+from rlcore.fitting import check_array
 from rlcore.minibatch import Minibatch
 from rlcore.progress import Progress
 from rlcore.records import RunInfo
 from rlcore.types import Key
-from rlcore_plugin_replay.n_step import NStep
+from rlcore_plugin_replay.layout import RowLayout
+from rlcore_plugin_replay.n_step import STEPS, NStep
 from rlcore_plugin_replay.ring import Ring
 from rlcore_plugin_replay.storage import StorageKind, allocate
 
@@ -60,7 +62,11 @@ class ReplayBuffer:
         storage: StorageKind = Field(
             "device", description="where rows lie: the run's device, host memory, or a mapped file (memmap)"
         )
-        save: Literal["full", "none"] = Field("full", description="whether checkpoints carry the transitions")
+        save: Literal["full", "none"] = Field(
+            "full",
+            description="whether checkpoints carry the transitions",
+            json_schema_extra={"free_at_resume": True},
+        )
 
     def __init__(self, config: Config, context: Context) -> None:
         self.num_epochs = 1
@@ -176,8 +182,10 @@ class ReplayBuffer:
         """Take both back; where there are no transitions, begin with another warm-up.
 
         Raises:
-            StorageError: the transitions are those of a buffer of another size, or there is no room for them.
+            StorageError: the transitions are those of a buffer of another size or of other envs, or there is no room
+                for them.
         """
+        self._check(state)
         self._generator.set_state(state["generator"])
         saved = "ring" in state
         if saved:
@@ -186,15 +194,32 @@ class ReplayBuffer:
             self._ring = Ring(self._config.capacity, self._ring.allocate)
             self.warmup_frames = self._context.progress.frames + self._config.warmup_frames
         if self._n_step is not None:
-            if not saved or self._new_episodes():
-                self._n_step.forget()
-            else:
+            if saved and "n_step" in state:
                 self._n_step.load_state_dict(state["n_step"])
+            else:
+                self._n_step.forget()
 
-    def _new_episodes(self) -> bool:
-        """Return whether the collector drops the running episodes in a resume, so that nothing continues them."""
-        inexact = getattr(self._context.parts.get("collector"), "inexact", None)
-        return inexact is not None and inexact() is not None
+    def forget_episodes(self) -> None:
+        """Drop the steps that wait for those after them: the collector begins new episodes."""
+        if self._n_step is not None:
+            self._n_step.forget()
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        """Refuse transitions of other observations, and those that were joined otherwise.
+
+        Raises:
+            StorageError: says what differs.
+        """
+        entries = RowLayout.from_state(state.get("ring", {}).get("layout", [])).entries
+        spec = self._context.parts.get("env_spec")
+        if spec is not None and "observation" in entries:
+            saved = torch.empty(entries["observation"][1], device="meta")
+            check_array("an observation", saved, spec.observation_space.shape, "[env], [[transform]]")
+        if entries and (STEPS in entries) != (self._n_step is not None):
+            there, here = ("several steps", "one") if STEPS in entries else ("one step", "several")
+            raise StorageError(
+                f"its transitions are of {there} in the checkpoint, and of {here} here ([buffer] n_steps)"
+            )
 
     def _draw(self, size: int) -> Minibatch:
         index = torch.randint(len(self), (size,), generator=self._generator, device=self._device)

@@ -68,6 +68,10 @@ class EpisodeTotals(PassThrough):
         carried = state["carried"]
         self._carried = None if carried is None else np.array(carried)
 
+    def forget_episodes(self) -> None:
+        """Begin every sum anew: the collector begins new episodes."""
+        self._carried = None
+
 
 def _totals(values: Array, ended: Array, carried: Array) -> Array:
     """Return the sums with each step, `[time, env]`; those of the first episodes begin at `carried`, `[env]`."""

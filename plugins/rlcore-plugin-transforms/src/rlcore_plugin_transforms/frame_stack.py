@@ -87,6 +87,10 @@ class FrameStack:
         memory = state["memory"]
         self._memory = None if memory is None else np.array(memory)
 
+    def forget_episodes(self) -> None:
+        """Forget the newest observations: the collector begins new episodes."""
+        self._memory = None
+
     def _joined(self, stacks: Array, axis: int) -> Array:
         """Return a copy of stacks, whose observations lie along `axis`, in the form of the config."""
         if self._dimension == "first":

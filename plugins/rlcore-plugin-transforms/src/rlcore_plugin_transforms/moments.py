@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from rlcore.fitting import check_array
 
 if TYPE_CHECKING:
     from rlcore.types import Array
@@ -47,7 +49,17 @@ class Moments:
         """Return everything."""
         return {"count": self.count, "mean": np.asarray(self.mean), "squares": np.asarray(self._squares)}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set everything."""
+    def load_state_dict(self, state: Mapping[str, Any], shape: Sequence[int] | None = None) -> None:
+        """Set everything.
+
+        Args:
+            state: from `state_dict`.
+            shape: of a sample, where it is known.
+
+        Raises:
+            StorageError: samples had another shape.
+        """
+        if shape is not None and state["count"]:
+            check_array("the mean", np.asarray(state["mean"]), shape, "[env], [[transform]]")
         self.count = state["count"]
         self.mean, self._squares = np.array(state["mean"]), np.array(state["squares"])

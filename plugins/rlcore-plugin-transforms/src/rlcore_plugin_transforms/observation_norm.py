@@ -42,12 +42,14 @@ class RunningObservationNorm:
         self._epsilon = config.epsilon
         self._env_id = context.env_spec.id
         self._moments = Moments()
+        self._shape: tuple[int, ...] | None = None
         self._learning = True
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.spaces.Box:
         """Return a box of the same shape with the clip as its bounds."""
         if not isinstance(space, gymnasium.spaces.Box):
             raise ConfigError(f"[transform] running-observation-norm needs observations in a Box, not {space}")
+        self._shape = space.shape
         bound = self._clip or np.inf
         return gymnasium.spaces.Box(-bound, bound, space.shape, np.float32)
 
@@ -89,8 +91,12 @@ class RunningObservationNorm:
         return self._moments.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the statistics."""
-        self._moments.load_state_dict(state)
+        """Set the statistics.
+
+        Raises:
+            StorageError: they are of observations of another shape.
+        """
+        self._moments.load_state_dict(state, self._shape)
 
     def _normalised(self, observation: Array) -> Array:
         normalised = (observation - self._moments.mean) / self._moments.deviation(self._epsilon)

@@ -74,6 +74,10 @@ class RewardNorm(PassThrough):
         carried = state["carried"]
         self._carried = None if carried is None else np.array(carried)
 
+    def forget_episodes(self) -> None:
+        """Begin every return anew: the collector begins new episodes."""
+        self._carried = None
+
     def _learn(self, batch: TensorDict) -> None:
         """Take the returns of the batch into the statistics."""
         reward, done = rows(batch["next", "reward"]).astype(np.float64), rows(batch["next", "done"])

@@ -84,6 +84,10 @@ class TimeFeature:
         elapsed = state["elapsed"]
         self._elapsed = None if elapsed is None else np.array(elapsed)
 
+    def forget_episodes(self) -> None:
+        """Count from 0: the collector begins new episodes."""
+        self._elapsed = None
+
     def _with_time(self, observation: Array, elapsed: Array) -> Array:
         share = np.minimum(elapsed / self._limit, 1.0)
         return np.concatenate((observation, share[..., None]), axis=-1, dtype=_dtype(observation.dtype))
