@@ -143,13 +143,13 @@ class Rollout:
         Raises:
             StorageError: they are of other envs than these: another number, or other observations.
         """
-        self._check(state)
+        self._check_state(state)
         self.env.load_state_dict(state["env"])  # type: ignore[attr-defined]
         self._observation = np.array(state["observation"])
         self._episodes.returns[:], self._episodes.lengths[:] = state["returns"], state["lengths"]
         self._ended = np.array(state["ended"])
 
-    def _check(self, state: Mapping[str, Any]) -> None:
+    def _check_state(self, state: Mapping[str, Any]) -> None:
         num_envs = self.env.spec.num_envs
         assert self._spec.observation_space.shape is not None
         observations = (num_envs, *self._spec.observation_space.shape)
