@@ -7,10 +7,10 @@ import logging
 import math
 import numbers
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 LONGEST_NAME: Final = 250
 BINS: Final = 64
+MOST_BINS: Final = 512
+Bins: TypeAlias = "int | str | Sequence[float] | Array | None"
 
 
 @dataclass(frozen=True)
@@ -126,11 +128,16 @@ def to_numpy(data: Any) -> Array:
     return np.asarray(data)
 
 
-def histogram(data: Any, bins: int = BINS) -> Histogram:
-    """Count numbers of any shape in `bins` bins of equal width.
+def histogram(data: Any, bins: Bins = None) -> Histogram:
+    """Count numbers of any shape in bins.
+
+    Args:
+        data: numbers of any shape.
+        bins: how many of equal width; the edges; or a rule of NumPy by its name, such as `auto` or `fd`. Default: 64,
+            for which the name `tensorflow` stands too. At most 512; a rule that wants more gets 512 of equal width.
 
     Raises:
-        RlcoreError: `data` does not hold numbers.
+        RlcoreError: `data` does not hold numbers, or `bins` cannot be.
     """
     values = to_numpy(data)
     if values.dtype.kind not in "biuf":
@@ -141,9 +148,29 @@ def histogram(data: Any, bins: int = BINS) -> Histogram:
         spread = float(finite.max() - finite.min()) if finite.size else 0.0
         if not np.isfinite(spread):  # of numbers near the largest there are
             finite = np.clip(finite, -1e300, 1e300)
-        counts, edges = np.histogram(finite, bins)
+        counts, edges = np.histogram(finite, _bins(finite, bins))
         total, squares = float(finite.sum()), float(np.square(finite).sum())
     return Histogram(counts.astype(np.int64), edges, int(values.size - finite.size), total, squares)
+
+
+def _bins(finite: Array, bins: Bins) -> Any:
+    """Return what `numpy.histogram` takes."""
+    if bins is None or (isinstance(bins, str) and bins == "tensorflow"):
+        return BINS
+    try:
+        if isinstance(bins, str):
+            edges = np.histogram_bin_edges(finite, bins)
+            return edges if len(edges) <= MOST_BINS + 1 else MOST_BINS
+        found = np.asarray(to_numpy(bins))
+        if found.ndim == 0 and 1 <= found <= MOST_BINS and found.dtype.kind in "iu":
+            return int(found)
+        if found.ndim == 1 and 2 <= found.size <= MOST_BINS + 1 and (np.diff(found) > 0).all():
+            return found.astype(np.float64)
+    except (ValueError, MemoryError) as error:
+        if isinstance(error, MemoryError) or "many bins" in str(error):
+            return MOST_BINS
+        raise RlcoreError(f"bins = {bins!r}: {error}") from error
+    raise RlcoreError(f"bins = {bins!r}: expected up to {MOST_BINS}, edges that increase, or a rule such as 'auto'")
 
 
 def image(data: Any) -> Array:

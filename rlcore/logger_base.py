@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rlcore.log_values import Bins
     from rlcore.records import Array
     from rlcore.types import State
 
@@ -16,9 +17,9 @@ log = logging.getLogger(__name__)
 
 
 class LoggerBase:
-    """A logger that shows metrics: a subclass writes `log_metrics`, and whatever else its back end can show.
+    """A logger that shows metrics: a subclass writes `log_metrics` or `log_scalar`, and whatever else can be shown.
 
-    What it cannot show is left out, and said once for each kind.
+    What it cannot show is left out, and said once for each kind. `rlcore.loggers.Logger` is this class.
 
     Args:
         exp_name: name of the experiment.
@@ -35,11 +36,16 @@ class LoggerBase:
         self.differences = 0
         self._steps: Counter[str] = Counter()
         self._said: set[str] = set()
+        self._experiment: Any = self._create_experiment()
+
+    def _create_experiment(self) -> Any:
+        """Return the object of the back end's own library; called once, by the constructor."""
+        return None
 
     @property
     def experiment(self) -> Any:
         """The object of the back end's own library; the logger itself where there is none."""
-        return self
+        return self if self._experiment is None else self._experiment
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> dict[str, float] | None:
         """Write scalars of one step together, and perhaps return them as they were written.
@@ -48,14 +54,21 @@ class LoggerBase:
             metrics: numbers by name, also in tables inside, or a TensorDict: see `rlcore.log_values.row`.
             step: environment frames; without it, how often this was called before.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define log_metrics(metrics, step)")
+        if type(self).log_scalar is LoggerBase.log_scalar:
+            raise NotImplementedError(f"{type(self).__name__} must define log_metrics(metrics, step) or log_scalar")
+        from rlcore import log_values  # needs NumPy
+
+        found = log_values.row(metrics)
+        for name, value in found.items():
+            self.log_scalar(name, value, step)
+        return found
 
     def log_scalar(self, name: str, value: Any, step: int | None = None) -> None:
         """Write one scalar."""
         self.log_metrics({name: value}, self.step_of(name, step))
 
-    def log_histogram(self, name: str, data: Array, step: int | None = None) -> None:
-        """Leave the histogram out."""
+    def log_histogram(self, name: str, data: Array, step: int | None = None, bins: Bins = None) -> None:
+        """Leave the histogram out; `bins` are those of `rlcore.log_values.histogram`."""
         self._cannot_show("histograms")
 
     def log_image(self, name: str, image: Array, step: int | None = None) -> None:
@@ -69,6 +82,10 @@ class LoggerBase:
     def log_text(self, name: str, text: str, step: int | None = None) -> None:
         """Leave the text out."""
         self._cannot_show("texts")
+
+    def log_str(self, name: str, value: str, step: int | None = None) -> None:
+        """Write a text, by another name."""
+        self.log_text(name, value, step)
 
     def log_hparams(self, config: Mapping[str, Any]) -> None:
         """Do nothing: the resolved config is in the run folder already."""

@@ -1,4 +1,7 @@
-"""The loggers by their class names, for use without a config; each comes from its plugin when it is first named."""
+"""The loggers by their class names, for use without a config; each comes from its plugin when it is first named.
+
+`Logger` is the base of them all, and of a logger of your own.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,11 @@ import datetime
 import importlib
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rlcore.errors import MissingPluginError, NotProvidedError, did_you_mean
+from rlcore.logger_base import LoggerBase as Logger
 from rlcore.plugins import WELL_KNOWN
-
-if TYPE_CHECKING:
-    from rlcore.types import Logger
 
 # class name to the name of its component
 CLASSES: Final = {
@@ -23,7 +24,7 @@ CLASSES: Final = {
 }
 _OF_TYPE: Final = {name: cls for cls, name in CLASSES.items()}
 
-__all__ = [*CLASSES, "generate_exp_name", "get_logger"]
+__all__ = [*CLASSES, "Logger", "generate_exp_name", "get_logger"]
 
 
 def __getattr__(name: str) -> Any:

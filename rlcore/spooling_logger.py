@@ -77,9 +77,9 @@ class SpoolingLogger(LoggerBase):
         self._append({"kind": "metrics", "values": row}, "", step)
         return row
 
-    def log_histogram(self, name: str, data: Any, step: int | None = None) -> None:
+    def log_histogram(self, name: str, data: Any, step: int | None = None, bins: log_values.Bins = None) -> None:
         """Spool a histogram."""
-        found = log_values.histogram(data)
+        found = log_values.histogram(data, bins)
         counts, edges = found.counts.tolist(), found.edges.tolist()
         record = {"kind": "histogram", "counts": counts, "edges": edges, "not_finite": found.not_finite}
         self._append(record, name, step)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import ConfigError
+from rlcore.log_values import Bins
 from rlcore.logger_base import LoggerBase
 from rlcore.types import Logger
 
@@ -42,12 +43,12 @@ class PlainLogger(LoggerBase):
         for name, value in metrics.items():
             self._target.log_scalar(name, value, step=step)
 
-    def log_histogram(self, name: str, data: Array, step: int | None = None) -> None:
+    def log_histogram(self, name: str, data: Array, step: int | None = None, bins: Bins = None) -> None:
         """Write a histogram, where the target takes one."""
         if hasattr(self._target, "log_histogram"):
-            self._target.log_histogram(name, data, step=step)
+            self._target.log_histogram(name, data, step=step, **({} if bins is None else {"bins": bins}))
         else:
-            super().log_histogram(name, data, step)
+            super().log_histogram(name, data, step, bins)
 
     def log_video(self, name: str, video: Array, step: int | None = None, fps: int = 30) -> None:
         """Write a video, where the target takes one."""

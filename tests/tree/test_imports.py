@@ -16,8 +16,8 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 LAYERS = [
     {"state_kinds"},
     {"errors", "records", "migrations", "output_types", "streams", "terminal"},
-    {"companion", "companion_process", "moving_save", "liveness"},
-    {"leaving", "types", "progress", "watchdog", "episodes", "logger_base", "log_values", "inside"},
+    {"companion", "companion_process", "moving_save", "liveness", "log_values"},
+    {"leaving", "types", "progress", "watchdog", "episodes", "logger_base", "inside"},
     {"patience"},
     {"background_save", "forks", "config", "context", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
     {"components"},

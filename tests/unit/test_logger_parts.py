@@ -156,6 +156,62 @@ def test_names_become_paths_that_stay_inside(name, path):
     assert media.file_name(name) == path
 
 
+@pytest.mark.parametrize(
+    ("bins", "edges"),
+    [
+        (None, 65),
+        ("tensorflow", 65),
+        (4, [0.0, 1.0, 2.0, 3.0, 4.0]),
+        ([0, 1, 4], [0.0, 1.0, 4.0]),
+        (torch.tensor([0.0, 4.0]), [0.0, 4.0]),
+        ("sturges", [0.0, 1.0, 2.0, 3.0, 4.0]),
+    ],
+)
+def test_the_bins_of_a_histogram(bins, edges):
+    found = log_values.histogram([0.0, 1.0, 2.0, 3.0, 4.0], bins)
+    assert found.edges.tolist() == edges if isinstance(edges, list) else len(found.edges) == edges
+    assert found.counts.sum() == 5
+
+
+def test_a_rule_that_wants_too_many_bins_gets_512():
+    data = np.concatenate([np.linspace(0, 1e-6, 1000), [1e9]])
+    assert len(log_values.histogram(data, "fd").counts) == 512
+
+
+@pytest.mark.parametrize("bins", [0, 513, [1.0], [2.0, 1.0], "nosuch", 1.5])
+def test_bins_that_cannot_be(bins):
+    with pytest.raises(RlcoreError, match="bins = "):
+        log_values.histogram([1.0, 2.0], bins)
+
+
+class Scalars(LoggerBase):
+    """Defines `log_scalar` alone, as loggers of other libraries do, and has an object behind it."""
+
+    def _create_experiment(self):
+        return []
+
+    def log_scalar(self, name, value, step=None):
+        self.experiment.append((name, value, step))
+
+    def log_text(self, name, text, step=None):
+        self.experiment.append((name, text, step))
+
+
+def test_a_logger_may_define_scalars_alone():
+    logger = Scalars("exp", "dir")
+    assert logger.log_metrics({"a": 1, "b": {"c": torch.tensor(2.0)}}, 3) == {"a": 1.0, "b/c": 2.0}
+    logger.log_str("said", "hello", step=4)
+    assert logger.experiment == [("a", 1.0, 3), ("b/c", 2.0, 3), ("said", "hello", 4)]
+    assert (logger.exp_name, logger.log_dir) == ("exp", "dir")
+
+
+def test_a_logger_that_defines_neither_says_so():
+    with pytest.raises(NotImplementedError, match=r"must define log_metrics\(metrics, step\) or log_scalar"):
+        LoggerBase().log_metrics({"a": 1})
+    with pytest.raises(NotImplementedError):
+        LoggerBase().log_scalar("a", 1)
+
+
 def test_a_histogram_counts_what_is_finite():
     found = log_values.histogram(torch.tensor([[0.0, 1.0], [1.0, float("nan")]]), bins=2)
     assert (found.counts.tolist(), found.edges.tolist(), found.not_finite) == ([1, 2], [0.0, 0.5, 1.0], 1)

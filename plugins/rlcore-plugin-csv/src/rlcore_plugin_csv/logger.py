@@ -87,11 +87,11 @@ class CSVLogger(LoggerBase):
             self._tables[name].append(found)
         return row
 
-    def log_histogram(self, name: str, data: Any, step: int | None = None) -> None:
+    def log_histogram(self, name: str, data: Any, step: int | None = None, bins: log_values.Bins = None) -> None:
         """Append a row per bin; the number of values that are not finite stands between `nan` and `nan`."""
-        step, found = self.step_of(name, step), log_values.histogram(data)
-        bins = zip(found.edges[:-1].tolist(), found.edges[1:].tolist(), found.counts.tolist(), strict=True)
-        rows = [(step, name, low, high, count) for low, high, count in bins]
+        step, found = self.step_of(name, step), log_values.histogram(data, bins)
+        counted = zip(found.edges[:-1].tolist(), found.edges[1:].tolist(), found.counts.tolist(), strict=True)
+        rows = [(step, name, low, high, count) for low, high, count in counted]
         self._tables["histograms"].append([*rows, (step, name, "nan", "nan", found.not_finite)])
 
     def log_image(self, name: str, image: Any, step: int | None = None) -> None:

@@ -51,9 +51,9 @@ class TensorboardLogger(LoggerBase):
         self._add([Summary.Value(tag=key, simple_value=_single(value)) for key, value in row.items()], "", step)
         return row
 
-    def log_histogram(self, name: str, data: Any, step: int | None = None) -> None:
+    def log_histogram(self, name: str, data: Any, step: int | None = None, bins: log_values.Bins = None) -> None:
         """Write a histogram of the finite values."""
-        found = log_values.histogram(data)
+        found = log_values.histogram(data, bins)
         self._last_step = step = self.step_of(name, step)
         self.experiment.add_histogram_raw(
             name,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import torch
 from tensordict import TensorDict, TensorDictBase
 
 from rlcore.errors import ConfigError, RlcoreError, StorageError
+from rlcore_plugin_video.as_transform import as_transform
 
 if TYPE_CHECKING:
     from rlcore.types import Key
@@ -23,7 +24,7 @@ _ENDING: Final = "_tensordict.t"
 class TensorDictRecorder:
     """Called on the TensorDict of each step, keeps a copy; `dump` writes all of them as one.
 
-    Named after TorchRL's recorder.
+    Named after TorchRL's recorder. Where a script has imported `torchrl.envs`, it is a transform of that library too.
 
     Args:
         out_file_base: beginning of the names of the files; its folder is made.
@@ -35,6 +36,10 @@ class TensorDictRecorder:
     Raises:
         ConfigError: `skip` or `max_steps` is not positive.
     """
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """Return a transform of TorchRL, where that library is in use."""
+        return super().__new__(as_transform(cls))
 
     def __init__(
         self,

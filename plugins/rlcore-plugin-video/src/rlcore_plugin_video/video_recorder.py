@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
 
 from rlcore.errors import ConfigError, RlcoreError
+from rlcore_plugin_video.as_transform import as_transform
 from rlcore_plugin_video.frames import MAX_FRAMES, center_crop, tile, to_frames
 
 if TYPE_CHECKING:
@@ -34,19 +35,22 @@ class VideoLogger(Protocol):
 class VideoRecorder:
     """Called on a TensorDict, takes a frame from it; `dump` hands the video over.
 
-    Named after TorchRL's recorder. A step of a vector env gives one frame, with the envs side by side.
+    Named after TorchRL's recorder. A step of a vector env gives one frame, with the envs side by side. Where a script
+    has imported `torchrl.envs`, it is a transform of that library too: it records the env that it is a part of, and
+    `env.transform.dump()` reaches it.
 
     Args:
         logger: takes the videos; None to use the frames for `to_animation` only.
         tag: name of the video. With several `in_keys` there is a video of each, called `tag/key`.
-        in_keys: entries that hold pixels, uint8 or float in [0, 1], `[..., C, H, W]` or `[..., H, W, C]`.
+        in_keys: entries that hold pixels, uint8 or float in [0, 1], `[..., C, H, W]` or `[..., H, W, C]`; None:
+            `pixels`.
         skip: calls between two frames, beginning with the first call; None: 1.
         center_crop: width of the middle square that is kept, in pixels; None: everything.
         make_grid: True: what stands before the last three dimensions of pixels are envs, shown side by side. False:
             they are times, and their frames follow each other, as in `[time]` batches of a data set. None: True.
         out_keys: where the pixels are written as well, one per key of `in_keys`; None: nowhere.
         fps: frames per second; None: 30.
-        max_frames: most frames that are kept; those that come then are dropped until the next `dump`.
+        max_frames: most frames that are kept; those that come then are dropped until the next `dump`. None: 500.
         dump_on_done: dump at every step at which all envs end their episode.
 
     Attributes:
@@ -56,20 +60,24 @@ class VideoRecorder:
         ConfigError: an argument cannot be.
     """
 
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """Return a transform of TorchRL, where that library is in use."""
+        return super().__new__(as_transform(cls))
+
     def __init__(
         self,
         logger: VideoLogger | None,
         tag: str,
-        in_keys: Iterable[Key] = ("pixels",),
+        in_keys: Iterable[Key] | None = ("pixels",),
         skip: int | None = None,
         center_crop: int | None = None,
         make_grid: bool | None = None,
         out_keys: Iterable[Key] | None = None,
         fps: int | None = None,
-        max_frames: int = MAX_FRAMES,
+        max_frames: int | None = MAX_FRAMES,
         dump_on_done: bool = False,
     ) -> None:
-        self._in_keys = list(in_keys)
+        self._in_keys: list[Key] = ["pixels"] if in_keys is None else list(in_keys)
         self._out_keys = self._in_keys if out_keys is None else list(out_keys)
         if len(self._in_keys) != len(self._out_keys):
             raise ConfigError(f"VideoRecorder: {len(self._in_keys)} in_keys, but {len(self._out_keys)} out_keys")
@@ -83,7 +91,7 @@ class VideoRecorder:
         self._center_crop = center_crop
         self._make_grid = make_grid is not False
         self._fps = fps or _FPS
-        self._max_frames = max_frames
+        self._max_frames = max_frames or MAX_FRAMES
         self._dump_on_done = dump_on_done
         self.frames_seen = 0
         self._clear()
@@ -124,7 +132,7 @@ class VideoRecorder:
             if kept:
                 name = self._name(key) if suffix is None else f"{self._name(key)}_{suffix}"
                 step = self.frames_seen if step is None else step
-                self._logger.log_video(name, torch.stack(kept).unsqueeze(0), step, self._fps)
+                self._logger.log_video(name, torch.stack(kept).unsqueeze(0), step=step, fps=self._fps)
 
     def to_animation(
         self, *, title: str | None = None, interval: int = 50, repeat_delay: int = 1000, clear: bool = False
