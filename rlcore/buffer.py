@@ -39,6 +39,8 @@ class RolloutBuffer:
             "drop", description="samples left over at the end of an epoch: drop them, or fill up from the start"
         )
 
+    writes: tuple[Key, ...] = ()
+
     def __init__(self, config: Config, context: Context) -> None:
         batch_steps = getattr(context.parts.get("collector"), "batch_steps", None)
         if batch_steps is not None and config.minibatch_size > batch_steps:

@@ -11,6 +11,7 @@ from rlcore.assembly import Assembly, in_order, observers, to_device
 from rlcore.checkpoint import Facts, Store
 from rlcore.config_changes import config_hash, hooks_among, recorded
 from rlcore.context import Context
+from rlcore.entries import check_entries, writers_of
 from rlcore.evaluations import Evaluations
 from rlcore.exactness import domain
 from rlcore.hooks import Hook, LoopHooks
@@ -61,6 +62,7 @@ class Builder:
         parts["hooks"] = LoopHooks(self._hooks(further_hooks))
         parts["learner"] = self._one("learner")
         parts["evaluator"] = self._one("evaluator")
+        self._check_entries()
         return Trainer.of(self._parts(), self._assembly)
 
     def _loss(self) -> Any:
@@ -70,6 +72,11 @@ class Builder:
         loss = to_device(self._assembly.build(section.provided, section.config, section.name), self._context.device)
         self._check_model_parts(loss, section)  # what it requires may follow from its config
         return loss
+
+    def _check_entries(self) -> None:
+        parts = self._context.parts
+        writers = writers_of(parts, parts["collector"], parts["buffer"], parts["hooks"])
+        check_entries(parts["loss"], str(self._required("loss").provided), writers, parts["estimator"])
 
     def _parts(self) -> Parts:
         parts = self._context.parts

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from rlcore.batch_storage import BatchStorage
 from rlcore.context import Context
+from rlcore.entries import COLLECTED
 from rlcore.errors import ConfigError
 from rlcore.stepping import Rollout, inexact_env, unrestored_env
-from rlcore.types import Episode, Policy
+from rlcore.types import Episode, Key, Policy
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -42,6 +43,11 @@ def steps_per_env(frames_per_batch: int, spec: EnvSpec) -> int:
     return frames_per_batch // per_step
 
 
+def written(masked: bool) -> tuple[Key, ...]:
+    """Return the entries of a batch besides those that the policy describes; a mask where some steps only reset."""
+    return (*COLLECTED, ("collector", "mask")) if masked else COLLECTED
+
+
 class LocalCollector:
     """Steps the envs in this process.
 
@@ -49,6 +55,7 @@ class LocalCollector:
 
     Attributes:
         dropped_episodes: running episodes that resumes could not go on with.
+        writes: the entries of a batch besides those that the policy describes.
     """
 
     class Config(BaseModel, extra="forbid"):
@@ -68,6 +75,7 @@ class LocalCollector:
         self._generator = context.generator("noise")
         self._finished: list[Episode] = []
         masked = spec.reset_mode == "next_step"
+        self.writes = written(masked)
         self._storage = BatchStorage.allocated(self._steps, spec.num_envs, spec.observation_space, masked)
         self._rollout = Rollout(self._env, context.transforms, spec, context.heart)
         self._started = False

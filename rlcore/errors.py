@@ -64,6 +64,10 @@ class MissingEntryError(HookError, KeyError):
     """A batch has no entry that a hook reads."""
 
 
+class UnwrittenEntryError(ConfigError, KeyError):
+    """A minibatch has no entry that a loss or a hook reads."""
+
+
 class EnvError(RlcoreError, RuntimeError):
     """An environment cannot be made, or gave something that cannot be trained on."""
 

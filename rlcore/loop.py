@@ -120,6 +120,7 @@ class Loop:
         forks.guard(self.parts.heart)
         try:
             self.hooks.follow_changes()
+            self.parts.check()
             self.hooks.setup(self)
             self._catch_up()
             self._begin()

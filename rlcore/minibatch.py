@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rlcore.errors import UnwrittenEntryError
 from rlcore.types import Key
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ class Minibatch(dict[Key, "Tensor"]):
     def __missing__(self, key: Key) -> Tensor:
         if key not in self._available:
             known = ", ".join(str(name) for name in self._available)
-            raise KeyError(f"the minibatch has no entry {key!r}; it has {known}")
+            raise UnwrittenEntryError(
+                f"the minibatch has no entry {key!r}; it has {known}. Whoever reads it needs a part that writes it: "
+                "advantages and value targets come from an [estimator], others from a transform, hook, buffer or model"
+            )
         value = self[key] = self._gather(key)
         return value
 

@@ -28,6 +28,7 @@ class Parts:
         evidence: where batches that were not finite go.
         heart: counts what moves, for the watchdog.
         update_prefix: before the names of what an update returns; None to leave that out of the metrics.
+        check: called before the first frame; refuses what cannot train.
         begun: called once the run stands as it was asked for: built, restored and, where that is needed, saved.
         release: gives the run folder free.
     """
@@ -52,6 +53,7 @@ class Parts:
     stateful: dict[str, Any] = field(default_factory=dict)
     facts: Facts = field(default_factory=Facts)
     evaluations: Evaluations = field(default_factory=Evaluations)
+    check: Callable[[], None] = lambda: None
     begun: Callable[[], None] = lambda: None
     release: Callable[[], None] = lambda: None
 

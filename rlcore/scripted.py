@@ -15,6 +15,7 @@ from rlcore.adapters.logger import as_logger
 from rlcore.assembly import Assembly, in_order, observers
 from rlcore.checkpoint import Facts
 from rlcore.context import Context
+from rlcore.entries import check_entries, writers_of
 from rlcore.errors import did_you_mean
 from rlcore.evaluations import Evaluations
 from rlcore.exactness import domain
@@ -92,8 +93,17 @@ def assemble(trainer: Trainer, settings: Settings, assembly: Assembly | None) ->
         stateful=in_order(assembly.stateful),
         facts=_facts(trainer, assembly),
         evaluations=evaluations,
+        check=lambda: _check_entries(parts, context),
     )
     return Assembled(parts, assembly)
+
+
+def _check_entries(parts: Parts, context: Context) -> None:
+    """Refuse a loss of rlcore that reads entries which nothing writes, registered operations included."""
+    loss = context.parts.get("loss")
+    if loss is not None and getattr(parts.learner, "loss_module", None) is loss:
+        writers = writers_of(context.parts, parts.collector, parts.buffer, parts.hooks)
+        check_entries(loss, type(loss).__name__, writers, parts.estimator)
 
 
 def describe(trainer: Trainer) -> str:

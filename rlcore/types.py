@@ -197,7 +197,8 @@ class Estimator(Protocol):
     Attributes:
         every: `batch` to run once after collection, `epoch` to run again before each epoch.
 
-    A class attribute `requires` names the parts of the model that it uses, as for a loss; none by default.
+    A class attribute `requires` names the parts of the model that it uses, as for a loss; none by default. One that
+    writes further entries names them in `writes`.
     """
 
     every: Literal["batch", "epoch"]
@@ -215,6 +216,11 @@ class Loss(Protocol):
 
     Attributes:
         requires: the parts of the model that it uses.
+
+    A class or instance attribute `reads`, a tuple of keys, names the entries without which it cannot be computed, such
+    as `("observation", "advantage", ("next", "reward"))`. A run in which nothing writes them is then refused before its
+    first frame. Policies, transforms, collectors, buffers and hooks say what they add to a batch by `writes`; one that
+    does not say may add anything.
     """
 
     requires: tuple[str, ...]

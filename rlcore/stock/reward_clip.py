@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class RewardClip:
     """Clips every reward of a batch to `[-limit, limit]`."""
 
+    writes = ()  # no entry that was not there
+
     class Config(BaseModel, extra="forbid"):
         """How far rewards may go."""
 

@@ -246,6 +246,8 @@ class ToyActor(nn.Module):
 class ToyPolicy:
     """Samples from the actor."""
 
+    writes = ("sample_log_prob",)
+
     def __init__(self, actor: ToyActor) -> None:
         self._actor = actor
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 class ToyTransform:
     """Subtracts the mean of every observation seen so far."""
 
+    writes = ()
+
     class Config(BaseModel, extra="forbid"):
         """Nothing to configure."""
 
@@ -110,6 +112,7 @@ class ToyLoss(nn.Module):
     """The policy gradient and the squared error of the critic."""
 
     requires = ("actor", "critic")
+    reads = ("observation", "action", "advantage", "value_target")
 
     class Config(BaseModel, extra="forbid"):
         """Nothing to configure."""

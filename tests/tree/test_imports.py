@@ -23,7 +23,7 @@ LAYERS = [
     {"components"},
     {"config_changes", "optimizer_state", "dependents"},
     {"run_folder", "manifest", "signals", "random_state", "exploration", "media", "sources"},
-    {"action_check", "step_checks", "fitting", "origin"},
+    {"action_check", "step_checks", "entries", "fitting", "origin"},
     {"torchrl_buffers"},
     {"implementations", "tensor_files", "durable_files", "scheduled", "torch_steps", "retention", "trust"},
     {"growing_file"},

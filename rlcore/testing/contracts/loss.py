@@ -68,6 +68,20 @@ class LossContract(StateContract):
             bare = [name for name, parameter in trained.items() if parameter.grad is None]
             assert not bare, f"no gradient reaches {', '.join(f'{part}.{name}' for name in bare)}"
 
+    def test_reads_what_it_says(self) -> None:
+        """A run in which nothing writes an entry of `reads` is refused; others may be there or not."""
+        context = self.bench()
+        loss, entries = self.make(context), minibatch(context)
+        if getattr(loss, "reads", None) is None:
+            pytest.skip("does not say which entries it reads")
+        read = _Recorder({key: entries[key] for key in loss.reads})
+        try:
+            loss(read)
+        except KeyError as error:
+            raise AssertionError(f"the loss needs {error}, which is not among its `reads`") from error
+        unread = [key for key in loss.reads if key not in read.read]
+        assert not unread, f"`reads` names {unread}, which the loss does not read"
+
     def test_has_no_weights_of_its_own(self) -> None:
         """Checkpoints and optimizers know the model only; what is learned belongs there."""
         loss, _, context = self.losses()

@@ -43,6 +43,13 @@ class QLearningLoss(nn.Module):
     """
 
     requires = ("q_values", "target_q_values")
+    reads: tuple[Key, ...] = (
+        "observation",
+        "action",
+        ("next", "observation"),
+        ("next", "reward"),
+        ("next", "terminated"),
+    )
 
     def __init__(self, config: QLearningConfig, context: Context) -> None:
         super().__init__()

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore.progress import Progress
+from rlcore.types import Key
 
 GREEDY: Final = -1
 
@@ -39,6 +40,8 @@ class EpsilonGreedy:
     Attributes:
         epsilon: the share of random actions in the batch that is collected now.
     """
+
+    writes: tuple[Key, ...] = ()
 
     def __init__(self, q_values: Any, num_actions: int, schedule: EpsilonConfig, progress: Progress) -> None:
         self._q_values = q_values

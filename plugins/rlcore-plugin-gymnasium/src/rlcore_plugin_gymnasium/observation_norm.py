@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class ObservationNorm:
     """Returns `(observation - mean) / deviation` as float32; a deviation of zero counts as one."""
 
+    writes = ()
+
     class Config(BaseModel, extra="forbid"):
         """How the statistics are taken."""
 

@@ -35,6 +35,8 @@ class Actor(nn.Module):
 class ActorPolicy:
     """Samples from the actor during collection; takes the mode in evaluation."""
 
+    writes = ("sample_log_prob",)
+
     def __init__(self, actor: Actor) -> None:
         self._actor = actor
         self._distribution = actor.distribution

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from rlcore import Context
 from rlcore.batch_storage import layout_of
-from rlcore.collect import steps_per_env
+from rlcore.collect import steps_per_env, written
 from rlcore.errors import StorageError
 from rlcore.stepping import inexact_env
 from rlcore.types import Episode, Policy
@@ -73,6 +73,7 @@ class WorkersCollector:
         spec = context.env_spec
         self._shares = shares_of(spec.num_envs, config.num_workers)
         check_transforms(context.transforms, context.env.spec.observation_space, spec.num_envs, self._shares)
+        self.writes = written(spec.reset_mode == "next_step")
         self._steps = steps_per_env(config.frames_per_batch, spec)
         self.batch_steps = self._steps * spec.num_envs
         self.dropped_episodes = 0

@@ -28,6 +28,7 @@ class _ActorCriticLoss(nn.Module):
     """Holds actor and critic, and what both losses do alike."""
 
     requires = ("actor", "critic")
+    reads: tuple[Key, ...] = ("observation", "action", "advantage", "value_target")
 
     def __init__(self, config: ActorCriticConfig, context: Context) -> None:
         super().__init__()
@@ -52,6 +53,8 @@ class PPOLoss(_ActorCriticLoss):
     (Schulman's estimator: mean of ratio - 1 - log ratio) and `clip_fraction`.
     """
 
+    reads = (*_ActorCriticLoss.reads, "sample_log_prob")
+
     class Config(ActorCriticConfig):
         """PPO."""
 
@@ -62,6 +65,8 @@ class PPOLoss(_ActorCriticLoss):
         super().__init__(config, context)
         self._clip = config.clip_epsilon
         self._clip_value = config.clip_value
+        if config.clip_value:
+            self.reads = (*self.reads, "state_value")
 
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return the losses and metrics of a minibatch, 0-d."""

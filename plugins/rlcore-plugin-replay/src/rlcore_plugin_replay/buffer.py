@@ -48,6 +48,7 @@ class ReplayBuffer:
     Attributes:
         num_epochs: always 1; `updates_per_batch` says how many minibatches an iteration draws.
         warmup_frames: frames before the first update.
+        writes: the entries of a minibatch that no batch has.
     """
 
     class Config(BaseModel, extra="forbid"):
@@ -78,6 +79,7 @@ class ReplayBuffer:
         self._ring = Ring(config.capacity, partial(self._allocate, context.run.folder))
         self._n_step = NStep(config.n_steps, config.gamma) if config.n_steps > 1 else None
         self._generator = torch.Generator(self._device).manual_seed(context.seed("draw"))
+        self.writes: tuple[Key, ...] = (INDEX,) if self._n_step is None else (INDEX, STEPS)
 
     @classmethod
     def of(

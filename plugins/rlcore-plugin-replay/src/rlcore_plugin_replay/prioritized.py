@@ -43,6 +43,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         super().__init__(config, context)
         self._alpha, self._beta, self._eps = config.alpha, config.beta, config.eps
         self._priorities = SumTree(config.capacity, self._device)
+        self.writes = (*self.writes, WEIGHT)
         self._highest = torch.ones((), dtype=torch.float64, device=self._device)
 
     def extend(self, batch: TensorDict) -> Tensor:

@@ -28,6 +28,7 @@ class EpisodeTotals(PassThrough):
     key: str
 
     def __init__(self) -> None:
+        self.writes = (self.key, ("next", self.key))
         self._carried: Array | None = None  # [env], the sums of the running episodes
 
     def values(self, batch: TensorDict) -> Array:

@@ -25,6 +25,8 @@ class FrameStack:
     Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning", methods.
     """
 
+    writes = ()
+
     class Config(BaseModel, extra="forbid"):
         """What is stacked, and how."""
 

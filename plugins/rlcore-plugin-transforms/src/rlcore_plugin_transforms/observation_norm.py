@@ -29,6 +29,8 @@ class RunningObservationNorm:
     that does not learn.
     """
 
+    writes = ()
+
     class Config(BaseModel, extra="forbid"):
         """The form of the result."""
 

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     import gymnasium
     from tensordict import TensorDict
 
-    from rlcore.types import Array, BoolArray, Env
+    from rlcore.types import Array, BoolArray, Env, Key
 
 
 class PassThrough:
     """Leaves everything as it is, and keeps nothing; a transform overrides what it changes."""
+
+    writes: tuple[Key, ...] = ()
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         """Return the same space."""

@@ -28,6 +28,8 @@ class TimeFeature:
     Source: Pardo et al. 2018, "Time Limits in Reinforcement Learning", arXiv 1712.00378.
     """
 
+    writes = ()
+
     class Config(BaseModel, extra="forbid"):
         """Nothing to configure: the limit is that of the env."""
 

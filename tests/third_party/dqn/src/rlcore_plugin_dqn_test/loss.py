@@ -22,6 +22,7 @@ class DQNLoss(nn.Module):
         double: bool = Field(False, description="let the Q-network choose the next action and its target value it")
 
     requires = ("q_values", "target_q_values")
+    reads = ("observation", "action", ("next", "observation"), ("next", "reward"), ("next", "terminated"))
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
