@@ -123,6 +123,8 @@ class Provided:
         except FROM_OUTSIDE:
             raise
         except (SystemExit, GeneratorExit) as error:
+            if self.component.kind == "logger":  # whoever opens loggers goes on without one that cannot be built
+                raise
             kind = EnvError if self.component.kind == "env" else PluginError
             raise kind(f"{self} raised {describe(error)} while it was built; a component cannot exit") from error
         except BaseException as error:

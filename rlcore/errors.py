@@ -6,8 +6,8 @@ Handling them is the business of the callers.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 
@@ -111,17 +111,27 @@ class EndOfEpoch(Exception):  # noqa: N818 - not an error
     """Says that an epoch of optimisation is over, raised while its next minibatch is drawn or processed."""
 
 
-@contextmanager
-def named(whose: str) -> Iterator[None]:
-    """Say in a note on any error from inside that it was raised by `whose`."""
-    try:
-        yield
-    except Interruption:
-        raise
-    except BaseException as error:
-        with suppress(Exception):  # an error may forbid that
-            error.add_note(f"raised by {whose}")
-        raise
+class named:  # noqa: N801 - used as a function; a generator could not tell `StopIteration` from its own end
+    """Say in a note on any error from inside that it was raised by `whose`.
+
+    Raises:
+        RlcoreError: of that `kind`, in place of what ends programs or loops, and would do so here without a word.
+    """
+
+    def __init__(self, whose: str, kind: type[RlcoreError] = RlcoreError) -> None:
+        self._whose = whose
+        self._kind = kind
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Name the error, if there is one."""
+        if isinstance(error, SystemExit | GeneratorExit | StopIteration):
+            raise self._kind(f"{self._whose} raised {describe(error)}: a part cannot exit") from error
+        if error is not None and not isinstance(error, Interruption):
+            with suppress(Exception):  # an error may forbid that
+                error.add_note(f"raised by {self._whose}")
 
 
 def describe(error: BaseException) -> str:

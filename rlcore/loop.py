@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlcore import forks
-from rlcore.errors import FROM_OUTSIDE, EndOfData, EndOfEpoch, RlcoreError, named
+from rlcore.errors import FROM_OUTSIDE, EndOfData, EndOfEpoch, HookError, RlcoreError, named
 from rlcore.metrics import Averages, Last
 from rlcore.parts import Parts
 from rlcore.progress import ENDLESS, Every, Progress
@@ -179,7 +179,8 @@ class Loop:
         states = {}
         for name, component in self.parts.stateful.items():
             if hasattr(component, "state_dict"):
-                with named(f"{name.replace('.', ' ')} in its state_dict"):
+                kind = HookError if name.startswith("hook.") else RlcoreError
+                with named(f"{name.replace('.', ' ')} in its state_dict", kind):
                     states[name] = component.state_dict()
         return states
 

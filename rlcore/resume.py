@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rlcore.dependents import dependents
-from rlcore.errors import ConfigError, MissingStateError, StorageError, did_you_mean
+from rlcore.errors import FROM_OUTSIDE, ConfigError, MissingStateError, StorageError, describe, did_you_mean
 from rlcore.fitting import check
 from rlcore.types import Stateful
 
@@ -105,19 +105,21 @@ def restore(
 
 def _load(
     name: str, component: Any, state: Any, unusable: Mapping[str, str] | None
-) -> tuple[str, str, Exception | None] | None:
+) -> tuple[str, str, BaseException | None] | None:
     """Give a component its state; return its name with what is wrong and the error, if it does not fit."""
     if unusable and name in unusable:
         return name, unusable[name], None
     try:
         check(component, state, closely=unusable is not None)
         component.load_state_dict(state)
-    except Exception as error:  # a state that was made to harm raises anything
-        return name, " ".join(str(error).split()) or type(error).__name__, error
+    except FROM_OUTSIDE:
+        raise
+    except BaseException as error:  # a state that was made to harm raises anything
+        return name, " ".join(describe(error).split()), error
     return None
 
 
-def _refuse(problems: list[tuple[str, str, Exception | None]]) -> None:
+def _refuse(problems: list[tuple[str, str, BaseException | None]]) -> None:
     """Refuse what does not fit, all at once.
 
     Raises:

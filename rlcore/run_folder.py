@@ -52,7 +52,7 @@ def make(folder: Path) -> None:
         probe = folder / f".probe-{secrets.token_hex(3)}"
         probe.write_text("")
         probe.unlink()
-    except OSError as error:
+    except (OSError, UnicodeEncodeError) as error:  # a locale without UTF-8 cannot even name some folders
         raise ConfigError(
             f"run folder {str(folder)!r} cannot be made or written to: {error}; choose another place with "
             "--set run.folder=PATH"

@@ -28,10 +28,12 @@ def _present(*names: str) -> tuple[signal.Signals, ...]:
 
 SIGNALS: Final = _present("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM")
 AT_ONCE: Final = _present("SIGQUIT")
+# what a terminal or a scheduler sends to all processes of a run, and the training process alone answers
+STOPPING: Final = tuple(number for number in (*SIGNALS, *AT_ONCE) if number != signal.SIGALRM)
 # what the caller ignores is its own choice (`nohup`), and so is an alarm that it handles; but not for these two
 _ALWAYS: Final = (signal.SIGINT, signal.SIGTERM)
 # seconds: for the main thread to react; then for it to shut down; without a move of a save; between looks at a save
-_REACTION: Final = 10.0
+_REACTION: Final = 5.0
 _SHUTDOWN: Final = 20.0
 _STANDING: Final = 10.0
 _LOOK: Final = 0.2

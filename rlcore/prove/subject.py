@@ -63,7 +63,9 @@ class Subject:
             {"use": "testing:killer", "name": "prove-killer", "plan": str(plan)},
         ]
         path = self.scratch / f"{name}.toml"
-        path.write_text(tomli_w.dumps({section: value for section, value in values.items() if value != []}))
+        path.write_text(
+            tomli_w.dumps({section: value for section, value in values.items() if value != []}), encoding="utf-8"
+        )
         options = ("--until", str(self.until), *self.options)
         return Job(path, self.scratch / "runs" / name, recording, plan, options)
 

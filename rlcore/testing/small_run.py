@@ -49,7 +49,7 @@ def make_config(*overrides: str, sections: Mapping[str, Any] | None = None, fold
         values["run"] = {**values["run"], "folder": str(folder)}
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "toy.toml"
-        path.write_text(tomli_w.dumps(values))
+        path.write_text(tomli_w.dumps(values), encoding="utf-8")
         # no environment, so that CKPT_BACKEND of the shell does not change what a test builds
         return validate(read(path, overrides, environment={}))
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore import EnvError, RlcoreError, companion, errors
+from rlcore.signals import STOPPING
 from rlcore.watchdog import Heart
 from rlcore_plugin_parallel.memory import Counters
 from rlcore_plugin_parallel.worker import Assignment, main
@@ -232,7 +233,7 @@ def _signals_held() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         yield
     finally:

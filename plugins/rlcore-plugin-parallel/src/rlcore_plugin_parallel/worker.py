@@ -18,7 +18,9 @@ from typing import Any, Final
 import torch
 
 from rlcore import ConfigError, RlcoreError
+from rlcore.errors import describe
 from rlcore.random_state import seed_all
+from rlcore.signals import STOPPING
 from rlcore.stepping import Acting, Rollout, inexact_env, unrestored_env
 from rlcore.types import Policy
 from rlcore_plugin_parallel.all_rows import AllRows
@@ -57,9 +59,9 @@ class Assignment:
 
 def main(assignment: Assignment, pipe: Connection) -> None:
     """Run a worker until it is told to end, or the process of the learner is gone."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C reaches all processes, and it is the learner's to end them
+    for number in STOPPING:  # Ctrl-C and a closed terminal reach all processes, and it is the learner's to end them
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     if assignment.stacks is not None:
         stream = open(assignment.stacks, "w")  # noqa: SIM115 - open as long as the process lives
@@ -75,7 +77,7 @@ def main(assignment: Assignment, pipe: Connection) -> None:
         pass
     except BaseException as error:
         kind = type(error).__name__ if isinstance(error, RlcoreError) else "EnvError"
-        message = str(error) if isinstance(error, RlcoreError) else f"{type(error).__name__}: {error}"
+        message = str(error) if isinstance(error, RlcoreError) else describe(error)
         _send(pipe, ("error", (kind, message, traceback.format_exc())))
     finally:
         if worker is not None:
