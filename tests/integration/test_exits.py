@@ -16,8 +16,9 @@ KINDS = {"exit": "SystemExit", "base": "BaseException: gone", "generator": "Gene
 
 
 @pytest.fixture
-def leaving(write_config):
-    """Write the config of a run that can use every part of `exits.py`."""
+def leaving(write_config, monkeypatch):
+    """Write the config of a run that can use every part of `exits.py`; their faults are armed."""
+    monkeypatch.setenv("TEST_FAULTS", "1")
 
     def write(**sections):
         return write_config(plugins={"files": [EXITS]}, **sections)
@@ -35,7 +36,8 @@ def status():
 
 def assert_goes_on(cli, path):
     """The state before stands: without the fault the run goes on to its end."""
-    outcome = cli("train", path, "--quiet", "--resume", "--accept-changes")
+    os.environ["TEST_FAULTS"] = "0"
+    outcome = cli("train", path, "--quiet", "--resume")
     assert outcome.code == 0, outcome.err
     assert (status()["state"], status()["frames"]) == ("done", 96)
 
@@ -43,14 +45,15 @@ def assert_goes_on(cli, path):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("where", ["step", "reset"])
 def test_whatever_an_env_raises_is_an_error_of_the_env(cli, leaving, where, kind):
-    outcome = cli("train", leaving(env=env(where, kind)), "--quiet")
+    path = leaving(env=env(where, kind))
+    outcome = cli("train", path, "--quiet")
     assert outcome.code == 3, outcome.err
     assert "error: env 'exits:Leaving-v0', number 0, raised" in outcome.err
     assert KINDS[kind].partition(":")[0] in outcome.err
     assert status()["state"] == "failed-resumable"
     assert "exits:Leaving-v0" in status()["reason"]
     assert status()["frames"] == (32 if where == "step" else 0)
-    assert_goes_on(cli, leaving(env=env("", kind)))
+    assert_goes_on(cli, path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -82,13 +85,13 @@ def test_what_an_env_raises_in_an_evaluation_is_an_error_of_the_env(cli, leaving
 @pytest.mark.parametrize("kind", [*KINDS, "stop"])
 @pytest.mark.parametrize("point", ["post_steps", "post_optim", "state_dict"])
 def test_whatever_a_hook_raises_is_an_error_of_the_hook(cli, leaving, point, kind):
-    outcome = cli("train", leaving(hook=[{"use": "leaves", "point": point, "kind": kind}]), "--quiet")
+    path = leaving(hook=[{"use": "leaves", "point": point, "kind": kind}])
+    outcome = cli("train", path, "--quiet")
     assert outcome.code == 7, outcome.err
     assert "leaves" in outcome.err
     assert status()["state"] == "failed-resumable"
     assert status()["checkpoint"].startswith("000000000032-" if point != "post_steps" else "0000000000")
-    harmless = [{"use": "leaves", "point": point, "kind": kind, "from_frame": 10_000}]
-    assert_goes_on(cli, leaving(hook=harmless))
+    assert_goes_on(cli, path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -118,14 +121,13 @@ def test_whatever_the_constructor_of_a_hook_raises_refuses_the_run_and_names_the
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_state_that_a_hook_refuses_by_any_means_is_an_error_that_names_it(cli, leaving, kind):
-    harmless = [{"use": "leaves", "point": "post_steps", "from_frame": 10_000}]
-    assert cli("train", leaving(hook=harmless), "--quiet", "--until", "64").code == 0
-    hook = [{"use": "leaves", "point": "load_state_dict", "kind": kind}]
-    outcome = cli("train", leaving(hook=hook), "--quiet", "--resume", "--accept-changes")
+    path = leaving(hook=[{"use": "leaves", "point": "load_state_dict", "kind": kind}])
+    assert cli("train", path, "--quiet", "--until", "64").code == 0
+    outcome = cli("train", path, "--quiet", "--resume")
     assert outcome.code == 5, outcome.err
     assert "the state of hook.leaves in the checkpoint does not fit: " in outcome.err
     assert status()["state"] == "stopped-resumable", "the resume has not begun, so the state of the run is as it was"
-    assert_goes_on(cli, leaving(hook=harmless))
+    assert_goes_on(cli, path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -140,11 +142,9 @@ def test_whatever_a_logger_raises_the_run_goes_on(cli, leaving, where, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_a_logger_raises_at_a_resume_the_run_goes_on(cli, leaving, kind):
-    def config(where):
-        return leaving(logger=[{"use": "leaving", "where": where, "kind": kind}])
-
-    assert cli("train", config(""), "--quiet", "--until", "64").code == 0
-    outcome = cli("train", config("load_state_dict"), "--quiet", "--resume", "--accept-changes")
+    path = leaving(logger=[{"use": "leaving", "where": "load_state_dict", "kind": kind}])
+    assert cli("train", path, "--quiet", "--until", "64").code == 0
+    outcome = cli("train", path, "--quiet", "--resume")
     assert outcome.code == 0, outcome.err
     assert status()["state"] == "done"
 
