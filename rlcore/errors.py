@@ -32,6 +32,10 @@ class ArgumentTypeError(ConfigError, TypeError):
     """An argument in a script is of a type that cannot be used."""
 
 
+class NotSupportedError(ConfigError, NotImplementedError):
+    """Arguments that do not fit together, or ask for what is not here."""
+
+
 class NoSuchAttributeError(ConfigError, AttributeError):
     """A trainer has no attribute of that name, so that setting it would do nothing."""
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import torch
 
 from rlcore.context import Context
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, NotSupportedError
 from rlcore.helpers.settings import setting
 from rlcore.joined_env import JoinedEnv
 from rlcore.plugins import PluginHost
@@ -96,10 +96,14 @@ def make_collector_offpolicy(
             steps, and `init_random_frames`, since these collectors act with the policy from the first frame on.
     """
     if setting(cfg, "multi_step", False):
-        raise ConfigError("multi_step = True: rewards of several steps are summed where they are replayed, not here")
+        raise NotSupportedError(
+            "multi_step = True: rewards of several steps are summed where they are replayed, not here"
+        )
     random_frames = setting(cfg, "init_random_frames", 0)
     if random_frames:
-        raise ConfigError(f"init_random_frames = {random_frames}: collectors act with the policy from the first frame")
+        raise NotSupportedError(
+            f"init_random_frames = {random_frames}: collectors act with the policy from the first frame"
+        )
     collector = sync_async_collector if setting(cfg, "async_collection", False) else sync_sync_collector
     return _from_settings(collector, make_env, actor_model_explore, cfg, make_env_kwargs)
 
@@ -113,7 +117,7 @@ def _from_settings(
 ) -> Collector:
     kind = setting(cfg, "exploration_type", "random")
     if str(kind).rpartition(".")[2].lower() != "random":
-        raise ConfigError(f"exploration_type = {kind!r}: collectors sample from the policy; set 'random'")
+        raise NotSupportedError(f"exploration_type = {kind!r}: collectors sample from the policy; set 'random'")
     return collector(
         make_env,
         make_env_kwargs,

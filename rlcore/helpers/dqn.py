@@ -6,7 +6,7 @@ import copy
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.errors import ConfigError
+from rlcore.errors import NotSupportedError
 from rlcore.helpers.settings import from_plugin, setting
 from rlcore.targets import TargetUpdater
 
@@ -66,7 +66,9 @@ def make_target_updater(cfg: object, loss: Any) -> TargetUpdater | None:
     hard, interval = setting(cfg, "hard_update", False), setting(cfg, "value_network_update_interval", 1000)
     if _kind(cfg) == "single":
         if hard:
-            raise ConfigError("hard_update = True needs a target network: set loss = 'double', or hard_update = False")
+            raise NotSupportedError(
+                "hard_update = True needs a target network: set loss = 'double', or hard_update = False"
+            )
         return None
     pairs = [(loss.q_values, loss.target_q_values)]
     return TargetUpdater(pairs, interval) if hard else TargetUpdater(pairs, interval=1, tau=1 / interval)
@@ -75,5 +77,5 @@ def make_target_updater(cfg: object, loss: Any) -> TargetUpdater | None:
 def _kind(cfg: object) -> str:
     kind = setting(cfg, "loss", "double")
     if kind not in ("single", "double"):
-        raise ConfigError(f"loss = {kind!r} must be 'single' or 'double'")
+        raise NotSupportedError(f"loss = {kind!r} must be 'single' or 'double'")
     return str(kind)

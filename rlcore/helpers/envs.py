@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rlcore.context import Context
-from rlcore.errors import ConfigError
+from rlcore.errors import NotSupportedError
 from rlcore.helpers.settings import from_plugin, setting
 from rlcore.helpers.statistics import get_stats_random_rollout
 from rlcore.joined_env import JoinedEnv
@@ -125,10 +125,10 @@ def parallel_env_constructor(cfg: object, **kwargs: Any) -> Callable[..., Env]:
         ConfigError: `batch_transform = False`, or see there.
     """
     if not setting(cfg, "batch_transform", True):
-        raise ConfigError("batch_transform = False: transforms see all envs at once; leave it out")
+        raise NotSupportedError("batch_transform = False: transforms see all envs at once; leave it out")
     count = setting(cfg, "env_per_collector", 8)
     if kwargs.get("custom_env") is not None:
-        raise ConfigError("custom_env is one env; pass custom_env_maker, which makes as many as are needed")
+        raise NotSupportedError("custom_env is one env; pass custom_env_maker, which makes as many as are needed")
     if kwargs.get("custom_env_maker") is None:
         return partial(transformed_env_constructor(cfg, **kwargs), num_envs=count)
     return partial(_joined, transformed_env_constructor(cfg, **kwargs), count)
@@ -137,14 +137,16 @@ def parallel_env_constructor(cfg: object, **kwargs: Any) -> Callable[..., Env]:
 def _refuse(cfg: object, video_tag: str, *of_gsde_and_batch: int | None) -> None:
     for name, place in _ELSEWHERE.items():
         if setting(cfg, name, None):
-            raise ConfigError(f"{name} = {setting(cfg, name)!r}: {place}")
+            raise NotSupportedError(f"{name} = {setting(cfg, name)!r}: {place}")
     library = setting(cfg, "env_library", "gym")
     if library not in ("gym", "gymnasium"):
-        raise ConfigError(f"env_library = {library!r}: envs of other libraries come from custom_env_maker")
+        raise NotSupportedError(f"env_library = {library!r}: envs of other libraries come from custom_env_maker")
     if video_tag:
-        raise ConfigError(f"video_tag = {video_tag!r}: the hook `video` of rlcore-plugin-video records evaluations")
+        raise NotSupportedError(
+            f"video_tag = {video_tag!r}: the hook `video` of rlcore-plugin-video records evaluations"
+        )
     if any(of_gsde_and_batch):
-        raise ConfigError("action_dim_gsde, state_dim_gsde and batch_dims have no meaning here; leave them out")
+        raise NotSupportedError("action_dim_gsde, state_dim_gsde and batch_dims have no meaning here; leave them out")
 
 
 def _limit(cfg: object) -> int | None:

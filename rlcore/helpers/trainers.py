@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import nn
 
-from rlcore.errors import ConfigError, did_you_mean
+from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
 from rlcore.helpers.settings import setting
 from rlcore.stock.batch_sub_sampler import BatchSubSampler
 from rlcore.stock.clear_cuda_cache import ClearCudaCache
@@ -137,7 +137,7 @@ def _optimizer(loss_module: nn.Module, chosen: Any) -> torch.optim.Optimizer:
         "adamax": torch.optim.Adamax,
     }
     if chosen.optimizer not in known:
-        raise ConfigError(
+        raise NotSupportedError(
             f"optimizer = {chosen.optimizer!r} must be one of {', '.join(known)}{did_you_mean(chosen.optimizer, known)}"
         )
     parameters = list(loss_module.parameters())
@@ -151,7 +151,7 @@ def _schedule(optimizer: torch.optim.Optimizer, chosen: Any) -> Any:
     if chosen.lr_scheduler == "":
         return None
     if chosen.lr_scheduler != "cosine":
-        raise ConfigError(f"lr_scheduler = {chosen.lr_scheduler!r} must be 'cosine', or '' for none")
+        raise NotSupportedError(f"lr_scheduler = {chosen.lr_scheduler!r} must be 'cosine', or '' for none")
     steps = int(chosen.total_frames / chosen.frames_per_batch * chosen.optim_steps_per_batch)
     return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=max(1, steps))
 

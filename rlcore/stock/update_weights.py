@@ -126,7 +126,7 @@ class UpdateWeights(TrainerHookBase):
 
         found: Any = self.trainer
         if found is None:
-            raise HookError(
+            raise HookArgumentError(
                 "UpdateWeights: weight_update_map begins at a trainer; hand it over, or call register(trainer)"
             )
         for name in path.split("."):
