@@ -74,17 +74,21 @@ class GrowingFile:
         if not self._held:
             return
         descriptor = self._open()
-        if self._half_at is not None:  # a write that failed has left half of it there
-            os.ftruncate(descriptor, self._half_at)
         status = os.fstat(descriptor)
         if not status.st_nlink:
             raise FileNotFoundError(errno.ENOENT, "it was deleted while the run wrote to it", str(self.path))
-        self._half_at = status.st_size
-        _write_all(descriptor, self._held)
+        begin = status.st_size
+        if self._half_at is not None:  # a write that failed has left a part of a line there
+            begin = self._half_at
+            os.ftruncate(descriptor, begin)
+        self._half_at = begin
+        try:
+            _write_all(descriptor, self._held)
+        except OSError:
+            self._half_at += self._taken(self._held.rfind(b"\n", 0, os.fstat(descriptor).st_size - begin) + 1)
+            raise
+        self._taken(len(self._held))
         self._half_at = None
-        self._digest.update(self._held)
-        self._size += len(self._held)
-        self._held.clear()
 
     def close(self) -> None:
         """Flush and close; a further line opens the file again.
@@ -139,6 +143,13 @@ class GrowingFile:
         aside = self.path.with_name(f"{self.path.name}.before-{secrets.token_hex(3)}")
         os.rename(self.path, aside)
         return aside
+
+    def _taken(self, count: int) -> int:
+        """Note that the disk has taken so many bytes of what is held."""
+        self._digest.update(self._held[:count])
+        self._size += count
+        del self._held[:count]
+        return count
 
     def _open(self) -> int:
         if self._descriptor is None:

@@ -81,6 +81,6 @@ def get_logger(logger_type: str | None, logger_name: str, experiment_name: str, 
     if logger_type == "mlflow":
         folder = Path(logger_name).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        arguments = {"tracking_uri": f"sqlite:///{folder / 'mlflow.db'}", "spool": folder / "spool" / experiment_name}
+        arguments = {"tracking_uri": f"sqlite:///{folder / 'mlflow.db'}", "save_dir": folder}
         return logger_class(experiment_name, **{**arguments, **kwargs.get("mlflow_kwargs", {})})  # type: ignore[no-any-return]
     return logger_class(experiment_name, log_dir=logger_name, **kwargs.get(f"{logger_type}_kwargs", {}))  # type: ignore[no-any-return]

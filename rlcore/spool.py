@@ -2,64 +2,50 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import math
-import os
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
-Record = dict[str, Any]
-Entry = tuple[str, str, int]
+from rlcore.errors import StorageError
+from rlcore.growing_file import GrowingFile, open_log
+from rlcore.spool_note import SENT, UNKNOWN, Sent, read_note, read_sent, write_note, write_sent
+from rlcore.spool_records import Entry, Record, entries, fault, file_of, parse
 
-UNKNOWN: Final = -1
+__all__ = ["UNKNOWN", "Record", "Sent", "Spool"]
+
+log = logging.getLogger(__name__)
+
 _RECORDS: Final = "records.jsonl"
-_SENT: Final = "sent.json"
 _REPEATS: Final = "repeats.json"
-
-
-@dataclass
-class Sent:
-    """How far the records of a spool were sent.
-
-    Attributes:
-        offset: bytes of the file that were handed to the back end.
-        records: how many records that is.
-        confirmed: bytes of which the back end said that they arrived; what was handed over beyond that may be lost.
-        confirmed_records: how many records that is.
-        lines: how many records with a step the run had on the server when the first that is not confirmed was sent.
-        id: of the run, as the server calls it; empty before the first contact.
-        token: made for the run, to find it when its id was lost on the way back.
-        continues: id of the run that this one goes on from; empty for the first.
-    """
-
-    offset: int = 0
-    records: int = 0
-    confirmed: int = 0
-    confirmed_records: int = 0
-    lines: int = 0
-    id: str = ""
-    token: str = ""
-    continues: str = ""
+_SET_ASIDE: Final = "set-aside.jsonl"
 
 
 class Spool:
     """Records in a folder: `records.jsonl`, one per line, files beside it, and `sent.json`.
 
-    After a resume that went back behind what was sent, `repeats.json` has what will come a second time.
-    One thread appends and another reads and acknowledges.
+    After a resume that went back behind what was sent, `repeats.json` has what will come a second time. What cannot be
+    sent is set aside in `set-aside.jsonl`. One thread appends and another reads and acknowledges.
 
     Args:
         folder: made with the first record.
+
+    Attributes:
+        file: of the records.
+        sent: how far they were sent, as far as is known here.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._file = folder / _RECORDS
-        self._stream: TextIO | None = None
+        self.file = folder / _RECORDS
+        self._log = GrowingFile(self.file)
+        self._said: set[str] = set()
         self._lock = threading.Lock()
         self._appended: int | None = None
         self.sent = Sent(token=secrets.token_hex(8))
@@ -70,10 +56,17 @@ class Spool:
 
     @property
     def size(self) -> int:
-        """Bytes that were appended."""
+        """Bytes that were appended and have reached the system."""
         with self._lock:
-            self._flush()
+            with contextlib.suppress(OSError):  # what the disk refuses is tried again with the next flush
+                self._log.flush()
             return self._size()
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """Length and checksum of what was appended."""
+        with self._lock:
+            return self._log.position()
 
     @property
     def waiting(self) -> bool:
@@ -95,36 +88,37 @@ class Spool:
                 place = self.folder / name
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(content)
-            if self._stream is None:
-                self._repair()
-                self._stream = self._file.open("a")
-            self._stream.write(json.dumps(_finite(record), allow_nan=False) + "\n")
+            self._log.append(json.dumps(_finite(record), allow_nan=False).encode() + b"\n")
             if self._appended is not None:
                 self._appended += 1
 
     def flush(self) -> None:
         """Hand what was appended to the system."""
         with self._lock:
-            self._flush()
+            self._log.flush()
 
     def close(self) -> None:
         """Flush and close; a further record opens the file again."""
         with self._lock:
-            self._close()
+            self._log.close()
 
     def read(self, limit: int) -> tuple[list[Record], int]:
-        """Return at most `limit` whole records that were not sent, and the offset after them."""
-        self.flush()
+        """Return at most `limit` whole records that were not sent, and the offset after them.
+
+        A line that is no record is one of the kind `damaged`.
+        """
+        with contextlib.suppress(OSError):
+            self.flush()
         records: list[Record] = []
         offset = self.sent.offset
-        if not self._file.exists():
+        if not self.file.exists():
             return records, offset
-        with self._file.open("rb") as stream:
+        with open_log(self.file) as stream:
             stream.seek(offset)
             for line in stream:
                 if not line.endswith(b"\n") or len(records) == limit:
                     break
-                records.append(json.loads(line))
+                records.append(parse(line))
                 offset += len(line)
         return records, offset
 
@@ -133,13 +127,14 @@ class Spool:
         self.refresh()
         with self._lock:
             if self._appended is None:
-                self._flush()
+                with contextlib.suppress(OSError):
+                    self._log.flush()
                 self._appended = self._lines()
             return max(0, self._appended - self.sent.records)
 
     def without_repeats(self, record: Record) -> Record | None:
         """Return what of a record was not sent before a resume; None if all of it was."""
-        fresh = {name for kind, name, step in _entries(record) if (kind, name, step) not in self._repeats}
+        fresh = {name for kind, name, step in entries(record) if (kind, name, step) not in self._repeats}
         if record["kind"] == "metrics":
             values = {name: value for name, value in record["values"].items() if name in fresh}
             return {**record, "values": values} if values else None
@@ -158,8 +153,17 @@ class Spool:
         self.sent.lines += lines
         self.write_sent()
         for record in self._between(begin, end):
-            if "file" in record:
-                (self.folder / record["file"]).unlink(missing_ok=True)
+            if not fault(record):
+                with contextlib.suppress(StorageError, OSError):  # it was set aside, or is gone
+                    if place := file_of(record, self.folder):
+                        place.unlink(missing_ok=True)
+
+    def set_aside(self, record: Record, reason: str) -> Path:
+        """Keep a record that cannot be sent in a file of its own, with the reason, and return where."""
+        place = GrowingFile(self.folder / _SET_ASIDE)
+        place.append(json.dumps({"reason": reason, "record": record}).encode() + b"\n")
+        place.close()
+        return place.path
 
     def go_back(self) -> None:
         """Take what is not confirmed for not sent."""
@@ -167,22 +171,26 @@ class Spool:
             self.sent.offset, self.sent.records = self.sent.confirmed, self.sent.confirmed_records
             self.write_sent()
 
-    def cut(self, size: int) -> None:
-        """Go back to `size` bytes; what arrived after that is not sent again."""
+    def cut(self, size: int, checksum: str | None = None) -> str:
+        """Go back to `size` bytes; what arrived after that is not sent again. Return what else is not as it was.
+
+        Raises:
+            StorageError: there is something in the place of the records that is no file.
+            OSError: they cannot be read or cut.
+        """
         with self._lock:
-            self._close()
-            size = min(size, self._size())
             self._took_back = self.sent.offset > size
             self._read_repeats()
-            self._remember(self._repeats.union(*map(_entries, self._between(size, self.sent.confirmed))))
-            if self._file.exists():
-                os.truncate(self._file, size)
+            self._remember(self._repeats.union(*map(entries, self._between(size, self.sent.confirmed))))
+            difference = self._log.go_back({"size": size, "xxh3": checksum})
+            size = self._size()
             self._appended = self._lines()
-        if self._took_back:
+        if self.sent.offset > size:
             self.sent.offset, self.sent.records = size, self._appended
             if self.sent.confirmed > size:
                 self.sent.confirmed, self.sent.confirmed_records = size, self._appended
             self.write_sent()
+        return difference
 
     def adopt(self, run: str) -> None:
         """Go on in a run that this spool knows nothing of, if it does not know its own."""
@@ -198,84 +206,63 @@ class Spool:
             self.write_sent()
 
     def refresh(self) -> None:
-        """Read `sent.json` again, which a sender in another process writes."""
-        try:
-            found = json.loads((self.folder / _SENT).read_text())
-            self.sent = Sent(**{field.name: found[field.name] for field in fields(Sent)})
-        except (OSError, ValueError, TypeError, KeyError):  # not written yet
-            return
+        """Read `sent.json` again, which a sender in another process writes; what is wrong with it is said once."""
+        found, problem = read_sent(self.folder)
+        if found is not None:
+            self.sent = found
+        size = self._size()
+        if self.sent.offset > size:
+            problem = f"{self.folder / SENT} says that {self.sent.offset} bytes were sent, and there are {size}"
+            lines = self._lines()
+            self.sent.offset, self.sent.records = size, lines
+            self.sent.confirmed = min(self.sent.confirmed, size)
+            self.sent.confirmed_records = min(self.sent.confirmed_records, lines)
+        elif problem and found is None:
+            problem += "; so nobody knows what was sent, and all of it goes into a new run"
+        if problem and problem not in self._said:
+            self._said.add(problem)
+            log.warning("%s", problem)
 
     def write_sent(self) -> None:
         """Write `sent.json`, replaced as a whole."""
-        self._write(_SENT, asdict(self.sent))
+        write_sent(self.folder, self.sent)
 
     def _read_repeats(self) -> None:
+        file = self.folder / _REPEATS
         try:
-            self._repeats = {
-                (kind, name, step) for kind, name, step in json.loads((self.folder / _REPEATS).read_text())
-            }
-        except (OSError, ValueError, TypeError):  # nothing was taken back
+            self._repeats = {(str(kind), str(name), int(step)) for kind, name, step in read_note(file)}
+        except FileNotFoundError:  # nothing was taken back
             self._repeats = set()
+        except (OSError, ValueError, TypeError, StorageError) as error:
+            self._repeats = set()
+            log.warning("%s is damaged (%s): what was sent before a resume may arrive a second time", file, error)
 
     def _remember(self, repeats: set[Entry]) -> None:
         if repeats == self._repeats:
             return
         self._repeats = repeats
         if repeats:
-            self._write(_REPEATS, sorted(repeats))
+            write_note(self.folder / _REPEATS, sorted(repeats))
         else:
             (self.folder / _REPEATS).unlink(missing_ok=True)
 
-    def _write(self, name: str, content: Any) -> None:
-        """Write a file, replaced as a whole."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = self.folder / f".{name}-{secrets.token_hex(3)}"
-        temporary.write_text(json.dumps(content))
-        os.replace(temporary, self.folder / name)
-
     def _between(self, begin: int, end: int) -> Iterator[Record]:
         """Yield the records between two offsets; none when the first is not the smaller."""
-        if begin >= end or not self._file.exists():
+        if begin >= end or not self.file.exists():
             return
-        with self._file.open("rb") as stream:
+        with open_log(self.file) as stream:
             stream.seek(begin)
             while stream.tell() < end and (line := stream.readline()):
-                yield json.loads(line)
-
-    def _repair(self) -> None:
-        """Cut off a last line that a crash left incomplete."""
-        if not self._file.exists():
-            return
-        content = self._file.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole != len(content):
-            os.truncate(self._file, whole)
+                yield parse(line)
 
     def _size(self) -> int:
-        return self._file.stat().st_size if self._file.exists() else 0
+        return self.file.stat().st_size if self.file.exists() else 0
 
     def _lines(self) -> int:
-        if not self._file.exists():
+        if not self.file.exists():
             return 0
-        with self._file.open("rb") as stream:
+        with open_log(self.file) as stream:
             return sum(line.endswith(b"\n") for line in stream)
-
-    def _flush(self) -> None:
-        if self._stream is not None:
-            self._stream.flush()
-
-    def _close(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-
-
-def _entries(record: Record) -> Iterable[Entry]:
-    """Return what tells the contents of a record from all others of a run: kind, name and step of each."""
-    if "step" not in record:
-        return []
-    names = record["values"] if record["kind"] == "metrics" else [record["name"]]
-    return [(record["kind"], name, record["step"]) for name in names]
 
 
 def _finite(value: Any) -> Any:

@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, describe
 from rlcore.run_folder import Lock
 from rlcore.spool import UNKNOWN, Record, Spool
+from rlcore.spool_records import fault, fault_of_file
 
 CLOSE: Final = "close\n"
 HURRY: Final = "hurry\n"
@@ -33,6 +34,10 @@ _LONGEST_PAUSE: Final = 30.0
 _REST: Final = 100
 _LONGEST_REST: Final = 5.0
 _TURN: Final = 5.0
+# after so many refusals of the same records by a back end that opens, it is found out which of them it refuses
+_REFUSALS: Final = 3
+# so many refusals one after another are the back end's and not the records'
+_MOST_REFUSED: Final = 10
 
 
 class Backend(Protocol):
@@ -100,6 +105,7 @@ class Sender:
         self._connected = False
         self._confirms = True
         self._skip = self._handed = 0
+        self._refused = (0, 0)
 
     def run(self) -> None:
         """Send until stopped."""
@@ -115,7 +121,7 @@ class Sender:
                     return
             except Exception as error:
                 self._connected = False
-                self._report("error", f"{type(error).__name__}: {error}".partition("\n")[0])
+                self._report("error", describe(error).partition("\n")[0])
                 if self._stopping.is_set():
                     return
                 self._stopping.wait(pause)
@@ -157,9 +163,13 @@ class Sender:
                 self._hurrying.clear()
             return False
         began = time.monotonic()
-        fresh = [part for record in records if (part := self.spool.without_repeats(record)) is not None]
-        self.backend.send(self._without_arrived(fresh), self.spool.folder)
+        good = [record for record in records if not self._fault(record)]
+        fresh = [part for record in good if (part := self.spool.without_repeats(record)) is not None]
+        self._hand_over(fresh, offset)
         self._handed += sum("step" in record for record in fresh)
+        for record in records:
+            if reason := self._fault(record):
+                self._set_aside(record, reason)
         self.spool.acknowledge(len(records), offset)
         if self._confirms:
             self.spool.confirm(self._handed)
@@ -167,6 +177,52 @@ class Sender:
         if len(records) < _BATCH and not self._stopping.is_set():
             self._hurrying.wait(min(_REST * (time.monotonic() - began), _LONGEST_REST))
         return True
+
+    def _fault(self, record: Record) -> str:
+        return fault(record) or fault_of_file(record, self.spool.folder)
+
+    def _hand_over(self, records: Sequence[Record], offset: int) -> None:
+        """Hand records to the back end; one that it refuses again and again, while it takes others, is set aside.
+
+        Raises:
+            Exception: of the back end, which takes none of them for now.
+        """
+        left = self._without_arrived(records)
+        place, refusals = self._refused
+        try:
+            if place != offset or refusals < _REFUSALS:
+                self.backend.send(left, self.spool.folder)
+            else:
+                self._hand_over_each(left)
+        except Exception:
+            self._refused = (offset, refusals + 1 if place == offset else 1)
+            raise
+        self._refused = (0, 0)
+
+    def _hand_over_each(self, records: Sequence[Record]) -> None:
+        """Hand over one after another; those that are refused before another one is taken are set aside.
+
+        Raises:
+            Exception: the back end took none, or not the last ones.
+        """
+        refused: list[tuple[Record, Exception]] = []
+        for record in records:
+            try:
+                self.backend.send([record], self.spool.folder)
+            except Exception as error:
+                refused.append((record, error))
+                if len(refused) >= _MOST_REFUSED:
+                    raise
+            else:
+                for bad, why in refused:
+                    self._set_aside(bad, f"the back end refuses it: {describe(why)}")
+                refused.clear()
+        if refused:
+            raise refused[-1][1]
+
+    def _set_aside(self, record: Record, reason: str) -> None:
+        place = self.spool.set_aside(record, reason)
+        self._report("warning", f"a record cannot be sent and is set aside in {place}: {reason}")
 
     def _without_arrived(self, records: Sequence[Record]) -> list[Record]:
         """Leave out what the run has from before a crash; the config goes to it again."""
@@ -263,7 +319,7 @@ def main() -> None:
         lock = lock_spool(folder, LINGER)
         sender = Sender(Spool(folder), make_backend(order["target"], order["arguments"]), started)
     except Exception as error:
-        report("error", f"{type(error).__name__}: {error}")
+        report("error", describe(error))
         return
     threading.Thread(target=_obey, args=(sys.stdin, sender), daemon=True).start()
     sender.run()

@@ -7,6 +7,8 @@ import contextlib
 import importlib.util
 import json
 import logging
+import os
+import secrets
 import subprocess
 import sys
 import threading
@@ -17,6 +19,7 @@ from typing import Any, Final
 
 from rlcore import log_values, media
 from rlcore.errors import PluginError, RlcoreError
+from rlcore.inside import inside
 from rlcore.logger_base import LoggerBase
 from rlcore.run_folder import Lock
 from rlcore.spool import Record, Spool
@@ -40,13 +43,27 @@ class SpoolingLogger(LoggerBase):
         arguments: for its constructor; what JSON can hold, if the sender is a process.
         process: whether the sender is a process of its own, which keeps the back end's library away from this one; else
             it is a thread. Also an attribute, which counts at the start.
+        own: whether the folder was made up for this logger alone (`own_spool`); then a resume goes on in the folder
+            that the checkpoint names, beside it.
+
+    Attributes:
+        destination: where records are sent, for people.
     """
 
     def __init__(
-        self, exp_name: str, log_dir: str, folder: Path, backend: str, arguments: Mapping[str, Any], process: bool
+        self,
+        exp_name: str,
+        log_dir: str,
+        folder: Path,
+        backend: str,
+        arguments: Mapping[str, Any],
+        process: bool,
+        own: bool = False,
     ) -> None:
         super().__init__(exp_name, log_dir)
+        self.destination = log_dir
         self.spool = Spool(folder)
+        self._own = own
         self._backend_target = backend
         self._arguments = dict(arguments)
         self.process = process
@@ -109,6 +126,8 @@ class SpoolingLogger(LoggerBase):
         Raises:
             RlcoreError: the first attempt failed, and `wait` is true.
         """
+        if self._own and not wait and not self.spool.waiting:
+            return  # a resume may still name the spool that it goes on with
         if self._sender is None:
             self.spool.write_sent()  # the sender reads it
             self._connected, self._error = False, ""
@@ -157,29 +176,54 @@ class SpoolingLogger(LoggerBase):
         atexit.unregister(self.close)
         if self.unsent:
             log.warning(
-                "%d records of logger %r have not arrived, as far as is known%s; they wait in %s, and "
-                "`rlcore sync RUN` sends what is missing",
+                "%d records of logger %r have not arrived, as far as is known%s; they wait in %s, and %s sends what is "
+                "missing",
                 *(self.unsent, self.exp_name, f" ({self._error})" if self._error else "", self.spool.folder),
+                "a logger with that `spool`" if self._own else "`rlcore sync RUN`",
             )
 
+    def files(self) -> list[Path]:
+        """Return the file of the records."""
+        return [self.spool.file]
+
     def state_dict(self) -> dict[str, Any]:
-        """Return how much was logged, and the id of the run on the server."""
-        return {"size": self.spool.size, "id": self.id}
+        """Return how much was logged, the id of the run on the server, and the name of the spool."""
+        return {**self.spool.position, "id": self.id, "spool": self.spool.folder.name}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go back; what was sent after the checkpoint stays on the server, and is not sent a second time.
 
         Raises:
             ConfigError: another process sends the spool.
+            StorageError: the state names a spool that is none.
         """
+        if self._own:
+            self._go_to(state.get("spool", self.exp_name))  # once, all loggers of a name had one spool
         self.spool.folder.mkdir(parents=True, exist_ok=True)
         lock = lock_spool(self.spool.folder, LAST_WORDS)
         try:
             self.spool.refresh()
-            self.spool.cut(state["size"])
+            if difference := self.spool.cut(state["size"], state.get("xxh3")):
+                self._differs(difference)
             self.spool.adopt(state["id"])
         finally:
             lock.release()
+
+    def begin_anew(self) -> None:
+        """Go back to the beginning; what was sent stays on the server, and is not sent a second time."""
+        if self.spool.folder.is_dir():
+            self.load_state_dict({"size": 0, "id": "", "spool": self.spool.folder.name})
+
+    def _go_to(self, name: str) -> None:
+        """Go on with another spool beside this one, where there is one of that name."""
+        place = inside(self.spool.folder.parent, name)
+        if place == self.spool.folder or not place.is_dir():
+            return
+        if self._sender is not None:
+            self._sender.close(LAST_WORDS)
+            self._sender = None
+        self.spool.close()
+        self.spool = Spool(place)
 
     def branch(self) -> None:
         """Go on in a run of its own, linked to the one before, if that was sent something after the position."""
@@ -248,7 +292,8 @@ class _InProcess:
 
     def __init__(self, spool: Spool, target: str, arguments: Mapping[str, Any], hear: Any) -> None:
         self._spool = spool
-        with (spool.folder / "sender.log").open("ab") as output:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(spool.folder / "sender.log", flags, 0o666), "ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "rlcore.spool_sender"],
                 stdin=subprocess.PIPE,
@@ -311,5 +356,15 @@ def require_library(name: str, logger: str) -> None:
 
 
 def spool_folder(run_folder: Path, name: str) -> Path:
-    """Return the folder of the spool of a logger instance of a run."""
-    return run_folder / FOLDER / name
+    """Return the folder of the spool of a logger instance of a run.
+
+    Raises:
+        StorageError: it would not be inside of the run folder.
+    """
+    return inside(run_folder, f"{FOLDER}/{name}")
+
+
+def own_spool(folder: Path, exp_name: str) -> Path:
+    """Return a folder for the spool of one logger of a script, which no other logger has, also of the same name."""
+    name = media.file_name(exp_name).replace("/", "_")
+    return folder / FOLDER / f"{name}-{secrets.token_hex(4)}"

@@ -28,6 +28,7 @@ LAYERS = [
     {"implementations", "tensor_files", "durable_files", "scheduled", "torch_steps", "retention", "trust"},
     {"growing_file"},
     {"hooks", "log_writer", "adam", "transformed", "snapshot", "evaluations", "exactness", "resume"},
+    {"spool_note", "spool_records"},
     {"space_watch", "svg", "spool", "batch_storage", "env_maker", "curves"},
     {"stepping", "run_files"},
     {"joined_env", "plotting"},

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
-from rlcore.errors import RlcoreError
+from rlcore import spool_sender
+from rlcore.errors import RlcoreError, StorageError
 from rlcore.run_folder import Lock
 from rlcore.spool import Spool
-from rlcore.spooling_logger import SpoolingLogger
+from rlcore.spooling_logger import SpoolingLogger, own_spool
+from rlcore.testing.faults.disk import FailingDisk
 
 BACKEND = """
 import json, os, random, time
@@ -24,7 +29,8 @@ from pathlib import Path
 
 class FileBackend:
     # appends what it is sent to a file; each line with the number of the process
-    def __init__(self, file, fails=0, seconds=0.0, opening=0.0):
+    def __init__(self, file, fails=0, seconds=0.0, opening=0.0, refuses=None):
+        self.refuses = refuses
         self.began = time.monotonic()
         self.file, self.fails, self.seconds, self.opening = Path(file), fails, seconds, opening
         self.sends = 0
@@ -43,6 +49,8 @@ class FileBackend:
     def send(self, records, folder):
         time.sleep(self.seconds)
         self.sends += 1
+        if any(self.refuses in (-1, record.get("step", 0)) for record in records):
+            raise ValueError("not this one")
         with self.file.open("a") as stream:
             for record in records:
                 there = "file" not in record or (folder / record["file"]).is_file()
@@ -269,7 +277,8 @@ def test_the_sender_ends_when_the_training_process_is_killed(tmp_path, backend):
     import sys, time
     sys.path.insert(0, {str(tmp_path)!r})
     from pathlib import Path
-    from rlcore.spooling_logger import SpoolingLogger
+    from rlcore.spooling_logger import SpoolingLogger, own_spool
+from rlcore.testing.faults.disk import FailingDisk
     logger = SpoolingLogger("trial", "", Path({str(tmp_path / "spool")!r}), "module_of_backend:FileBackend",
                             {{"file": {str(tmp_path / "arrived")!r}}}, True)
     logger.log_metrics({{"a": 1.0}}, 1)
@@ -294,20 +303,195 @@ def test_the_sender_ends_when_the_training_process_is_killed(tmp_path, backend):
     assert len(arrived(tmp_path)) == 1
 
 
-def test_a_damaged_note_of_what_was_sent_sends_everything_again(tmp_path, backend):
+@pytest.fixture
+def sent_spool(tmp_path, backend):
+    """The folder of a spool of three records that were sent."""
     logger = backend()
-    logger.log_metrics({"a": 1.0}, 1)
+    for step in (1, 2, 3):
+        logger.log_metrics({"a": float(step)}, step)
     assert logger.catch_up(30)
     logger.close()
-    (tmp_path / "spool" / "sent.json").write_text("{")
-    assert Spool(tmp_path / "spool").count() == 1
+    return tmp_path / "spool"
+
+
+@pytest.mark.parametrize("damage", ["{", "", "[]", '{"offset": 3}', None])
+def test_a_damaged_note_of_what_was_sent_is_said_and_its_copy_counts(sent_spool, caplog, damage):
+    file = sent_spool / "sent.json"
+    if damage is None:  # one digit is another
+        damage = file.read_text().replace('"records": 3', '"records": 1')
+    file.write_text(damage)
+    assert Spool(sent_spool).count() == 0, "nothing is sent twice"
+    assert "sent.json is damaged" in caplog.text
+
+
+def test_a_note_that_is_damaged_twice_lets_all_go_into_a_new_run_aloud(sent_spool, caplog):
+    token = Spool(sent_spool).sent.token
+    for name in ("sent.json", "sent-copy.json"):
+        (sent_spool / name).write_text("{")
+    spool = Spool(sent_spool)
+    assert (spool.count(), spool.sent.id) == (3, "")
+    assert spool.sent.token != token
+    assert "all of it goes into a new run" in caplog.text
+
+
+def test_a_place_beyond_the_records_is_said_and_nothing_is_counted_that_is_not_there(sent_spool, caplog):
+    note = {**asdict(Spool(sent_spool).sent), "offset": 1_000_000_000, "records": 999_999_985}
+    for name in ("sent.json", "sent-copy.json"):
+        (sent_spool / name).write_text(json.dumps(note))  # as before there were checksums
+    spool = Spool(sent_spool)
+    assert (spool.count(), spool.unconfirmed, spool.sent.records) == (0, 0, 3)
+    assert "says that 1000000000 bytes were sent, and there are" in caplog.text
+
+
+def test_a_note_without_a_checksum_is_read_as_before(sent_spool, caplog):
+    note = asdict(Spool(sent_spool).sent)
+    (sent_spool / "sent.json").write_text(json.dumps(note))
+    (sent_spool / "sent-copy.json").unlink()
+    assert asdict(Spool(sent_spool).sent) == note
+    assert not caplog.text
+
+
+BAD_RECORDS = {
+    "no json": "{",
+    "no utf-8": "\udcff",
+    "a list": "[]",
+    "deep": "[" * 100_000,
+    "no kind": "{}",
+    "unknown kind": '{"kind": "hologram", "step": 2, "time": 1.0}',
+    "no step": '{"kind": "metrics", "values": {"a": 2.0}, "time": 1.0}',
+    "text for a number": '{"kind": "metrics", "values": {"a": "two"}, "step": 2, "time": 1.0}',
+    "file above": '{"kind": "image", "name": "a", "file": "images/../../secret", "step": 2, "time": 1.0}',
+    "file elsewhere": '{"kind": "image", "name": "a", "file": "SECRET", "step": 2, "time": 1.0}',
+    "note as file": '{"kind": "image", "name": "a", "file": "sent.json", "step": 2, "time": 1.0}',
+    "file gone": '{"kind": "image", "name": "a", "file": "images/none.png", "step": 2, "time": 1.0}',
+    "link": '{"kind": "image", "name": "a", "file": "images/link.png", "step": 2, "time": 1.0}',
+    "hard link": '{"kind": "image", "name": "a", "file": "images/hard.png", "step": 2, "time": 1.0}',
+}
+
+
+@pytest.mark.parametrize("name", BAD_RECORDS)
+def test_a_record_that_cannot_be_is_set_aside_and_the_next_ones_are_sent(tmp_path, backend, caplog, name):
+    secret = tmp_path / "secret"
+    secret.write_text("nobody's business")
+    folder = tmp_path / "spool"
+    (folder / "images").mkdir(parents=True)
+    (folder / "images" / "link.png").symlink_to(secret)
+    os.link(secret, folder / "images" / "hard.png")
+    lines = [json.dumps({"kind": "metrics", "values": {"a": 1.0}, "step": step, "time": 1.0}) for step in (1, 3)]
+    lines.insert(1, BAD_RECORDS[name].replace("SECRET", str(secret)))
+    (folder / "records.jsonl").write_bytes("".join(line + "\n" for line in lines).encode(errors="surrogateescape"))
+    logger = backend()
+    assert logger.catch_up(30)
+    assert logger.unsent == 0
+    logger.close()
+    assert [record["step"] for _, _, record in arrived(tmp_path)] == [1, 3]
+    assert "a record cannot be sent and is set aside" in caplog.text
+    (aside,) = (folder / "set-aside.jsonl").read_text().splitlines()
+    assert json.loads(aside)["reason"]
+    assert secret.read_text() == "nobody's business"
+
+
+def test_a_record_that_the_back_end_refuses_is_set_aside_when_it_takes_others(tmp_path, backend, caplog):
+    logger = backend(refuses=2)
+    for step in (1, 2, 3):
+        logger.log_metrics({"a": float(step)}, step)
+    assert logger.catch_up(60)
+    logger.close()
+    assert [record["step"] for _, _, record in arrived(tmp_path)] == [1, 3]
+    assert "the back end refuses it: ValueError: not this one" in caplog.text
+
+
+def test_a_back_end_that_takes_nothing_lets_nothing_be_set_aside(tmp_path, backend, monkeypatch):
+    monkeypatch.setattr(spool_sender, "_FIRST_PAUSE", 0.01)
+    logger = backend(refuses=-1)
+    for step in (1, 2, 3):
+        logger.log_metrics({"a": float(step)}, step)
+    assert not logger.catch_up(1.5)
+    logger.close()
+    assert logger.unsent == 3
+    assert not (tmp_path / "spool" / "set-aside.jsonl").exists()
+
+
+def test_records_that_the_disk_refuses_for_a_while_are_kept_and_written_once(tmp_path):
+    spool = Spool(tmp_path / "spool")
+    spool.append({"kind": "text", "name": "a", "text": "b" * 100, "step": 1})
+    with (
+        FailingDisk(tmp_path, errno.ENOSPC, at=1, lasting=True, operations={"write"}),
+        pytest.raises(OSError, match="space"),
+    ):
+        spool.flush()
+    spool.append({"kind": "text", "name": "a", "text": "b", "step": 2})
+    spool.close()
+    assert [record["step"] for record in Spool(tmp_path / "spool").read(10)[0]] == [1, 2]
+
+
+def test_a_spool_that_was_changed_before_the_checkpoint_is_said_at_the_resume(tmp_path, backend, caplog):
+    logger = backend(fails=1000)
+    for step in (1, 2):
+        logger.log_metrics({"a": float(step)}, step)
+    state = logger.state_dict()
+    logger.close()
+    file = tmp_path / "spool" / "records.jsonl"
+    file.write_text(file.read_text().replace("1.0", "7.0"))
+    resumed = backend(fails=1000)
+    resumed.load_state_dict(state)
+    assert resumed.differences == 1
+    assert "records.jsonl is not what it was at the checkpoint" in caplog.text
+
+
+# spools of scripts
+
+
+def owned(tmp_path, name="trial"):
+    folder = own_spool(tmp_path, name)
+    arguments = {"file": str(tmp_path / "arrived")}
+    return SpoolingLogger(name, "nowhere", folder, "module_of_backend:FileBackend", arguments, False, own=True)
+
+
+def test_loggers_of_one_name_have_spools_and_runs_of_their_own(tmp_path, backend):
+    loggers = [owned(tmp_path, name) for name in ("trial", "trial", "../trial/a")]
+    for number, logger in enumerate(loggers):
+        logger.log_metrics({"a": float(number)}, number)
+    for logger in loggers:
+        assert logger.catch_up(30)
+        logger.close()
+    assert len({logger.spool.folder for logger in loggers}) == len({logger.id for logger in loggers}) == 3
+    assert {logger.spool.folder.parent for logger in loggers} == {tmp_path / "spool"}
+    assert sorted(record["step"] for _, _, record in arrived(tmp_path)) == [0, 1, 2]
+
+
+def test_a_resume_returns_to_the_spool_and_the_run_of_its_checkpoint(tmp_path, backend):
+    first, other = owned(tmp_path), owned(tmp_path)
+    for logger in (first, other):
+        logger.log_metrics({"a": 1.0}, 1)
+        assert logger.catch_up(30)
+    state = first.state_dict()
+    for logger in (first, other):
+        logger.close()
+    resumed = owned(tmp_path)
+    resumed.start()  # as a trainer of a script does before it loads
+    resumed.load_state_dict(state)
+    resumed.log_metrics({"a": 2.0}, 2)
+    assert resumed.catch_up(30)
+    resumed.close()
+    assert (resumed.id, resumed.spool.folder) == (first.id, first.spool.folder)
+    assert {record["run"][1] for _, _, record in arrived(tmp_path) if record["step"] == 2} == {first.spool.sent.token}
+    assert len(list((tmp_path / "spool").glob("trial*"))) == 2, "the one that was not needed was never made"
+
+
+def test_a_state_that_names_a_spool_elsewhere_is_refused(tmp_path, backend):
+    (tmp_path / "elsewhere").mkdir()
+    logger = owned(tmp_path)
+    for name in ("../elsewhere", str(tmp_path / "elsewhere")):
+        with pytest.raises(StorageError):
+            logger.load_state_dict({"size": 0, "id": "", "spool": name})
 
 
 @pytest.mark.parametrize("how", ["flush", "close"])
 def test_what_was_appended_is_on_disk_after_a_flush_and_after_closing(tmp_path, how):
     spool = Spool(tmp_path)
     spool.append({"kind": "text", "name": "a", "text": "b", "step": 1})
-    assert not (tmp_path / "records.jsonl").read_text()
+    assert not (tmp_path / "records.jsonl").exists()
     getattr(spool, how)()
     assert (tmp_path / "records.jsonl").read_text().endswith('"step": 1}\n')
 

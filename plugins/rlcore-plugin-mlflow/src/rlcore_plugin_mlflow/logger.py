@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, field_validator
 from rlcore.config import Secret
 from rlcore.context import Context
 from rlcore.errors import ConfigError
-from rlcore.spooling_logger import SpoolingLogger, require_library, spool_folder
+from rlcore.spooling_logger import SpoolingLogger, own_spool, require_library, spool_folder
 
 
 class Config(BaseModel, extra="forbid"):
@@ -50,7 +50,9 @@ class MLFlowLogger(SpoolingLogger):
         video_fps: frames per second of videos that come without.
         run_name: default: MLflow makes one.
         token: bearer token of the server; default: `MLFLOW_TRACKING_TOKEN`.
-        spool: folder for what waits to be sent; default: `spool/EXP_NAME` in the working directory.
+        save_dir: the folder around `spool`; default: the working directory.
+        spool: folder for what waits to be sent; default: one of its own, `spool/EXP_NAME-…` below `save_dir`; a resume
+            returns to it.
         process: whether MLflow is used in a process of its own, which keeps it away from training: it draws from
             Python's global random generator.
 
@@ -68,6 +70,7 @@ class MLFlowLogger(SpoolingLogger):
         video_fps: int = 30,
         run_name: str | None = None,
         token: str | None = None,
+        save_dir: str | Path | None = None,
         spool: Path | None = None,
         process: bool = True,
     ) -> None:
@@ -81,7 +84,8 @@ class MLFlowLogger(SpoolingLogger):
             "token": token,
         }
         backend = "rlcore_plugin_mlflow.backend:MLflowBackend"
-        super().__init__(exp_name, tracking_uri, spool or spool_folder(Path(), exp_name), backend, arguments, process)
+        place = spool or own_spool(Path(save_dir or "."), exp_name)
+        super().__init__(exp_name, tracking_uri, place, backend, arguments, process, own=spool is None)
         self.video_fps = video_fps
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -10,7 +11,7 @@ from pydantic import BaseModel, Field
 from rlcore.config import Secret
 from rlcore.context import Context
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.spooling_logger import SpoolingLogger, require_library, spool_folder
+from rlcore.spooling_logger import SpoolingLogger, own_spool, require_library, spool_folder
 
 if TYPE_CHECKING:
     from rlcore_plugin_wandb.backend import WandbBackend
@@ -43,7 +44,8 @@ class WandbLogger(SpoolingLogger):
         base_url: address of the server; default: `WANDB_BASE_URL`, or W&B's own.
         log_dir: another name of `save_dir`.
         api_key: default: `WANDB_API_KEY`, or that of `wandb login`.
-        spool: folder for what waits to be sent; default: `spool/EXP_NAME` below `save_dir`.
+        spool: folder for what waits to be sent; default: one of its own, `spool/EXP_NAME-…` below `save_dir`; a resume
+            returns to it.
         process: whether W&B is used in a process of its own, which keeps it away from training; then there is no
             `experiment`.
         video_fps: frames per second of videos that come without.
@@ -85,7 +87,10 @@ class WandbLogger(SpoolingLogger):
             "init": {"name": exp_name, "project": project, "id": id, **init},
         }
         backend = "rlcore_plugin_wandb.backend:WandbBackend"
-        super().__init__(exp_name, str(folder), spool or spool_folder(folder, exp_name), backend, arguments, process)
+        place = spool or own_spool(folder, exp_name)
+        super().__init__(exp_name, str(folder), place, backend, arguments, process, own=spool is None)
+        server = base_url or os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")
+        self.destination = f"offline files in {folder / 'wandb'}" if offline else server
         self.video_fps = video_fps
 
     @property
