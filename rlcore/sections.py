@@ -5,7 +5,7 @@ All problems of a config are reported together. Reading the file is in `config.p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -264,7 +264,7 @@ def _sections(raw: RawConfig, section: str, host: PluginHost, broken: set[str], 
             if (plugin or short) not in broken:
                 problems.append(f"[{label}] use: {error}")
             continue
-        name = str(keys.pop("name", "")) or _free_name(provided.component.name, taken)
+        name = str(keys.pop("name", "")) or free_name(provided.component.name, taken)
         if name in taken:
             problems.append(f"[{label}] name: {name!r} is the name of another {kind}")
         taken.add(name)
@@ -277,7 +277,8 @@ def _sections(raw: RawConfig, section: str, host: PluginHost, broken: set[str], 
     return found
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return the name of a component that has none in the config: its own, or with a number where that is taken."""
     number, free = 1, name
     while free in taken:
         number += 1

@@ -38,12 +38,14 @@ class Spool:
 
     Attributes:
         file: of the records.
+        set_aside_file: of those that cannot be sent.
         sent: how far they were sent, as far as is known here.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.file = folder / _RECORDS
+        self.set_aside_file = folder / _SET_ASIDE
         self._log = GrowingFile(self.file)
         self._said: set[str] = set()
         self._lock = threading.Lock()
@@ -160,10 +162,14 @@ class Spool:
 
     def set_aside(self, record: Record, reason: str) -> Path:
         """Keep a record that cannot be sent in a file of its own, with the reason, and return where."""
-        place = GrowingFile(self.folder / _SET_ASIDE)
+        place = GrowingFile(self.set_aside_file)
         place.append(json.dumps({"reason": reason, "record": record}).encode() + b"\n")
         place.close()
         return place.path
+
+    def count_set_aside(self) -> int:
+        """Return how many records were set aside."""
+        return _lines_of(self.set_aside_file)
 
     def go_back(self) -> None:
         """Take what is not confirmed for not sent."""
@@ -259,10 +265,15 @@ class Spool:
         return self.file.stat().st_size if self.file.exists() else 0
 
     def _lines(self) -> int:
-        if not self.file.exists():
-            return 0
-        with open_log(self.file) as stream:
-            return sum(line.endswith(b"\n") for line in stream)
+        return _lines_of(self.file)
+
+
+def _lines_of(file: Path) -> int:
+    """Return how many whole lines a file has; none when it is absent."""
+    if not file.exists():
+        return 0
+    with open_log(file) as stream:
+        return sum(line.endswith(b"\n") for line in stream)
 
 
 def _finite(value: Any) -> Any:

@@ -1,9 +1,12 @@
 """`rlcore sync`: the cases without a server; sending what waits is in `faults/test_e_loggers.py`."""
 
 import threading
+import tomllib
 
 import pytest
+import tomli_w
 
+from rlcore.spool import Spool
 from rlcore.spool_sender import lock_spool
 from rlcore.testing import make_run
 
@@ -49,3 +52,53 @@ def test_the_sender_of_a_run_that_has_ended_is_waited_for(tmp_path, cli):
     outcome = cli("sync", tmp_path / "toy")
     timer.join()
     assert (outcome.code, "wandb: " in outcome.out) == (0, True)
+
+
+@pytest.fixture
+def left_behind(tmp_path, monkeypatch):
+    """A run folder with two records for an MLflow logger, whose config names a loose file that leaves a trace."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv("MY_TOKEN", "secret")
+    folder = tmp_path / "toy"
+    make_run(folder=tmp_path, sections={"logger": []}).trainer.parts.release()
+    spool = Spool(folder / "spool" / "mlflow")
+    for step in (1, 2):
+        spool.append({"kind": "metrics", "values": {"a": float(step)}, "step": step, "time": 1.0})
+    spool.close()
+    (folder / "loose.py").write_text(f"open({str(tmp_path / 'trace')!r}, 'w')")
+    values = tomllib.loads((folder / "config.toml").read_text())
+    uri = f"sqlite:///{tmp_path / 'arrived.db'}"
+    values["logger"] = [{"use": "mlflow:mlflow", "tracking_uri": uri, "token": {"env": "MY_TOKEN"}}]
+    values["hook"] = [{"use": "no-such-plugin"}]
+    values["plugins"] = {"files": ["loose.py"]}
+    (folder / "config.toml").write_text(tomli_w.dumps(values))
+    return folder
+
+
+def test_sync_runs_no_code_of_the_folder_and_sends_no_file_but_those_of_the_spool(left_behind, tmp_path, cli):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("nobody's business")
+    spool = left_behind / "spool" / "mlflow"
+    (spool / "images").mkdir()
+    (spool / "images" / "a.png").symlink_to(secret)
+    names = ["../../../secret.txt", str(secret), "images/../../../../secret.txt", "images/a.png", "sent.json"]
+    with (spool / "records.jsonl").open("a") as stream:
+        for name in names:
+            stream.write(f'{{"kind": "image", "name": "a", "file": "{name}", "step": 3, "time": 1.0}}\n')
+    outcome = cli("sync", left_behind)
+    assert outcome.code == 0, outcome.err
+    to, done = outcome.out.splitlines()
+    assert to == f"mlflow: sending to sqlite:///{tmp_path / 'arrived.db'}, with the value of MY_TOKEN"
+    assert done == f"mlflow: 2 records sent, 5 set aside in {spool}/set-aside.jsonl, 0 left"
+    assert not (tmp_path / "trace").exists(), "code of the run folder ran"
+    assert len((spool / "set-aside.jsonl").read_text().splitlines()) == len(names)
+    assert secret.read_text() == "nobody's business"
+    assert not [file for file in (tmp_path / "mlartifacts").rglob("*") if "secret" in file.name or "a.png" in file.name]
+
+
+def test_a_spool_that_leads_out_of_the_run_folder_is_refused(left_behind, tmp_path, cli):
+    spool = left_behind / "spool" / "mlflow"
+    spool.rename(tmp_path / "elsewhere")
+    spool.symlink_to(tmp_path / "elsewhere")
+    outcome = cli("sync", left_behind)
+    assert (outcome.code, "is a link" in outcome.err) == (5, True)
