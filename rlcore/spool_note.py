@@ -117,7 +117,4 @@ def _sent(note: Any) -> Sent:
             fits = isinstance(value, int) and not isinstance(value, bool) and value >= least
         if not fits:
             raise ValueError(f"{name} is {value!r:.100}")
-    sent = Sent(**found)  # type: ignore[arg-type]
-    if sent.confirmed > sent.offset or sent.confirmed_records > sent.records:
-        raise ValueError("more is confirmed than was sent")
-    return sent
+    return Sent(**found)  # type: ignore[arg-type]

@@ -22,7 +22,8 @@ def test_what_is_no_run_folder_is_refused(tmp_path, cli):
     assert (outcome.code, "is not a run folder" in outcome.err) == (2, True)
 
 
-def test_a_spool_that_a_run_in_training_sends_is_left_to_it(tmp_path, cli):
+def test_a_spool_that_a_run_in_training_sends_is_left_to_it(tmp_path, cli, monkeypatch):
+    monkeypatch.setattr("rlcore.commands.sync.LINGER", 1.0)  # the run is of this process, which may look at its own
     pytest.importorskip("fcntl")
     import subprocess
     import sys

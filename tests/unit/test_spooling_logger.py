@@ -277,8 +277,7 @@ def test_the_sender_ends_when_the_training_process_is_killed(tmp_path, backend):
     import sys, time
     sys.path.insert(0, {str(tmp_path)!r})
     from pathlib import Path
-    from rlcore.spooling_logger import SpoolingLogger, own_spool
-from rlcore.testing.faults.disk import FailingDisk
+    from rlcore.spooling_logger import SpoolingLogger
     logger = SpoolingLogger("trial", "", Path({str(tmp_path / "spool")!r}), "module_of_backend:FileBackend",
                             {{"file": {str(tmp_path / "arrived")!r}}}, True)
     logger.log_metrics({{"a": 1.0}}, 1)

@@ -217,7 +217,7 @@ def test_an_offline_run_that_ended_with_its_process_is_written_anew(tmp_path, mo
     process.wait()
     logger.close()
     assert logger.unsent == 6
-    again = WandbLogger("trial", True, tmp_path, log_env_packages=False)
+    again = WandbLogger("trial", True, tmp_path, spool=logger.spool.folder, log_env_packages=False)
     again.log_scalar("a", 6.0, 6)
     assert again.catch_up(60)
     again.close()

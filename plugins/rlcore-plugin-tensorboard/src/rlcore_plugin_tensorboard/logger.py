@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,10 @@ from torch.utils.tensorboard import SummaryWriter
 from rlcore import log_values, media
 from rlcore.context import Context
 from rlcore.errors import ConfigError
+from rlcore.inside import inside
 from rlcore.logger_base import LoggerBase
+
+log = logging.getLogger(__name__)
 
 _LARGEST = 3.4028234663852886e38
 
@@ -90,7 +96,8 @@ class TensorboardLogger(LoggerBase):
     def flush(self) -> None:
         """Wait until the events are in the file."""
         if self._writer is not None:
-            self._writer.flush()
+            with self._writing():
+                self._writer.flush()
 
     def close(self) -> None:
         """Flush and close."""
@@ -101,18 +108,38 @@ class TensorboardLogger(LoggerBase):
     def state_dict(self) -> dict[str, Any]:
         """Return the last step that was written, and the lengths of the event files in bytes."""
         self.flush()
-        return {"last_step": self._last_step, "files": {file.name: file.stat().st_size for file in self._files()}}
+        return {"last_step": self._last_step, "files": {file.name: file.stat().st_size for file in self.files()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Cut the files back, and begin one that makes a running TensorBoard drop the events after the last step."""
         self.close()
-        for file in self._files():
-            if file.name in state["files"]:
-                os.truncate(file, state["files"][file.name])
-            else:
+        lengths = state["files"]
+        for file in self.files():
+            if file.name not in lengths:
                 file.unlink()
+            elif file.stat().st_size > lengths[file.name]:
+                os.truncate(file, lengths[file.name])
+        for name, length in lengths.items():
+            file = inside(self._folder, name)
+            here = file.stat().st_size if file.exists() else 0
+            if here < length:
+                self._differs(f"{file} has {here} bytes, and had {length} at the checkpoint; the rest of them is lost")
         self._last_step = state["last_step"]
         self._writer = SummaryWriter(str(self._folder), purge_step=self._last_step + 1)
+
+    def begin_anew(self) -> None:
+        """Begin with no events; files that are there go into a folder of their own, which TensorBoard shows apart."""
+        self.close()
+        if before := self.files():
+            aside = self._folder / f"before-{secrets.token_hex(3)}"
+            aside.mkdir()
+            for file in before:
+                file.rename(aside / file.name)
+            log.warning("the run begins anew; its events of before are now in %s", aside)
+
+    def files(self) -> list[Path]:
+        """Return the event files."""
+        return sorted(file for file in self._folder.glob("events.out.tfevents.*") if not file.is_symlink())
 
     def _add_picture(self, name: str, step: int | None, content: bytes, height: int, width: int) -> None:
         picture = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=content)
@@ -120,10 +147,19 @@ class TensorboardLogger(LoggerBase):
 
     def _add(self, values: list[Any], name: str, step: int | None) -> None:
         self._last_step = self.step_of(name, step)
-        self.experiment.file_writer.add_summary(Summary(value=values), self._last_step)
+        with self._writing():
+            self.experiment.file_writer.add_summary(Summary(value=values), self._last_step)
 
-    def _files(self) -> list[Path]:
-        return sorted(self._folder.glob("events.out.tfevents.*"))
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Go on in a new file after the disk refused something: the thread that writes the old one has ended then."""
+        try:
+            yield
+        except OSError:
+            broken, self._writer = self._writer, None
+            with suppress(Exception):
+                broken.close()
+            raise
 
 
 def _single(value: float) -> float:
