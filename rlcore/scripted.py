@@ -30,7 +30,7 @@ from rlcore.random_state import GlobalGenerators, seed_all
 from rlcore.script_settings import Settings, check, horizon
 from rlcore.script_storage import open_stores, schedule_of
 from rlcore.sections import versions
-from rlcore.torchrl_buffers import complete
+from rlcore.torchrl_states import complete
 
 if TYPE_CHECKING:
     from rlcore.trainer import Trainer
@@ -133,7 +133,7 @@ def _with_state(settings: Settings, collector: Any) -> dict[str, Any]:
     """Return what was handed over and has a state that training changes."""
     found = {"collector": collector, "buffer": complete(settings.replay_buffer), "evaluator": settings.evaluator}
     if isinstance(settings.loss_module, torch.nn.Module):
-        found["loss_module"] = settings.loss_module
+        found["loss_module"] = complete(settings.loss_module)
     return {name: part for name, part in found.items() if part is not None}
 
 

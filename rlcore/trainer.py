@@ -25,7 +25,7 @@ from rlcore.script_storage import open_checkpoint, placed
 from rlcore.scripted import SCRIPT, assemble, describe
 from rlcore.stock.base import TrainerHookBase
 from rlcore.stock.timing import LogTiming
-from rlcore.torchrl_buffers import complete
+from rlcore.torchrl_states import complete
 
 if TYPE_CHECKING:
     import torch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
 from rlcore.stock.entries import valid_mask
-from rlcore.torchrl_buffers import complete
+from rlcore.torchrl_states import complete
 
 if TYPE_CHECKING:
     import torch

@@ -286,6 +286,23 @@ def test_a_storage_of_nested_tuples_and_dicts_comes_back(storage, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_offline_data_are_no_part_of_a_checkpoint_and_must_be_the_same(tmp_path):
+    def build(size):
+        data = ReplayBuffer(storage=TensorStorage(a_batch(7, size)), batch_size=8)
+        return OfflineToOnlineReplayBuffer(seeded(data), online_capacity=40, batch_size=8)
+
+    buffer = build(24)
+    saver_of(tmp_path, "torch", buffer).save_trainer(force_save=True)
+    expected = buffer.sample()
+    back = build(24)
+    saver_of(tmp_path, "torch", back).load_from_file(tmp_path)
+    assert difference(back.sample().to_dict(), expected.to_dict()) is None
+    assert "observation" not in next(tmp_path.glob("*/state.json")).read_text()
+    with pytest.raises(StorageError, match="had 24 steps when the checkpoint was made, and have 12 here"):
+        saver_of(tmp_path, "torch", build(12)).load_from_file(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_elements_of_unlike_shapes_with_texts_come_back(tmp_path):
     def build():
         return ReplayBuffer(storage=LazyStackStorage(20), batch_size=4)

@@ -1,8 +1,9 @@
-"""Gives the parts of TorchRL's replay buffers the states that they lack, or that lose something.
+"""Gives parts of TorchRL the states that they lack, or that lose something.
 
 TorchRL's `state_dict` refuses `TensorDictMaxValueWriter` and storages of nested tuples and dicts, gives every element
 of a list storage back as a TensorDict, and forgets the size that a storage of several dimensions settled on, the
-batches that a sampler without replacement has left, and the folder of a memory-mapped storage.
+batches that a sampler without replacement has left, and the folder of a memory-mapped storage. A loss makes its value
+estimator in its first step, so a new one cannot take the state of one that has trained.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ _CHILDREN: Final = (
 )
 
 
-def complete(buffer: Any) -> Any:
-    """Make the state of a buffer of TorchRL whole, in place, and return it; anything else stays as it is.
+def complete(part: Any) -> Any:
+    """Make the state of a buffer or loss of TorchRL whole, in place, and return it; anything else stays as it is.
 
     What it was given is part of the object, so a copy of it and its way into another process keep it.
     """
-    for part in _parts(buffer):
-        methods = next((methods for name, methods in _COMPLETED.items() if _is(part, name)), None)
+    for inner in _parts(part):
+        methods = next((methods for name, methods in _COMPLETED.items() if _is(inner, name)), None)
         if methods is not None:
-            part.state_dict, part.load_state_dict = (partial(method, part) for method in methods)
-    return buffer
+            inner.state_dict, inner.load_state_dict = (partial(method, inner) for method in methods)
+    return part
 
 
 def _parts(part: Any) -> Iterator[Any]:
@@ -205,17 +206,40 @@ def _load_sampler(sampler: Any, state: Mapping[str, Any]) -> None:
 
 
 def _save_two(buffer: Any) -> State:
+    """Return the state of the online part; of the offline part only how it is drawn from, since it does not change."""
+    offline, generator = buffer.offline_buffer, buffer.offline_buffer._rng
     return {
-        "offline": buffer.offline_buffer.state_dict(),
         "online": buffer.online_buffer.state_dict(),
+        "offline": offline.sampler.state_dict(),
+        "offline_generator": None if generator is None else generator.get_state(),
+        "offline_length": len(offline),
         "offline_fraction": buffer.offline_fraction,
     }
 
 
 def _load_two(buffer: Any, state: Mapping[str, Any]) -> None:
-    buffer.offline_buffer.load_state_dict(state["offline"])
+    offline = buffer.offline_buffer
+    if len(offline) != state["offline_length"]:
+        raise StorageError(
+            f"the offline data had {state['offline_length']} steps when the checkpoint was made, and have "
+            f"{len(offline)} here; they are no part of it, so build the buffer over the same data"
+        )
     buffer.online_buffer.load_state_dict(state["online"])
+    offline.sampler.load_state_dict(state["offline"])
+    if state["offline_generator"] is not None:
+        offline.set_rng(torch.Generator(device=offline._rng.device if offline._rng is not None else "cpu"))
+        offline._rng.set_state(state["offline_generator"])
     buffer._offline_fraction = state["offline_fraction"]
+
+
+def _save_loss(loss: Any, *args: Any, **options: Any) -> Any:
+    return type(loss).state_dict(loss, *args, **options)
+
+
+def _load_loss(loss: Any, state: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+    if any(key.startswith("_value_estimator.") for key in state):
+        _ = loss.value_estimator  # makes the default one, unless the script made another
+    return type(loss).load_state_dict(loss, state, *args, **options)
 
 
 # a class to what saves and what loads its state; subclasses first
@@ -226,6 +250,7 @@ _COMPLETED: Final[dict[str, tuple[Callable[[Any], State], Callable[[Any, Mapping
     "TensorStorage": (_save_tensors, _load_tensors),
     "SamplerWithoutReplacement": (_save_sampler, _load_sampler),
     "OfflineToOnlineReplayBuffer": (_save_two, _load_two),
+    "LossModule": (_save_loss, _load_loss),
 }
 
 

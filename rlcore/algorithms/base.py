@@ -1,0 +1,182 @@
+"""The base of the named trainers: `Trainer` with the hooks of a recipe."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from rlcore.algorithms.recipes import Recipe
+from rlcore.errors import ArgumentTypeError, ConfigError
+from rlcore.stock.log_scalar import LogScalar
+from rlcore.stock.replay_buffer import ReplayBufferTrainer
+from rlcore.stock.update_weights import UpdateWeights
+from rlcore.stock.utd_ratio import UTDRHook
+from rlcore.trainer import Trainer
+
+
+class NamedTrainer(Trainer):
+    """Registers what an algorithm needs, in the order in which TorchRL's trainer of that name does.
+
+    Args:
+        arguments: those of `Trainer`, and the options of the recipe. `replay_buffer` is one of TorchRL, which is
+            extended with each batch before its first epoch, and iterated over by the optimisation steps.
+
+    Raises:
+        ConfigError: something that the algorithm needs is missing.
+        TypeError: there is no such argument.
+
+    Attributes:
+        recipe: what the algorithm takes and registers.
+        options: of the recipe, with the values that were handed over.
+    """
+
+    recipe: ClassVar[Recipe]
+
+    def __init_subclass__(cls) -> None:
+        """Let `help` and `inspect.signature` show every argument."""
+        super().__init_subclass__()
+        if hasattr(cls, "recipe"):
+            cls.__signature__ = _signature(cls.recipe)  # type: ignore[attr-defined]
+
+    def __init__(self, *, collector: Any, total_frames: int | None, **arguments: Any) -> None:
+        recipe = self.recipe
+        self.options = {name: arguments.pop(name, default) for name, default in recipe.options.items()}
+        buffer = arguments.pop("replay_buffer", None)
+        if recipe.targets and arguments.get("target_net_updater") is None:
+            raise ConfigError(
+                f"{type(self).__name__} requires a target_net_updater: it moves the target networks of the loss module"
+            )
+        if arguments.get("num_epochs") is None:
+            arguments["num_epochs"] = recipe.epochs
+        self.prepare(collector, arguments)
+        super().__init__(collector=collector, total_frames=total_frames, **arguments)
+        self.replay_buffer = buffer
+        self.replay: Any = None
+        self.before_replay()
+        if buffer is not None:
+            self.replay = self.register_replay(buffer)
+        self.register_sending()
+        self.tell_keys()
+        if self.options["enable_logging"]:
+            self.register_logging()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an option as an attribute."""
+        options = self.__dict__.get("options", {})
+        if name not in options:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return options[name]
+
+    def prepare(self, collector: Any, arguments: dict[str, Any]) -> None:
+        """Change the arguments, or the loss module, before the trainer is built."""
+
+    def before_replay(self) -> None:
+        """Register what comes before the replay buffer."""
+
+    def register_replay(self, buffer: Any) -> Any:
+        """Extend and draw from the buffer, and save it."""
+        hook = ReplayBufferTrainer(buffer, flatten_tensordicts=True, device=_device(buffer), iterate=True)
+        self.register_module("replay_buffer", hook)
+        if not self.async_collection:  # else the collector extends it
+            self.register_op("pre_epoch", hook.extend)
+        self.register_op("process_optim_batch", hook.sample)
+        if self.recipe.priorities:
+            self.register_op("post_loss", hook.update_priority)
+        return hook
+
+    def register_sending(self) -> None:
+        """Send the weights of the policy to the collector after each batch."""
+        self.send(policy_weights_getter=self.weights_getter(self.policy()))
+
+    def send(self, **how: Any) -> None:
+        """Register an `UpdateWeights`."""
+        hook = UpdateWeights(self.collector, 1, **how)
+        self.register_module("update_weights", hook)
+        self.register_op("post_steps", hook)
+
+    def policy(self) -> Any:
+        """Return the module that the collector acts with.
+
+        Raises:
+            ConfigError: the loss module has none of the names that it could have.
+        """
+        names = self.recipe.policy
+        found = next((getattr(self.loss_module, name) for name in names if hasattr(self.loss_module, name)), None)
+        if found is None:
+            raise ConfigError(
+                f"{type(self).__name__}: a {type(self.loss_module).__name__} has no {' or '.join(names)}, whose "
+                "weights the collector acts with"
+            )
+        return found
+
+    def weights_getter(self, module: Any) -> Callable[[], Any]:
+        """Return a function that returns the weights of a module."""
+        from tensordict import TensorDict
+
+        return lambda: TensorDict.from_module(module)
+
+    def key(self, name: str) -> Any:
+        """Return the entry of a name: `reward`, `episode_reward`, `done`, `terminated`, `action`, `observation`."""
+        fixed = self.recipe.episode_reward if name == "episode_reward" else name
+        return self.options.get(f"{name}_key", fixed)
+
+    def tell_keys(self) -> None:
+        """Tell the loss module the names of its entries."""
+        if self.recipe.keys and hasattr(self.loss_module, "set_keys"):
+            self.loss_module.set_keys(**{name: self.key(name) for name in self.recipe.keys})
+
+    def register_logging(self) -> None:
+        """Log statistics of batches; of sub-batches, where the collector runs in the background."""
+        place = "post_optim_log" if self.async_collection else "pre_steps_log"
+        for hook in self.logged():
+            self.register_op(place, hook)
+        if self.recipe.ratio:
+            self.register_op("pre_steps_log", UTDRHook(self))
+
+    def logged(self) -> list[LogScalar]:
+        """Return what is logged."""
+        hooks: list[LogScalar] = [
+            LogScalar(("next", self.key("done")), "done_percentage", log_pbar=True, include_std=False)
+        ]
+        if self.options["log_rewards"]:
+            reward, episode = ("next", self.key("reward")), ("next", self.key("episode_reward"))
+            total = self.recipe.total
+            hooks += [
+                LogScalar(reward, "r_training", log_pbar=True),
+                LogScalar(reward, "r_max", include_std=False, reduction="max"),
+                LogScalar(episode, "r_total", include_std=False, reduction=total),
+            ]
+        if self.options.get("log_actions"):
+            hooks.append(LogScalar(self.key("action"), "action_norm"))
+        if self.options["log_observations"]:
+            hooks.append(LogScalar(self.key("observation"), "obs_norm"))
+        return hooks
+
+
+def check_kind(owner: str, name: str, value: Any, methods: tuple[str, ...], kind: str) -> None:
+    """Refuse an argument that lacks a method or attribute.
+
+    Raises:
+        ArgumentTypeError: names what is missing.
+    """
+    missing = [method for method in methods if not hasattr(value, method)]
+    if missing:
+        raise ArgumentTypeError(
+            f"{owner}: {name} is a {type(value).__name__}, which has no {missing[0]}; it requires {kind}"
+        )
+
+
+def _device(buffer: Any) -> Any:
+    return getattr(getattr(buffer, "storage", None), "device", "cpu")
+
+
+def _signature(recipe: Recipe) -> inspect.Signature:
+    ours = inspect.signature(Trainer.__init__).parameters
+    taken = {name: parameter for name, parameter in ours.items() if name != "self"}
+    options = {
+        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+        for name, default in recipe.options.items()
+    }
+    epochs = taken["num_epochs"].replace(default=recipe.epochs)
+    return inspect.Signature([*{**taken, "num_epochs": epochs, **options}.values()])
