@@ -54,6 +54,10 @@ class EnvMaker:
             context = replace(context, parts={**context.parts, FIRST_ENV: first_env})
         return self.provided.build(chosen, context)  # type: ignore[no-any-return]
 
+    def counted_on(self, heart: Heart) -> EnvMaker:
+        """Return the same recipe for envs that count what takes long on another heart."""
+        return replace(self, context=replace(self.context, heart=heart))
+
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs; other parts of the run do not go with it."""
         return {**vars(self), "context": replace(self.context, parts={}, heart=Heart())}

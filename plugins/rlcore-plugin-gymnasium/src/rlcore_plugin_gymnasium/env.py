@@ -55,7 +55,8 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
                 if spec.vector_entry_point is None
                 else "[env] vectorization = 'native' cannot repeat actions; set frame_skip = 1"
             )
-        return NativeEnv(config) if native else SerialEnv(config)
+        heart = getattr(context, "heart", None)
+        return NativeEnv(config, heart) if native else SerialEnv(config, heart=heart)
     except gymnasium.error.DependencyNotInstalled as error:
         raise ConfigError(
             f"[env] id = {config.id!r} needs a package that is not installed: {error} "

@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
 from rlcore.types import EnvSpec, Step
+from rlcore.watchdog import Heart
 from rlcore_plugin_gymnasium.chain import modules
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
 from rlcore_plugin_gymnasium.probe import tried_out
@@ -31,10 +32,15 @@ class NativeEnv:
     """Wraps what `gymnasium.make_vec(..., vectorization_mode="vector_entry_point")` makes.
 
     Its state is every array and number among the attributes of the vector env, and its one generator.
+
+    Args:
+        config: which env, and how many.
+        heart: counts the steps of trying it out.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, heart: Heart | None = None) -> None:
         self._config = config
+        self.heart = Heart() if heart is None else heart
         self._asked = False
         self._reason: str | None = None
         self._ignored: frozenset[str] = frozenset()
@@ -89,7 +95,7 @@ class NativeEnv:
         """Return why the state of these envs cannot be saved, or None; tried out once, on other instances."""
         if not self._asked:
             self._asked = True
-            found = tried_out(lambda: NativeEnv(self._config))
+            found = tried_out(lambda: NativeEnv(self._config, self.heart))
             self._reason, self._ignored = None if found.is_exact else str(found), found.ignored
         if self._reason is None:
             return None

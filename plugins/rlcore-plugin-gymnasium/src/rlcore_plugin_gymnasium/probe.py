@@ -13,6 +13,7 @@ from rlcore.errors import FROM_OUTSIDE, describe
 from rlcore.random_state import untouched_generators
 from rlcore.state_tree import through_checkpoint
 from rlcore.types import Env, Stateful
+from rlcore.watchdog import Heart
 from rlcore_plugin_gymnasium.held import contents
 
 SEED: Final = 20_011
@@ -20,7 +21,13 @@ STEPS: Final = 20
 
 
 class Saved(Env, Stateful, Protocol):
-    """A vector env whose state can be taken and set."""
+    """A vector env whose state can be taken and set.
+
+    Attributes:
+        heart: counts its steps here, as it may be a slow one.
+    """
+
+    heart: Heart
 
     def begin(self) -> Any:
         """Begin a new episode in every env, as after the end of one."""
@@ -183,6 +190,7 @@ def _steps(env: Saved, actions: list[Any]) -> list[tuple[bytes, dict[str, str]]]
     seen = []
     for action in actions:
         step = env.step(action)
+        env.heart.beats += 1
         finals = b"".join(np.asarray(last).tobytes() for _, last in sorted(step.final_observation.items()))
         flags = np.asarray(step.terminated).tobytes() + np.asarray(step.truncated).tobytes()
         content = np.asarray(step.observation).tobytes() + np.asarray(step.reward).tobytes() + flags + finals

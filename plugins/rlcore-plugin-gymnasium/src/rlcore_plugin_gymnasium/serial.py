@@ -14,6 +14,7 @@ import numpy as np
 
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
 from rlcore.types import EnvSpec, Step
+from rlcore.watchdog import Heart
 from rlcore_plugin_gymnasium.chain import modules
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
 from rlcore_plugin_gymnasium.probe import tried_out
@@ -37,10 +38,12 @@ class SerialEnv:
     Args:
         config: which env, and how many.
         way: how their episodes are recorded, until they are tried out.
+        heart: counts the steps that are none of training: those of playing again and of trying out.
     """
 
-    def __init__(self, config: Config, way: Way = PLAIN) -> None:
+    def __init__(self, config: Config, way: Way = PLAIN, heart: Heart | None = None) -> None:
         self._config = config
+        self.heart = Heart() if heart is None else heart
         made = [_make(config) for _ in range(config.num_envs)]
         self._envs = [env for env, _ in made]
         self._limit = made[0][1]
@@ -192,6 +195,7 @@ class SerialEnv:
             self._observation[index] = saved["observation"]
 
     def _observation_after(self, index: int, action: Any) -> Any:
+        self.heart.beats += 1
         return (self._repeat if self._frame_skip > 1 else self._step_one)(index, action)[0]
 
     def _found_way(self) -> tuple[Way, str | None]:
@@ -200,15 +204,15 @@ class SerialEnv:
         Seeds are given to an env that needs them for its steps; what it remembers is taken of one that needs that.
         """
         one = self._config.model_copy(update={"num_envs": 1})
-        way, found = PLAIN, tried_out(lambda: SerialEnv(one))
+        way, found = PLAIN, tried_out(lambda: SerialEnv(one, PLAIN, self.heart))
         if found.behaviour is not None:
-            seeded = tried_out(lambda: SerialEnv(one, Way(reseeded=True)))
+            seeded = tried_out(lambda: SerialEnv(one, Way(reseeded=True), self.heart))
             way, found = (Way(reseeded=True), seeded) if seeded.behaviour is None else (way, found)
         way = replace(way, ignored=found.ignored)
         if found.is_exact or found.shared:
             return way, None if found.is_exact else str(found)
         remembering = replace(way, remembers=True)
-        again = tried_out(lambda: SerialEnv(one, remembering))
+        again = tried_out(lambda: SerialEnv(one, remembering, self.heart))
         if not again.is_exact:
             return way, str(found if again.behaviour is not None and found.behaviour is None else again)
         return replace(remembering, ignored=way.ignored | again.ignored), None

@@ -18,6 +18,7 @@ from typing import Any, Final
 import torch
 
 from rlcore import ConfigError, RlcoreError
+from rlcore.env_maker import EnvMaker
 from rlcore.errors import describe
 from rlcore.random_state import seed_all
 from rlcore.signals import STOPPING
@@ -92,7 +93,9 @@ class Worker:
         bundle = Bundle.unpack(assignment.packed)
         share = assignment.envs
         count = share.stop - share.start
-        self._env = bundle.make_env(f"from {share.start}" if share.start else "", share.start, num_envs=count)
+        heart = assignment.counters.heart(assignment.index)
+        make_env = bundle.make_env.counted_on(heart) if isinstance(bundle.make_env, EnvMaker) else bundle.make_env
+        self._env = make_env(f"from {share.start}" if share.start else "", share.start, num_envs=count)
         if self._env.spec.num_envs != count:
             raise ConfigError(
                 f"[env] gave {self._env.spec.num_envs} envs to a worker in place of {count}; worker processes need an "
@@ -102,9 +105,7 @@ class Worker:
         self._transforms = bundle.transforms
         self._policy: Policy = bundle.model.policy
         self._weights = weights_of(bundle.model)
-        self._rollout = Rollout(
-            self._env, bundle.transforms, bundle.spec, assignment.counters.heart(assignment.index), share.start
-        )
+        self._rollout = Rollout(self._env, bundle.transforms, bundle.spec, heart, share.start)
         masked = bundle.spec.reset_mode == "next_step"
         self._all_rows = assignment.all_rows
         batches = [block.tensors() for block in assignment.batches]
