@@ -216,6 +216,59 @@ def test_a10_f15_nothing_is_left_of_the_workers_of_a_process_that_was_killed(tmp
     assert shared_memory() <= before
 
 
+HANGING = """
+import sys
+from rlcore.testing import make_run
+
+if __name__ == "__main__":
+    collector = {"use": "parallel:workers", "frames_per_batch": 16, "start_method": sys.argv[1], "timeout": 600}
+    env = {"use": "testing:faulty", "fault": sys.argv[2], "at": 12, "num_envs": 2}
+    run = make_run(
+        "run.total_frames=100_000_000", folder=sys.argv[3],
+        sections={"collector": collector, "env": env, "evaluator": None},
+    )
+    print(*run.trainer.collector.pids(), flush=True)
+    for progress in run.trainer:
+        print(progress.frames, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("start_method", "fault"),
+    [
+        ("forkserver", "hang with the GIL"),
+        pytest.param("forkserver", "stopped", marks=pytest.mark.slow),
+        pytest.param("spawn", "hang with the GIL", marks=pytest.mark.slow),
+        ("fork", "stopped"),
+        pytest.param("fork", "hang with the GIL", marks=pytest.mark.slow),
+    ],
+)
+def test_a10_workers_that_cannot_end_by_themselves_end_with_a_learner_that_was_killed(tmp_path, start_method, fault):
+    program = tmp_path / "hanging.py"
+    program.write_text(HANGING)
+    named = "none" if fault == "stopped" else fault
+    command = [sys.executable, str(program), start_method, named, str(tmp_path / "runs")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pids = [int(pid) for pid in process.stdout.readline().split()]
+        assert process.stdout.readline() == "16\n"
+        if fault == "stopped":
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+        else:
+            time.sleep(1)
+        process.kill()
+    wait_for(lambda: all(dead(pid) for pid in pids), 10)
+
+
+def dead(pid):
+    """Return whether a process has ended; a container may have nobody who asks for its exit code."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a4_a5_f15_a_signal_to_all_processes_stops_the_run_and_leaves_none(write_config, workdir, number):
     before = shared_memory()
