@@ -1,0 +1,201 @@
+"""Rows E: loggers whose code exits, hangs or keeps others from running, in any method. The run is as without them."""
+
+from __future__ import annotations
+
+import csv
+import time
+
+import pytest
+
+from rlcore import log_writer
+from rlcore.errors import ConfigError
+from rlcore.log_writer import LogWriter, close_all, drain_all
+from rlcore.logger_base import LoggerBase
+from rlcore.patience import Patience
+from rlcore.stock.status import losses
+from rlcore.testing import make_run
+
+BAD = """
+import ctypes
+import time
+
+from rlcore import Component, hookimpl
+from rlcore.logger_base import LoggerBase
+
+
+class Unreadable(Exception):
+    def __str__(self):
+        raise ValueError("no message")
+
+
+def act():
+    {act}
+
+
+class Bad(LoggerBase):
+    def __init__(self, config, context):
+        super().__init__("bad")
+        if {method!r} == "__init__":
+            act()
+
+    def log_metrics(self, metrics, step=None):
+        pass
+
+    def state_dict(self):
+        return {{"a": 1}}
+
+
+if {method!r} == "unsent":
+    Bad.unsent = property(lambda self: act())
+elif {method!r} != "__init__":
+    setattr(Bad, {method!r}, lambda self, *arguments, **keywords: act())
+
+
+@hookimpl
+def provide_components():
+    return [Component("logger", "bad", Bad)]
+"""
+ACTS = {
+    "exits": "raise SystemExit(0)",
+    "raises": 'raise RuntimeError("broken")',
+    "raises what no except clause takes": 'raise GeneratorExit("out")',
+    "raises what cannot be read": "raise Unreadable()",
+    "hangs": "time.sleep(60)",
+}
+METHODS = ["__init__", "start", "log_metrics", "flush", "state_dict", "load_state_dict", "files", "unsent", "close"]
+ALL = [(method, act) for method in METHODS for act in ACTS]
+# of each way one runs always; the others follow the same path through other methods
+SLOW = [case for number, case in enumerate(ALL) if number % 3]
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    monkeypatch.setattr(log_writer, "_DEADLINE", 1)
+    monkeypatch.setattr(log_writer, "_LONG_DEADLINE", 2)
+
+
+@pytest.fixture(scope="module")
+def without_loggers(tmp_path_factory):
+    """The digests of the run without loggers, after a stop and a resume."""
+    return digests(stopped_and_resumed(tmp_path_factory.mktemp("plain")))
+
+
+def digests(run):
+    manifest = run.trainer.parts.store.entries()[-1].manifest
+    return {name: hash for name, hash in manifest["digests"].items() if name not in run.trainer.parts.facts.observers}
+
+
+def stopped_and_resumed(folder, *loggers):
+    run = make_run(folder=folder, sections={"logger": list(loggers)})
+    run.trainer.stop_at = 32
+    run.trainer.train()
+    run = make_run(folder=folder, sections={"logger": list(loggers)}, resume=True)
+    run.trainer.train()
+    return run
+
+
+@pytest.mark.parametrize(
+    ("method", "act"), [pytest.param(*case, marks=pytest.mark.slow) if case in SLOW else case for case in ALL]
+)
+def test_e13_whatever_a_logger_does_in_any_of_its_methods_the_run_is_as_without(
+    tmp_path, site, without_loggers, method, act
+):
+    site.add("rlcore-plugin-bad", "module_of_bad", BAD.format(act=ACTS[act], method=method))
+    began = time.monotonic()
+    run = stopped_and_resumed(tmp_path, {"use": "bad"}, {"use": "csv"})
+    assert time.monotonic() - began < 50
+    assert digests(run) == without_loggers
+    with (tmp_path / "toy" / "metrics.csv").open(newline="") as stream:
+        assert {int(row["frames"]) for row in csv.DictReader(stream)} == {0, 16, 32, 48, 64}
+    lost = losses(run.trainer)
+    assert lost["failures of logger bad"] >= 1
+    assert "failures of logger csv" not in lost
+
+
+@pytest.mark.parametrize("act", ["exits", "hangs"])
+@pytest.mark.parametrize("method", ["__init__", "start"])
+def test_e13_a_required_logger_that_exits_or_hangs_refuses_the_run(tmp_path, site, method, act):
+    site.add("rlcore-plugin-bad", "module_of_bad", BAD.format(act=ACTS[act], method=method))
+    with pytest.raises(ConfigError, match="required = true and cannot start"):
+        make_run(folder=tmp_path, sections={"logger": [{"use": "bad", "required": True}]})
+
+
+class Plain(LoggerBase):
+    """A logger that works, at a pace of its own."""
+
+    def __init__(self, pace=0.0):
+        super().__init__()
+        self.steps, self.pace = [], pace
+
+    def log_metrics(self, metrics, step=None):
+        time.sleep(self.pace)
+        self.steps.append(step)
+
+
+class Holding(LoggerBase):
+    """A logger inside a library that keeps the GIL."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        import ctypes
+
+        self._sleep, self._seconds = ctypes.PyDLL(None).usleep, seconds
+
+    def log_metrics(self, metrics, step=None):
+        self._sleep(int(self._seconds * 1e6))
+
+
+def test_e13_a_logger_that_holds_the_gil_is_switched_off_and_the_others_are_not(caplog):
+    bad, good = LogWriter("bad", Holding(1.2)), LogWriter("good", Plain(pace=0.02))
+    for step in range(3):
+        for writer in (bad, good):
+            writer.write({"a": 1.0}, step)
+        drain_all([good, bad])
+    close_all([good, bad])
+    assert (bad.off, good.off) == (True, False)
+    assert good.logger.steps == list(range(3))
+    assert good.left_out == 0
+    assert "logger 'bad' kept all other threads from running" in caplog.text or "'bad' did not answer" in caplog.text
+    assert "logger 'good'" not in caplog.text
+
+
+def test_e13_a_queue_that_is_full_because_another_logger_holds_the_gil_is_waited_for(monkeypatch):
+    monkeypatch.setattr(log_writer, "_QUEUE", 2)
+    writer = LogWriter("good", Plain(pace=0.02))
+    holding = Holding(1.5)
+    for step in range(3):
+        writer.write({"a": 1.0}, step)
+        holding.log_metrics({}, step)  # in this thread: the others stand still as well
+    writer.close()
+    assert (writer.off, writer.logger.steps) == (False, list(range(3)))
+
+
+def test_e13_time_in_which_no_thread_ran_is_not_counted():
+    waits, stalls = iter([2.0, 0.05, 0.05]), []
+    patience = Patience(0.25, stalls.append)
+    assert not patience.wait(lambda seconds: time.sleep(next(waits, seconds)))
+    assert len(stalls) == 1
+    assert stalls[0] >= 2.0
+    assert not Patience(0.0).wait(lambda seconds: False)
+    assert Patience(0.0).wait(lambda seconds: True)
+
+
+def test_e13_how_much_waits_for_a_server_is_asked_in_the_thread_of_the_logger(caplog):
+    class Counting(Plain):
+        @property
+        def unsent(self):
+            return 7
+
+    class Hanging(Plain):
+        @property
+        def unsent(self):
+            time.sleep(60)
+
+    counting, hanging = LogWriter("counting", Counting()), LogWriter("hanging", Hanging())
+    began = time.monotonic()
+    drain_all([counting, hanging])
+    assert [writer.unsent for writer in (counting, hanging)][1] == 0
+    close_all([counting, hanging])
+    assert time.monotonic() - began < 5
+    assert (counting.unsent, hanging.unsent) == (7, 0)
+    assert "logger 'hanging' did not answer" in caplog.text
