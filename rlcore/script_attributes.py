@@ -111,7 +111,7 @@ def follow_total_frames(trainer: Trainer) -> None:
 
 def follow_frame_skip(trainer: Trainer) -> None:
     """Count the frames of a step anew."""
-    trainer.parts.frame_skip = trainer._settings.frame_skip
+    trainer.parts.frame_skip = trainer._settings.frame_skip or 1
 
 
 def follow_batches(trainer: Trainer) -> None:

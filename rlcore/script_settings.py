@@ -82,7 +82,7 @@ class Settings:
     collector: Any
     total_frames: int | None
     loss_module: Callable[[Any], Any] | None
-    frame_skip: int
+    frame_skip: int | None
     optim_steps_per_batch: int | None
     optimizer: torch.optim.Optimizer | None
     optimization_stepper: Any
@@ -180,7 +180,7 @@ def check(settings: Settings) -> None:
 def _check_counts(settings: Settings) -> None:
     for name in ("total_frames", "frame_skip"):
         value = getattr(settings, name)
-        if name == "total_frames" and value is None:
+        if value is None:  # no end, and one frame a step
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             kind = ConfigError if isinstance(value, int | float) and not isinstance(value, bool) else ArgumentTypeError

@@ -87,7 +87,7 @@ def assemble(trainer: Trainer, settings: Settings, assembly: Assembly | None) ->
         store=store,
         evidence=evidence,
         schedule=schedule,
-        frame_skip=settings.frame_skip,
+        frame_skip=settings.frame_skip or 1,
         update_prefix="" if settings.auto_log_optim_steps else None,
         heart=context.heart,
         stateful=in_order(assembly.stateful),

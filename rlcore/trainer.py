@@ -14,6 +14,7 @@ from rlcore.assembly import Assembly, in_order, observers
 from rlcore.errors import ArgumentTypeError, HookError, MissingStateError, NoCheckpointError
 from rlcore.exactness import unrestored_parts
 from rlcore.loop import Loop
+from rlcore.metrics import Last
 from rlcore.ops import Operations
 from rlcore.parts import Parts
 from rlcore.progress import Progress
@@ -44,7 +45,7 @@ class Trainer(HookArguments, Arguments, Loop):
         collector: an iterable of TensorDicts `[env, time]` or `[time]`, or a collector of rlcore; None for a trainer
             that only saves and loads.
         total_frames: environment frames to train for; None to go on until the collector has no more batches, or a stop.
-        frame_skip: environment frames per step.
+        frame_skip: environment frames per step; None: 1.
         optim_steps_per_batch: optimisation steps per epoch; None to go on until `process_optim_batch` ends the epoch.
         loss_module: from a batch to losses, both TensorDicts or mappings; keys that begin with `loss` are minimised.
         optimizer: for all losses; registered as an `OptimizerHook`. Leave it out to register several of them.
@@ -93,7 +94,7 @@ class Trainer(HookArguments, Arguments, Loop):
         collector: Any,
         total_frames: int | None,
         loss_module: Callable[[Any], Any] | None = None,
-        frame_skip: int = 1,
+        frame_skip: int | None = 1,
         optim_steps_per_batch: int | None = None,
         optimizer: torch.optim.Optimizer | None = None,
         optimization_stepper: Any = None,
@@ -172,9 +173,13 @@ class Trainer(HookArguments, Arguments, Loop):
 
     def optim_steps(self, batch: TensorDict | None) -> None:
         """Run the epochs of optimisation that follow a batch `[env, time]`, with their hooks, in `train` or outside."""
-        if not self._iterating:
-            self.hooks.follow_changes()
+        if self._iterating:
+            super().optim_steps(batch)
+            return
+        self.hooks.follow_changes()
         super().optim_steps(batch)
+        if self._settings.auto_log_optim_steps:
+            self.metrics.add({"optim_steps": Last(self.progress.updates)})
 
     def set_seed(self, seed: int | None = None) -> None:
         """Seed the collector, and torch, NumPy and Python with the seed that follows from it.

@@ -24,7 +24,8 @@ class IterableCollector:
 
     Args:
         source: an iterable of TensorDicts. Where it has them, its `set_seed`, `state_dict`, `load_state_dict`,
-            `shutdown` (or `close`) and `init_random_frames` are used.
+            `shutdown` (or `close`) and `init_random_frames` are used. One that has a state and cannot be iterated is
+            saved and loaded, and refused when training begins.
         background: whether `source.start()` collects in the background, into a replay buffer that
             `source.getattr_rb("write_count")` counts; then there are no batches.
 
@@ -32,8 +33,8 @@ class IterableCollector:
         source: what was handed over.
     """
 
-    def __init__(self, source: Iterable[Any] | None, background: bool = False) -> None:
-        if source is not None and not isinstance(source, Iterable):
+    def __init__(self, source: Any, background: bool = False) -> None:
+        if source is not None and not isinstance(source, Iterable) and not hasattr(source, "state_dict"):
             raise ConfigError(
                 f"collector: a {type(source).__name__} cannot be iterated; pass an iterable of TensorDicts"
             )
@@ -42,7 +43,7 @@ class IterableCollector:
                 "async_collection = True needs a collector that has start() and getattr_rb('write_count'), and writes "
                 f"into a replay buffer of its own; {type(source).__name__} has not"
             )
-        self.source: Any = source
+        self.source = source
         self._background = background
         self._iterator: Iterator[Any] | None = None
         self._counter: EpisodeCounter | None = None
@@ -52,6 +53,7 @@ class IterableCollector:
         """Return the next batch; None where batches go into a replay buffer in the background.
 
         Raises:
+            ConfigError: the source cannot be iterated.
             EndOfData: there is none.
             HookError: what came is no TensorDict.
         """
@@ -59,6 +61,10 @@ class IterableCollector:
             self._wait_for_more()
             return None
         if self._iterator is None:
+            if self.source is not None and not isinstance(self.source, Iterable):
+                raise ConfigError(
+                    f"collector: a {type(self.source).__name__} cannot be iterated, so nothing is trained"
+                )
             self._iterator = iter(self.source if self.source is not None else ())
         try:
             batch = next(self._iterator)

@@ -119,8 +119,8 @@ class OptimizerHook(TrainerHookBase):
         return None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the optimizer."""
-        return self.optimizer.state_dict()
+        """Return the state of the optimizer; an object that only steps may have none."""
+        return self.optimizer.state_dict() if hasattr(self.optimizer, "state_dict") else {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Set the state of the optimizer, its learning rate and other numbers too.
@@ -129,4 +129,5 @@ class OptimizerHook(TrainerHookBase):
             StorageError: the state is of other parameters.
         """
         check_state(self.optimizer, state_dict)
-        self.optimizer.load_state_dict(dict(state_dict))
+        if state_dict or hasattr(self.optimizer, "load_state_dict"):
+            self.optimizer.load_state_dict(dict(state_dict))

@@ -238,3 +238,43 @@ def test_optimisation_outside_of_training_calls_what_is_registered():
     trainer.register_op("post_epoch", lambda: called.append("later"))
     trainer.optim_steps(make_batch(1))
     assert called[-1] == "later"
+
+
+class OnlyState:
+    """A collector that cannot be iterated, for a trainer that saves and loads."""
+
+    def state_dict(self):
+        return {"position": 3}
+
+    def load_state_dict(self, state):
+        self.position = state["position"]
+
+
+def test_a_collector_that_cannot_be_iterated_is_saved_and_loaded_and_refused_when_training_begins(tmp_path):
+    trainer = make(OnlyState(), total_frames=None, frame_skip=None, save_trainer_file=tmp_path)
+    trainer.save_trainer(True)
+    again = make(OnlyState())
+    again.load_from_file(tmp_path)
+    assert again.collector.position == 3
+    with pytest.raises(ConfigError, match="a OnlyState cannot be iterated"):
+        again.train()
+
+
+class OnlySteps:
+    """An optimizer of a script that has neither parameters nor a state."""
+
+    param_groups = [{"params": []}]
+
+
+def test_an_optimizer_without_a_state_can_be_handed_over(tmp_path):
+    trainer = make(optimizer=OnlySteps(), save_trainer_file=tmp_path)
+    trainer.save_trainer(True)
+    make(optimizer=OnlySteps()).load_from_file(tmp_path)
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_optimisation_outside_of_training_counts_and_logs(flag):
+    trainer = make(auto_log_optim_steps=flag)
+    trainer.optim_steps(make_batch(1))
+    assert trainer.metrics.newest("optim_steps") == (2 if flag else None)
+    assert (trainer.metrics.newest("loss_actor") is not None) is flag
