@@ -38,7 +38,7 @@ ENV = """
 
     class Line(gymnasium.Env):
         observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float64)
-        action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float64)
+        action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
 
         def reset(self, *, seed=None, options=None):
             super().reset(seed=seed)
