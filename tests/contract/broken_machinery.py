@@ -90,6 +90,81 @@ class SingleEnv(ToyEnv):
         super().__init__(config.model_copy(update={"num_envs": 2}), context)
 
 
+class TwinEnv(ToyEnv):
+    """Gives one seed to all envs but the first."""
+
+    def reset(self, seed=None):
+        super().reset(seed)
+        if seed is not None:
+            for index in range(2, self.spec.num_envs):
+                self._generators[index] = np.random.default_rng(seed + 1)
+                self._begin(index)
+        return self._observation
+
+
+class AlikeEnv(ToyEnv):
+    """Gives one seed to all envs."""
+
+    def reset(self, seed=None):
+        super().reset(seed)
+        if seed is not None:
+            for index in range(self.spec.num_envs):
+                self._generators[index] = np.random.default_rng(seed)
+                self._begin(index)
+        return self._observation
+
+
+class RepeatingEnv(ToyEnv):
+    """Begins every episode alike."""
+
+    def _begin(self, index):
+        state = self._generators[index].bit_generator.state
+        super()._begin(index)
+        self._generators[index].bit_generator.state = state
+
+
+class SometimesBothEnv(ToyEnv):
+    """Reports every second end as both."""
+
+    ends = 0
+
+    def step(self, action):
+        step = super().step(action)
+        self.ends += int((step.terminated | step.truncated).sum())
+        both = (step.terminated | step.truncated) & (self.ends % 2 == 0)
+        return step._replace(terminated=step.terminated | both, truncated=step.truncated | both)
+
+
+class UntoldEnv(ToyEnv):
+    """Counts for its infos, and does not save the count."""
+
+    count = 0
+
+    def step(self, action):
+        step = super().step(action)
+        self.count += 1
+        return step._replace(infos={index: {**info, "count": self.count} for index, info in step.infos.items()})
+
+
+class DrawingEnv(ToyEnv):
+    """Draws whenever its state is taken, and saves what was before."""
+
+    def state_dict(self):
+        state = super().state_dict()
+        for generator in self._generators:
+            generator.random()
+        return state
+
+
+class NextEnv(ToyEnv):
+    """Gives the first observation of the next episode as the last one."""
+
+    def step(self, action):
+        step = super().step(action)
+        finals = {index: np.array(step.observation[index]) for index in step.final_observation}
+        return step._replace(final_observation=finals)
+
+
 class AppendingLogger(ToyLogger):
     def load_state_dict(self, state):
         pass
@@ -141,6 +216,43 @@ class ForgetfulBuffer(RolloutBuffer):
         pass
 
 
+class HalfBuffer(RolloutBuffer):
+    """Draws from the first half of a batch, twice."""
+
+    def _order(self, batch):
+        order = super()._order(batch)
+        return torch.where(order < batch.numel() // 2, order, order - batch.numel() // 2)
+
+
+class SeedlessBuffer(RolloutBuffer):
+    """Draws in the same orders in every run."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self._generator = torch.Generator().manual_seed(5)
+
+
+class WritingBuffer(RolloutBuffer):
+    """Scales the rewards of the batch itself."""
+
+    def add(self, batch):
+        super().add(batch)
+        batch["next", "reward"].mul_(0.5)
+
+
+class FirstBuffer(RolloutBuffer):
+    """Draws from its first batch for ever."""
+
+    kept = None
+
+    def add(self, batch):
+        super().add(batch)
+        self.kept = batch.clone() if self.kept is None else self.kept
+
+    def minibatches(self, batch):
+        return super().minibatches(self.kept)
+
+
 class ShiftedCollector(LocalCollector):
     def collect(self):
         batch = super().collect()
@@ -169,6 +281,60 @@ class HalfSavingCollector(LocalCollector):
     """Can take a state back, and gives none."""
 
     state_dict = property()
+
+
+class BothCollector(LocalCollector):
+    """Says of every end that it was a cut, too."""
+
+    def collect(self):
+        batch = super().collect()
+        return batch.set(("next", "truncated"), batch["next", "done"].clone())
+
+
+class QuietCollector(LocalCollector):
+    """Leaves out what the env says of an end."""
+
+    def episodes(self):
+        return [episode._replace(infos={}) for episode in super().episodes()]
+
+
+class MutedCollector(LocalCollector):
+    """Does so only after a resume."""
+
+    resumed = False
+
+    def load_state_dict(self, state):
+        super().load_state_dict(state)
+        self.resumed = True
+
+    def episodes(self):
+        return [episode._replace(infos={}) if self.resumed else episode for episode in super().episodes()]
+
+
+class ContraryCollector(LocalCollector):
+    """Steps the envs with other actions than it records."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self._env.step = lambda action: ToyEnv.step(self._env, -action)
+
+
+class SeedlessCollector(LocalCollector):
+    """Begins the same episodes in every run."""
+
+    def collect(self):
+        if not self._started:
+            self._rollout.begin(7, 0)
+            self._started = True
+        return super().collect()
+
+
+class StaleCollector(LocalCollector):
+    """Draws the same noise in every run."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self._generator = torch.Generator().manual_seed(5)
 
 
 class UnscheduledLearner(GradientLearner):

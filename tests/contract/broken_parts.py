@@ -133,6 +133,51 @@ class OneStepEstimator(ToyEstimator):
         lmbda: float = Field(0.5, description="weight of longer returns")
 
 
+class LeakingEstimator(ToyEstimator):
+    """Sums advantages over a cut, but not over an end; its value targets are right."""
+
+    def __call__(self, batch):
+        super().__call__(batch)
+        advantage = batch["advantage"].clone()
+        for time in range(advantage.shape[1] - 2, -1, -1):
+            advantage[:, time] += 0.5 * advantage[:, time + 1] * ~batch["next", "terminated"][:, time]
+        batch["advantage"] = advantage
+
+
+class BothEstimator(ToyEstimator):
+    """Lets a cut count for more than an end."""
+
+    def __call__(self, batch):
+        changed = batch.copy()
+        changed["next", "terminated"] = batch["next", "terminated"] & ~batch["next", "truncated"]
+        super().__call__(changed)
+        for key in ("state_value", "advantage", "value_target"):
+            batch[key] = changed[key]
+
+
+class CutEstimator(ToyEstimator):
+    """Takes a cut for an end in the advantage alone."""
+
+    def __call__(self, batch):
+        super().__call__(batch)
+        ended = batch["next", "reward"] - batch["state_value"]
+        batch["advantage"] = torch.where(batch["next", "done"], ended, batch["advantage"])
+
+
+class NegativeEstimator(ToyEstimator):
+    def __call__(self, batch):
+        super().__call__(batch)
+        batch["advantage"] = -batch["advantage"]
+
+
+class MixingEstimator(ToyEstimator):
+    """Takes the mean over envs out of advantages."""
+
+    def __call__(self, batch):
+        super().__call__(batch)
+        batch["advantage"] = batch["advantage"] - batch["advantage"].mean(0, keepdim=True)
+
+
 class OwningLoss(ToyLoss):
     def __init__(self, config, context):
         super().__init__(config, context)

@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from rlcore.buffer import RolloutBuffer
 from rlcore.errors import PluginError
 from rlcore.testing import contracts as c
 
@@ -23,6 +24,7 @@ def load(name):
 
 
 PARTS = {**load("broken_parts"), **load("broken_machinery")}
+SOUND = {"RolloutBuffer": RolloutBuffer}
 
 
 class ToyLines(c.LoggerContract):
@@ -56,6 +58,14 @@ BROKEN = [
     (c.EstimatorContract, "DoneEstimator", "test_a_truncated_step_is_bootstrapped", "same value target"),
     (c.EstimatorContract, "EndlessEstimator", "test_a_terminated_step_is_worth_its_reward", "~terminated"),
     (c.EstimatorContract, "RowEstimator", "test_bootstraps_from_the_last_observation", "next episode"),
+    (c.EstimatorContract, "CutEstimator", "test_a_truncated_step_is_bootstrapped", "same advantage"),
+    (
+        c.EstimatorContract,
+        "BothEstimator",
+        "test_an_end_of_both_kinds_is_terminated",
+        "another value_target, advantage",
+    ),
+    (c.EstimatorContract, "NegativeEstimator", "test_a_higher_reward_is_better", "advantage of a step does not rise"),
     (c.LossContract, "OwningLoss", "test_has_no_weights_of_its_own", "temperature"),
     (c.LossContract, "AttachedLoss", "test_returns_named_scalars", "error is a metric"),
     (c.LossContract, "LazyLoss", "test_gradients_reach_every_required_part", "critic.weight"),
@@ -67,6 +77,14 @@ BROKEN = [
     (c.ModelContract, "StaleModel", "test_refresh_follows_the_weights", "stale"),
     (c.EnvContract, "UnseededEnv", "test_equal_seeds_give_equal_episodes", "seed everything"),
     (c.EnvContract, "ConfusedEnv", "test_terminated_is_not_truncated", "also reported as truncated"),
+    (c.EnvContract, "SometimesBothEnv", "test_terminated_is_not_truncated", "also reported as truncated"),
+    (c.EnvContract, "TwinEnv", "test_each_env_has_its_own_seed", "env 2 of reset(seed=0) begins otherwise"),
+    (c.EnvContract, "AlikeEnv", "test_each_env_has_its_own_seed", "env 1 of reset(seed=0) begins otherwise"),
+    (c.EnvContract, "AlikeEnv", "test_envs_and_episodes_begin_differently", "all envs begin alike"),
+    (c.EnvContract, "RepeatingEnv", "test_envs_and_episodes_begin_differently", "every episode of an env begins alike"),
+    (c.EnvContract, "UntoldEnv", "test_state_is_restored", "other infos: count"),
+    (c.EnvContract, "DrawingEnv", "test_state_is_restored", "goes on differently"),
+    (c.EnvContract, "NextEnv", "test_ends_follow_the_reset_mode", "the first observation of the next episode"),
     (c.EnvContract, "FinallessEnv", "test_ends_follow_the_reset_mode", "final_observation"),
     (c.EnvContract, "SingleEnv", "test_builds_as_many_envs_as_asked", "num_envs = 1 gave"),
     (c.EnvContract, "RestlessEnv", "test_rendering_shows_and_changes_nothing", "goes on differently"),
@@ -76,6 +94,17 @@ BROKEN = [
     (c.BufferContract, "UnmaskingBuffer", "test_masked_steps_are_never_drawn", "masked steps were drawn"),
     (c.BufferContract, "OrderedBuffer", "test_epochs_are_shuffled_anew", "same order"),
     (c.BufferContract, "ForgetfulBuffer", "test_state_is_restored_into_a_new_instance", "does not go on as before"),
+    (c.BufferContract, "HalfBuffer", "test_every_step_can_be_drawn", "never drawn"),
+    (c.BufferContract, "SeedlessBuffer", "test_the_seed_of_the_run_decides", "whatever the run's seed"),
+    (c.BufferContract, "WritingBuffer", "test_leaves_the_batch", "reward"),
+    (c.CollectorContract, "MutedCollector", "test_state_is_restored_into_a_new_instance", "episodes[0].infos"),
+    (
+        c.CollectorContract,
+        "SeedlessCollector",
+        "test_the_seed_of_the_run_decides",
+        "episodes begin alike",
+    ),
+    (c.CollectorContract, "StaleCollector", "test_the_seed_of_the_run_decides", "noise of the actions"),
     (c.CollectorContract, "ForgetfulCollector", "test_state_is_restored_into_a_new_instance", "does not go on"),
     (c.CollectorContract, "RestartingCollector", "test_state_is_restored_into_a_new_instance", "does not go on"),
     (c.LearnerContract, "UnscheduledLearner", "test_schedules_move_at_the_end_of_an_iteration", "half way"),
@@ -100,7 +129,7 @@ BROKEN_IN_A_FOLDER = [
 def broken(contract, name):
     """Return an instance of a suite for a broken component."""
     config = {"minibatch_size": 8} if contract is c.BufferContract else {}
-    return type("TestBroken", (contract,), {"target": PARTS[name], "config": config})()
+    return type("TestBroken", (contract,), {"target": (PARTS | SOUND)[name], "config": config})()
 
 
 def test_actions_that_do_not_fit_the_env_are_refused():
@@ -138,6 +167,28 @@ def test_a_checkpointer_that_fills_only_some_tensors_is_refused(tmp_path):
 def test_shifted_rewards_are_refused():
     case = broken(c.CollectorContract, "ShiftedCollector")
     check_refused("shifted", case.test_rewards_belong_to_their_observations, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "test", "expected"),
+    [
+        ("BothCollector", "test_terminated_and_truncated_are_kept_apart", "both terminated and truncated"),
+        ("QuietCollector", "test_every_episode_is_recorded", "infos of its ends are"),
+        ("ContraryCollector", "test_actions_are_those_taken", "not those that the envs were stepped with"),
+    ],
+)
+@pytest.mark.parametrize("around", [{}, c.collector.NEXT_STEP], ids=["same_step", "next_step"])
+def test_wrong_batches_and_episodes_are_refused(name, test, expected, around):
+    check_refused(expected, getattr(broken(c.CollectorContract, name), test), around)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("FirstBuffer", "never drawn"), ("RolloutBuffer", "not drawn any more")]
+)
+def test_a_buffer_that_only_says_that_it_keeps_experience_is_refused(name, expected):
+    case = broken(c.BufferContract, name)
+    type(case).keeps_experience = True
+    check_refused(expected, case.test_new_experience_is_drawn_too)
 
 
 def test_a_lost_episode_is_refused():
@@ -201,6 +252,14 @@ def test_wrong_returns_are_refused():
 
 def test_a_leak_across_an_end_is_refused():
     check_refused("leak", broken(c.EstimatorContract, "RowEstimator").test_nothing_crosses_an_end, "truncated")
+    case = broken(c.EstimatorContract, "LeakingEstimator")
+    case.test_nothing_crosses_an_end("terminated")
+    check_refused("leak into the advantage", case.test_nothing_crosses_an_end, "truncated")
+
+
+def test_a_leak_between_envs_is_refused():
+    case = broken(c.EstimatorContract, "MixingEstimator")
+    check_refused("change the advantage of another", case.test_nothing_crosses_an_end, "terminated")
 
 
 def test_a_hook_that_cannot_end_without_a_beginning_is_refused():
@@ -221,5 +280,6 @@ def test_a_component_that_is_not_installed_is_an_error():
 def test_every_broken_part_is_used():
     named = {name for _, name, _, _ in [*BROKEN, *BROKEN_IN_A_FOLDER]}
     named |= {"SinglePrecisionCheckpointer", "ShiftedCollector", "SilentCollector", "ShortEvaluator", "UnpreparedHook"}
-    named |= {"OneStepEstimator", "ForgetfulCheckpointer", "TooFarTransform"}
+    named |= {"LeakingEstimator", "MixingEstimator", "BothCollector", "QuietCollector", "ContraryCollector"}
+    named |= {"FirstBuffer", "OneStepEstimator", "ForgetfulCheckpointer", "TooFarTransform"}
     assert set(PARTS) == named

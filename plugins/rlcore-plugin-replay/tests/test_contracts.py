@@ -37,6 +37,10 @@ class TestNSteps(TestReplay):
     def test_masked_steps_are_never_drawn(self):
         """`test_n_step.py` says which are left out."""
 
+    @pytest.mark.skip(reason="the rewards of the contract's batches name their steps, which sums do not")
+    def test_every_step_can_be_drawn(self):
+        """`test_n_step.py` says which can be drawn."""
+
 
 class TestMappedFile(TestReplay):
     config = {**TestReplay.config, "storage": "memmap"}

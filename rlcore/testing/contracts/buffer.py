@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pytest
 import torch
@@ -11,9 +11,13 @@ import torch
 from rlcore.context import Context
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import made_up
+from rlcore.testing.small_run import TOY_CONFIG
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
+
+
+_MANY: Final = 400
 
 
 class BufferContract(StateContract):
@@ -107,6 +111,38 @@ class BufferContract(StateContract):
         orders = [self.epoch(buffer, batch) for _ in range(2)]
         assert orders[0] != orders[1], "two epochs draw in the same order"
 
+    def test_every_step_can_be_drawn(self) -> None:
+        """Experience that is never drawn was collected in vain."""
+        context = self.bench()
+        buffer, batch = self.make(context), self.batch(context)
+        buffer.add(batch)
+        missing = set(range(2 * self.steps))
+        for _ in range(_MANY):
+            missing -= {number for rows in self.epoch(buffer, batch) for number in rows}
+            if not missing:
+                return
+        pytest.fail(f"in {_MANY} epochs these steps were never drawn: {sorted(missing)}")
+
+    def test_the_seed_of_the_run_decides(self) -> None:
+        """Runs of several seeds must differ in the order of their samples."""
+        orders = []
+        for seed in (1, 2):
+            context = self.bench(around={"run": {**TOY_CONFIG["run"], "seed": seed}})
+            buffer, batch = self.make(context), self.batch(context)
+            buffer.add(batch)
+            orders.append([self.epoch(buffer, batch) for _ in range(2)])
+        assert orders[0] != orders[1], "the order of the samples is the same whatever the run's seed"
+
+    def test_leaves_the_batch(self) -> None:
+        """Hooks, metrics and the next epoch look at the batch after the buffer has."""
+        context = self.bench()
+        buffer, batch = self.make(context), self.batch(context)
+        before = batch.clone()
+        buffer.add(batch)
+        self.epoch(buffer, batch)
+        changed = [key for key in before.keys(True, True) if not torch.equal(before[key], batch[key])]
+        assert not changed, f"the buffer changed {', '.join(map(str, changed))} of the batch"
+
     def test_takes_feedback(self) -> None:
         """The trainer hands over the result of every update, with the error of each sample where the loss has one."""
         context = self.bench()
@@ -126,6 +162,20 @@ class BufferContract(StateContract):
         batch["next", "reward"].fill_(-1.0)
         drawn = {number for rows in self.epoch(buffer, batch) for number in rows}
         assert drawn != {-1}, "the buffer keeps views of the batch; copy what is kept"
+
+    def test_new_experience_is_drawn_too(self) -> None:
+        """A buffer that is not full takes every batch in, and keeps those before."""
+        if not self.keeps_experience:
+            pytest.skip("nothing is kept beyond the iteration")
+        context = self.bench()
+        buffer, old = self.make(context), self.batch(context)
+        new = old.clone()
+        new["next", "reward"] += 1000
+        for batch in (old, new):
+            buffer.add(batch)
+        drawn = [n for _ in range(_MANY) for rows in self.epoch(buffer, new) for n in rows]
+        assert max(drawn) >= 1000, "a second batch is never drawn"
+        assert min(drawn) < 1000, "an earlier batch is not drawn any more"
 
 
 class RolloutBufferContract(BufferContract):

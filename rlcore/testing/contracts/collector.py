@@ -13,6 +13,7 @@ from rlcore.context import Context
 from rlcore.errors import EnvError
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import StateContract, saved
+from rlcore.testing.small_run import TOY_CONFIG
 from rlcore.testing.toy import ToyEnv
 from rlcore.types import Episode
 
@@ -38,12 +39,13 @@ class CollectorContract(StateContract):
             component.collect()
 
     def behaviour(self, component: Any, context: Context) -> Any:
-        """Return the next batch; a collector that says that episodes begin anew after a resume begins them here too."""
+        """Return the next batch and its episodes; where a resume begins episodes anew, they begin anew here too."""
         state = saved(component)
         inexact = getattr(component, "inexact", None)
         if state is not None and (inexact is None or inexact() is not None):
             component.load_state_dict(state)
-        return component.collect().clone().flatten_keys(".").to_dict()
+        batch = component.collect().clone().flatten_keys(".").to_dict()
+        return {"batch": batch, "episodes": [episode._asdict() for episode in component.episodes()]}
 
     def collect(self, context: Context) -> list[TensorDict]:
         """Return copies of some batches."""
@@ -113,6 +115,9 @@ class CollectorContract(StateContract):
             assert [e.return_ for e in episodes] == returns, (
                 f"env {index}: {[e.return_ for e in episodes]}, not {returns}"
             )
+            infos = [dict(e.infos) for e in episodes]
+            expected = [{"episode": number} for number in range(len(episodes))]
+            assert infos == expected, f"env {index}: the infos of its ends are {infos}, not {expected}"
 
     @pytest.mark.parametrize("around", [{}, NEXT_STEP], ids=["same_step", "next_step"])
     def test_terminated_and_truncated_are_kept_apart(self, around: Mapping[str, Any]) -> None:
@@ -124,11 +129,34 @@ class CollectorContract(StateContract):
         assert torch.equal(flags["done"], flags["terminated"] | flags["truncated"]), (
             "done is not terminated | truncated"
         )
+        assert not (flags["terminated"] & flags["truncated"]).any(), "a step is both terminated and truncated"
         for index in range(env.spec.num_envs):
             places = flags["done"][index].nonzero().flatten().tolist()
             kinds = ["terminated" if flags["terminated"][index, place] else "truncated" for place in places]
             expected = [env.end(index, number) for number in range(len(places))]
             assert kinds == expected, f"env {index} ended as {kinds}, not {expected}"
+
+    @pytest.mark.parametrize("around", [{}, NEXT_STEP], ids=["same_step", "next_step"])
+    def test_actions_are_those_taken(self, around: Mapping[str, Any]) -> None:
+        """The position that the toy env observes moves by the actions that it was given."""
+        for batch in self.collect(self.bench(around=around)):
+            mask = _mask(batch)
+            expected = 0.9 * batch["observation"][..., 2] + 0.1 * batch["action"].flatten(2)[..., 0]
+            error = float((batch["next", "observation"][..., 2] - expected)[mask].abs().max())
+            assert error < 1e-5, "the actions of the batch are not those that the envs were stepped with"
+
+    def test_the_seed_of_the_run_decides(self) -> None:
+        """Runs of several seeds must differ in where episodes begin and in how they are explored."""
+        starts, noises = [], []
+        for seed in (1, 2):
+            context = self.bench(around={"run": {**TOY_CONFIG["run"], "seed": seed}})
+            batch, model = self.make(context).collect().clone(), context.model
+            starts.append(batch["observation"][..., 1])
+            with torch.no_grad():
+                noises.append(batch["action"] - model.actor(batch["observation"]))  # type: ignore[attr-defined]
+        assert not torch.equal(*starts), "episodes begin alike whatever the run's seed"
+        alike = torch.allclose(noises[0], noises[1], atol=1e-5)
+        assert not alike, "the noise of the actions is the same whatever the run's seed"
 
     def test_resetting_steps_are_masked(self) -> None:
         """With `reset_mode = next_step`, the step after an end is no experience, also across batches."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from rlcore.rollouts import random_actions
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-    from rlcore.types import Array, Env, EnvSpec
+    from rlcore.types import Array, Env, EnvSpec, Step
 
 
 def observations(spec: EnvSpec, *shape: int, seed: int = 0) -> Tensor:
@@ -89,11 +89,32 @@ def add_actions(context: Context, batch: TensorDict) -> None:
 def steps_of(env: Env, plan: list[Array]) -> Iterator[dict[str, object]]:
     """Take the planned actions and yield copies of what each step returned."""
     for action in plan:
+        yield _copied(env.step(action))
+
+
+def _copied(step: Step) -> dict[str, object]:
+    return {
+        "observation": np.array(step.observation),
+        "reward": np.array(step.reward),
+        "terminated": np.array(step.terminated),
+        "truncated": np.array(step.truncated),
+        "final": {index: np.array(value) for index, value in step.final_observation.items()},
+    }
+
+
+def infos_of(env: Env, plan: list[Array]) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Take the planned actions; return what `steps_of` does, and the infos of each step by env and name."""
+    steps, infos = [], []
+    for action in plan:
         step = env.step(action)
-        yield {
-            "observation": np.array(step.observation),
-            "reward": np.array(step.reward),
-            "terminated": np.array(step.terminated),
-            "truncated": np.array(step.truncated),
-            "final": {index: np.array(value) for index, value in step.final_observation.items()},
-        }
+        infos.append({f"env {i}: {name}": value for i, info in step.infos.items() for name, value in _flat(info)})
+        steps.append(_copied(step))
+    return steps, infos
+
+
+def _flat(info: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in info.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", np.array(value) if isinstance(value, np.ndarray) else value

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,8 +11,11 @@ import pytest
 from rlcore.env_checks import end_problem, observation_problem, step_problem
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract, saved
-from rlcore.testing.contracts.data import actions, steps_of
+from rlcore.testing.contracts.data import actions, infos_of, steps_of
 from rlcore.types import Env, RenderableEnv
+
+if TYPE_CHECKING:
+    from rlcore.types import Array, BoolArray
 
 
 class EnvContract(ComponentContract):
@@ -82,9 +85,36 @@ class EnvContract(ComponentContract):
         """Env `i` of `reset(seed)` begins as env 0 of `reset(seed + i)`, so that single episodes can be repeated."""
         if not self.seeds_each_env:
             pytest.skip("the envs share one generator")
-        env = self.env(num_envs=2)
-        both, next_seed = np.array(env.reset(seed=3)), np.array(env.reset(seed=4))
-        assert difference(both[1], next_seed[0]) is None, "seed env i with seed + i"
+        several, alone = self.env(num_envs=4), self.env(num_envs=1)
+        plan = actions(several, 5)
+        for seed in (0, 3, 40, 2**31 - 10):
+            starts = np.array(several.reset(seed=seed))
+            steps = list(several_rows(several, plan))
+            for index in range(4):
+                start = np.array(alone.reset(seed=seed + index))
+                assert difference(starts[index], start[0]) is None, (
+                    f"env {index} of reset(seed={seed}) begins otherwise than env 0 of reset(seed={seed + index}): "
+                    "seed env i with seed + i"
+                )
+                found = several_rows(alone, [action[index : index + 1] for action in plan])
+                for (rows, done), (row, over) in zip(steps, found, strict=False):
+                    if done[index] or over[0]:
+                        break
+                    where = difference(rows[index], row[0])
+                    assert where is None, f"env {index} goes on otherwise than env 0 with its seed: {where}"
+
+    def test_envs_and_episodes_begin_differently(self) -> None:
+        """Experience of equal episodes is worth that of one; unless every episode of the environment begins alike."""
+        env = self.env(num_envs=3)
+        starts = [np.array(env.reset(seed=seed)) for seed in (1, 2, 1)]
+        if difference(starts[0], starts[1]) is None:
+            pytest.skip("episodes begin alike, whatever the seed")
+        alike = [difference(starts[0][0], row) is None for row in starts[0][1:]]
+        assert not all(alike), "all envs begin alike; each needs a seed, or numbers, of its own"
+        begins = list(episode_begins(env, starts[2], actions(env, self.steps)))
+        assert len(begins) < 2 or any(difference(begins[0], other) for other in begins[1:]), (
+            "every episode of an env begins alike; only reset(seed) may seed"
+        )
 
     def test_ends_follow_the_reset_mode(self) -> None:
         """What `step` returns at an end, and after it, is what the spec's `reset_mode` says."""
@@ -92,6 +122,7 @@ class EnvContract(ComponentContract):
         env.reset(seed=0)
         over = np.zeros(env.spec.num_envs, dtype=bool)
         ended = 0
+        finals: list[bool] = []
         for action in actions(env, self.steps):
             step = env.step(action)
             done = step.terminated | step.truncated
@@ -99,7 +130,12 @@ class EnvContract(ComponentContract):
             assert problem is None, problem
             over = done.copy()
             ended += int(done.sum())
+            finals += [
+                np.array(step.observation[i]).tobytes() == np.array(f).tobytes()
+                for i, f in step.final_observation.items()
+            ]
         assert ended, f"no episode ended within {self.steps} random steps; set `steps` higher in this test"
+        assert not finals or not all(finals), "final_observation is the first observation of the next episode"
 
     def test_terminated_is_not_truncated(self) -> None:
         """The value after an end of its own is zero, after a cut it is not; so the env must tell them apart."""
@@ -109,17 +145,13 @@ class EnvContract(ComponentContract):
                 continue
             env = self.env(**changes)
             env.reset(seed=0)
-            for action in actions(env, self.steps):
-                step = env.step(action)
-                done = step.terminated | step.truncated
-                if done.any():
-                    break
             other = "truncated" if expected == "terminated" else "terminated"
-            index = int(np.argmax(done))
-            assert getattr(step, expected)[index], (
-                f"with {dict(changes)} no episode {expected} within {self.steps} steps"
-            )
-            assert not getattr(step, other)[index], f"an episode that {expected} is also reported as {other}"
+            kinds: list[str] = []
+            for kind, elapsed in ends_of(env, actions(env, self.steps)):
+                at_limit = elapsed == env.spec.max_episode_steps  # where it may end of its own as well
+                assert kind != "both" or at_limit, f"an episode that {expected} is also reported as {other}"
+                kinds.append(kind)
+            assert kinds[:1] == [expected], f"with {dict(changes)} no episode {expected} within {self.steps} steps"
 
     def test_no_episode_is_longer_than_the_spec_says(self) -> None:
         """`max_episode_steps` is what schedules and evaluation may rely on."""
@@ -140,18 +172,25 @@ class EnvContract(ComponentContract):
 
     def test_state_is_restored(self) -> None:
         """An env that saves its state goes on exactly as before."""
-        used, other = self.env(), self.env()
-        plan = actions(used, 30)
-        used.reset(seed=5)
-        other.reset(seed=6)
+        used, repeated, other = self.env(), self.env(), self.env()
+        plan = actions(used, 17 + self.steps)
+        for env, seed in ((used, 5), (repeated, 5), (other, 6)):
+            env.reset(seed=seed)
         list(steps_of(used, plan[:17]))
+        list(steps_of(repeated, plan[:17]))
+        list(steps_of(other, plan[:5]))
         state = saved(used)
         if state is None:
             pytest.skip("has no state_dict: a resumed run begins new episodes")
         restored: Any = other
         restored.load_state_dict(state)
-        where = difference(list(steps_of(used, plan[17:])), list(steps_of(other, plan[17:])))
+        expected, found, untouched = (infos_of(env, plan[17:]) for env in (used, restored, repeated))
+        where = difference(expected[0], found[0])
         assert where is None, f"the restored env goes on differently: {where}"
+        where = difference(expected[0], untouched[0])
+        assert where is None, f"an env whose state was taken goes on differently: {where}"
+        differing = different_infos(expected[1], found[1]) - different_infos(expected[1], untouched[1])
+        assert not differing, f"the restored env gives other infos: {', '.join(sorted(differing))}"
 
     def test_rendering_shows_and_changes_nothing(self) -> None:
         """Videos are made of envs with `render_mode = "rgb_array"`; those must go on as they do without."""
@@ -184,3 +223,46 @@ class EnvContract(ComponentContract):
         env.reset(seed=0)
         env.close()
         env.close()
+
+
+def several_rows(env: Env, plan: list[Array]) -> Iterator[tuple[list[dict[str, Array]], BoolArray]]:
+    """Take the planned actions; yield what each env observed and got, and whose episodes ended."""
+    for action in plan:
+        step = env.step(action)
+        rows = zip(np.array(step.observation), np.array(step.reward), strict=True)
+        yield [{"observation": seen, "reward": got} for seen, got in rows], step.terminated | step.truncated
+
+
+def episode_begins(env: Env, first: Array, plan: list[Array]) -> Iterator[Array]:
+    """Take the planned actions; yield the first observation of each episode of env 0."""
+    yield first[0]
+    over = False
+    for action in plan:
+        step = env.step(action)
+        done = bool(step.terminated[0] | step.truncated[0])
+        if over if env.spec.reset_mode == "next_step" else done:
+            yield np.array(step.observation[0])
+        over = done
+
+
+def ends_of(env: Env, plan: list[Array]) -> Iterator[tuple[str, int]]:
+    """Take the planned actions; yield the kind of each end (perhaps "both"), and the length of the episode."""
+    elapsed = np.zeros(env.spec.num_envs, dtype=int)
+    over = np.zeros(env.spec.num_envs, dtype=bool)
+    for action in plan:
+        step = env.step(action)
+        elapsed = np.where(over & (env.spec.reset_mode == "next_step"), 0, elapsed + 1)
+        over = step.terminated | step.truncated
+        for index in np.flatnonzero(over):
+            kind = "terminated" if step.terminated[index] else "truncated"
+            yield "both" if step.terminated[index] and step.truncated[index] else kind, int(elapsed[index])
+        elapsed[over] = 0
+
+
+def different_infos(left: list[dict[str, object]], right: list[dict[str, object]]) -> set[str]:
+    """Return the names of the infos that differ, without the number of the env."""
+    found = set()
+    for one, other in zip(left, right, strict=True):
+        names = {**one, **other}
+        found |= {name for name in names if name not in one or name not in other or difference(one[name], other[name])}
+    return {name.partition(": ")[2] for name in found}

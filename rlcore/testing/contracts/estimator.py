@@ -42,6 +42,28 @@ class EstimatorContract(StateContract):
             flags[kind][place] = True
         return made_up(context, flags["terminated"], flags["truncated"], mask)
 
+    def standardises(self) -> bool:
+        """Return whether advantages are shifted and scaled over the batch; by default as the config's `standardise`."""
+        return bool(getattr(self.settings(), "standardise", False))
+
+    def estimates(self, estimator: Estimator, batch: TensorDict) -> dict[str, Tensor]:
+        """Return value targets and advantages `[env, time]` of a batch."""
+        estimator(batch)
+        return {key: batch[key].squeeze(-1).clone() for key in ("value_target", "advantage")}
+
+    def moved(self, before: Tensor, after: Tensor, key: str) -> Tensor:
+        """Return by how much each estimate `[env, time]` moved, apart from being standardised with others.
+
+        Nothing was changed in the envs but the first, so their estimates tell how the others were shifted and scaled.
+        """
+        if key != "advantage" or not self.standardises():
+            return (after - before).abs()
+        known = before[1:].flatten().double()
+        columns = torch.stack([known, torch.ones_like(known)], dim=1)
+        scale, shift = torch.linalg.lstsq(columns, after[1:].flatten().double().unsqueeze(1)).solution.flatten()
+        difference = (after.double() - (before.double() * scale + shift)).abs()
+        return torch.where(difference < 1e-4, 0.0, difference)
+
     def targets(self, estimator: Estimator, batch: TensorDict) -> Tensor:
         """Return the value targets `[env, time]` of a batch."""
         estimator(batch)
@@ -87,11 +109,37 @@ class EstimatorContract(StateContract):
         """An episode that was cut off would have gone on; its target differs from that of a terminated one."""
         context = self.bench()
         estimator = self.make(context)
-        cut = self.targets(estimator, self.batch(context, {(0, 3): "truncated"}))
-        ended = self.targets(estimator, self.batch(context, {(0, 3): "terminated"}))
-        assert abs(float(cut[0, 3] - ended[0, 3])) > 1e-6, (
-            "a terminated and a truncated step get the same value target; use `terminated`, not `done`, for the value"
+        cut = self.estimates(estimator, self.batch(context, {(0, 3): "truncated"}))
+        ended = self.estimates(estimator, self.batch(context, {(0, 3): "terminated"}))
+        for key, what in (("value_target", "value target"), ("advantage", "advantage")):
+            assert float(self.moved(cut[key], ended[key], key)[0, 3]) > 1e-6, (
+                f"a terminated and a truncated step get the same {what}; use `terminated`, not `done`, for the value"
+            )
+
+    def test_an_end_of_both_kinds_is_terminated(self) -> None:
+        """An episode may end of its own at the very step of its limit; then nothing follows."""
+        context = self.bench()
+        estimator = self.make(context)
+        batch = self.batch(context, {(0, 3): "terminated", (1, 5): "truncated"})
+        both = batch.clone()
+        both["next", "truncated"][0, 3] = True
+        before, after = self.estimates(estimator, batch), self.estimates(estimator, both)
+        changed = [key for key in before if not torch.equal(before[key], after[key])]
+        assert not changed, (
+            f"a step that is terminated and truncated gets another {', '.join(changed)} than if terminated"
         )
+
+    def test_a_higher_reward_is_better(self) -> None:
+        """The advantage and the value target of a step rise with its reward."""
+        context = self.bench()
+        estimator = self.make(context)
+        batch = self.batch(context, {(0, 7): "terminated"})
+        other = batch.clone()
+        other["next", "reward"][0, 5] += 1
+        before, after = self.estimates(estimator, batch), self.estimates(estimator, other)
+        for key, found in before.items():
+            rose = float(self.moved(found, after[key], key)[0, 5]) > 1e-6 and after[key][0, 5] > found[0, 5]
+            assert rose, f"the {key} of a step does not rise with its reward"
 
     def test_bootstraps_from_the_last_observation(self) -> None:
         """After a cut, and at the end of a batch, the next value is that of `next.observation`."""
@@ -101,11 +149,12 @@ class EstimatorContract(StateContract):
             batch = self.batch(context, dict(ends))
             other = batch.clone()
             other["next", "observation"][place] += 1
-            before, after = self.targets(estimator, batch), self.targets(estimator, other)
-            assert abs(float(before[place] - after[place])) > 1e-6, (
-                f"the target at {place} does not depend on next.observation there; the row that follows in the batch "
-                "belongs to the next episode"
-            )
+            before, after = self.estimates(estimator, batch), self.estimates(estimator, other)
+            for key, found in before.items():
+                assert float(self.moved(found, after[key], key)[place]) > 1e-6, (
+                    f"the {key} at {place} does not depend on next.observation there; the row that follows in the "
+                    "batch belongs to the next episode"
+                )
 
     @pytest.mark.parametrize("end", ["terminated", "truncated"])
     def test_nothing_crosses_an_end(self, end: str) -> None:
@@ -116,9 +165,11 @@ class EstimatorContract(StateContract):
         other = batch.clone()
         other["next", "reward"][0, 4:] += 5
         other["observation"][0, 4:] += 1
-        before, after = self.targets(estimator, batch), self.targets(estimator, other)
-        assert torch.equal(before[0, :4], after[0, :4]), f"rewards after a {end} step leak into the episode before it"
-        assert torch.equal(before[1:], after[1:]), "one env's rewards change the targets of another"
+        before, after = self.estimates(estimator, batch), self.estimates(estimator, other)
+        for key, found in before.items():
+            moved = self.moved(found, after[key], key)
+            assert not moved[0, :4].any(), f"rewards after a {end} step leak into the {key} of the episode before it"
+            assert not moved[1:].any(), f"one env's rewards change the {key} of another"
 
     def test_masked_steps_influence_nothing(self) -> None:
         """A step that only resets an env carries no experience."""
@@ -152,7 +203,10 @@ class GAEContract(EstimatorContract):
         settings: Any = self.settings()
         model: Any = context.model
         expected = reference_gae(batch, model.critic, settings.gamma, settings.lmbda)
-        target = expected + batch["state_value"].squeeze(-1).double()
+        with torch.no_grad():
+            value = model.critic(batch["observation"])
+        assert torch.allclose(batch["state_value"], value, atol=1e-5), "state_value is not the critic's"
+        target = expected + value.squeeze(-1).double()
         if getattr(settings, "standardise", False):
             counted = expected[mask]
             expected = (expected - counted.mean()) / counted.std()
