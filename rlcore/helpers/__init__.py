@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from rlcore.helpers.actors import make_dqn_actor as make_dqn_actor
     from rlcore.helpers.collectors import make_collector_offpolicy as make_collector_offpolicy
     from rlcore.helpers.collectors import make_collector_onpolicy as make_collector_onpolicy
     from rlcore.helpers.collectors import sync_async_collector as sync_async_collector
@@ -19,15 +20,18 @@ if TYPE_CHECKING:
     from rlcore.helpers.envs import parallel_env_constructor as parallel_env_constructor
     from rlcore.helpers.envs import transformed_env_constructor as transformed_env_constructor
     from rlcore.helpers.frames import correct_for_frame_skip as correct_for_frame_skip
+    from rlcore.helpers.logging_settings import LoggerConfig as LoggerConfig
     from rlcore.helpers.replay import make_replay_buffer as make_replay_buffer
     from rlcore.helpers.statistics import get_stats_random_rollout as get_stats_random_rollout
     from rlcore.helpers.trainers import make_trainer as make_trainer
 
 _PLACES: Final = {
+    "LoggerConfig": "rlcore.helpers.logging_settings",
     "correct_for_frame_skip": "rlcore.helpers.frames",
     "get_stats_random_rollout": "rlcore.helpers.statistics",
     "make_collector_offpolicy": "rlcore.helpers.collectors",
     "make_collector_onpolicy": "rlcore.helpers.collectors",
+    "make_dqn_actor": "rlcore.helpers.actors",
     "make_dqn_loss": "rlcore.helpers.dqn",
     "make_replay_buffer": "rlcore.helpers.replay",
     "make_target_updater": "rlcore.helpers.dqn",

@@ -75,7 +75,7 @@ def make_trainer(
         recorder: an env with `rollout`, in which the policy is tried out with and without exploration.
         target_net_updater: has `step()`, called after each optimisation step.
         policy_exploration: the policy for the recorder; its `step(frames=...)`, where it has one, is called after each
-            iteration.
+            iteration; or a model of rlcore, whose exploration then follows the frames of this trainer.
         replay_buffer: has `extend` and `sample`.
         logger: as for `Trainer`; its `log_hparams`, where it has one, gets the settings.
         cfg: settings; what they lack is as in `DEFAULTS`. None for a short run of 1000 frames.
@@ -102,8 +102,7 @@ def make_trainer(
     if chosen.normalize_rewards_online:
         scale, decay = chosen.normalize_rewards_online_scale, chosen.normalize_rewards_online_decay
         RewardNormalizer(scale=scale, decay=decay).register(trainer)
-    if hasattr(policy_exploration, "step"):
-        trainer.register_op("post_steps", policy_exploration.step, frames=chosen.frames_per_batch)
+    _explore(trainer, policy_exploration, chosen)
     trainer.register_op("post_steps_log", lambda batch: {"lr": optimizer.param_groups[0]["lr"]})
     if recorder is not None:
         _recorders(trainer, recorder, policy_exploration, chosen)
@@ -187,6 +186,15 @@ def _after_each_step(trainer: Trainer, schedule: Any, target_net_updater: Any) -
         TargetNetUpdaterHook(target_net_updater).register(trainer)
 
 
+def _explore(trainer: Trainer, policy: Any, chosen: Any) -> None:
+    """Let exploration decay: by the clocks of the trainer, or by the policy's own count."""
+    follow = getattr(getattr(policy, "policy", None), "follow", None)
+    if follow is not None:
+        follow(trainer.progress)
+    if hasattr(policy, "step"):
+        trainer.register_op("post_steps", policy.step, frames=chosen.frames_per_batch)
+
+
 def _recorders(trainer: Trainer, recorder: Any, policy: Any, chosen: Any) -> None:
     """Register a recorder without exploration and one with it, each tried out once."""
     from tensordict.nn import InteractionType
@@ -198,7 +206,7 @@ def _recorders(trainer: Trainer, recorder: Any, policy: Any, chosen: Any) -> Non
         "environment": recorder,
         "record_interval": chosen.record_interval,
     }
-    deterministic = LogValidationReward(**common, log_keys=chosen.recorder_log_keys)
+    deterministic = LogValidationReward(**common, log_keys=chosen.recorder_log_keys or [_REWARD])
     exploring = LogValidationReward(
         **common,
         exploration_type=InteractionType.RANDOM,

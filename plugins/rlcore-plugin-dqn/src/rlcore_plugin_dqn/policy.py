@@ -70,6 +70,11 @@ class EpsilonGreedy:
         """Return the greedy actions, int64 `[env]`."""
         return self._forward(observation).argmax(-1)
 
+    def follow(self, progress: Progress) -> None:
+        """Let epsilon fall with other clocks, as those of a trainer that is built later."""
+        self._progress = progress
+        self.refresh()
+
     def refresh(self) -> None:
         """Set epsilon for the frames collected so far, and follow the weights."""
         self.epsilon = self._schedule.at(self._progress)
