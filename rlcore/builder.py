@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from rlcore import run_folder
 from rlcore.assembly import Assembly, in_order, observers, to_device
+from rlcore.build_problems import BuildProblems
 from rlcore.checkpoint import Facts, Store
 from rlcore.config_changes import config_hash, hooks_among, recorded
 from rlcore.context import Context
@@ -15,6 +16,7 @@ from rlcore.entries import check_entries, writers_of
 from rlcore.evaluations import Evaluations
 from rlcore.exactness import domain
 from rlcore.hooks import Hook, LoopHooks
+from rlcore.implementations import check_marks, marked
 from rlcore.log_writer import LogWriter, open_writer
 from rlcore.metrics import Metrics
 from rlcore.parts import Parts
@@ -25,6 +27,19 @@ from rlcore.sections import Config, Section
 from rlcore.sources import module_of, source_hashes
 from rlcore.trainer import Trainer
 from rlcore.types import Checkpointer
+
+# the kinds without which a part of a kind cannot be built
+_NEEDS: Final = {
+    "transform": ("env", "transform"),
+    "model": ("env", "transform"),
+    "loss": ("model",),
+    "estimator": ("model",),
+    "optimizer": ("model", "loss"),
+    "collector": ("env", "transform", "model"),
+    "learner": ("model", "loss", "optimizer", "scheduler", "hooks"),
+    "evaluator": ("env", "transform", "model"),
+    "entries": ("model", "loss", "hook", "hooks"),
+}
 
 
 class Builder:
@@ -39,31 +54,60 @@ class Builder:
         self._config = config
         self._context = context
         self._assembly = Assembly(context)
-        section = self._required("checkpoint")
-        self.backend: Checkpointer = self._assembly.build(section.provided, section.config, section.name)
-        self.backend_name = section.provided.component.name
+        self._problems = BuildProblems(config.raw.path, config.missing())
+        section = config.one("checkpoint")
+        if section is not None:
+            build = partial(self._assembly.build, section.provided, section.config, section.name)
+            self.backend: Checkpointer = self._attempt("checkpoint", build)
+            self.backend_name = section.provided.component.name
 
     def trainer(self, further_hooks: Iterable[Any]) -> Trainer:
-        """Build everything and return the trainer; `further_hooks` come after those of the config."""
-        parts = self._context.parts
-        env = self._required("env")
-        self._assembly.env(env.provided, env.config, env.name)
-        for section in self._config.sections["transform"]:
-            self._assembly.transform(section.provided, section.config, section.name)
-        parts["model"] = self._one("model")
-        parts["loss"] = self._loss()
-        if (estimator := self._config.one("estimator")) is not None:
-            self._check_model_parts(estimator.provided.target(), estimator)
-        parts["estimator"] = self._one("estimator")
-        parts["optimizers"] = {s.name: self._section(s) for s in self._config.sections["optimizer"]}
-        parts["schedulers"] = [self._section(s) for s in self._config.sections["scheduler"]]
-        parts["collector"] = self._one("collector")
-        parts["buffer"] = self._one("buffer")
-        parts["hooks"] = LoopHooks(self._hooks(further_hooks))
-        parts["learner"] = self._one("learner")
-        parts["evaluator"] = self._one("evaluator")
-        self._check_entries()
+        """Build everything and return the trainer; `further_hooks` come after those of the config.
+
+        Raises:
+            ConfigProblems: several parts cannot be built. A part on which others depend keeps those from being tried.
+        """
+        self._build(further_hooks)
+        self._problems.end()
         return Trainer.of(self._parts(), self._assembly)
+
+    def _build(self, further_hooks: Iterable[Any]) -> None:
+        parts, sections = self._context.parts, self._config.sections
+        if (env := self._config.one("env")) is not None:
+            self._attempt("env", partial(self._assembly.env, env.provided, env.config, env.name))
+        for entry in sections["transform"]:
+            self._attempt("transform", partial(self._assembly.transform, entry.provided, entry.config, entry.name))
+        self._set("model")
+        self._set("loss", self._loss)
+        self._set("estimator", self._estimator)
+        for kind in ("optimizer", "scheduler"):
+            built = {entry.name: self._attempt(kind, partial(self._section, entry)) for entry in sections[kind]}
+            if self._problems.has(kind):
+                parts[f"{kind}s"] = built if kind == "optimizer" else list(built.values())
+        self._set("collector")
+        self._set("buffer")
+        hooks = self._hooks(further_hooks)
+        if (resolved := self._attempt("hooks", lambda: LoopHooks(hooks))) is not None:
+            parts["hooks"] = resolved
+        self._set("learner")
+        self._set("evaluator")
+        self._attempt("entries", self._check_entries)
+
+    def _attempt(self, kind: str, build: Callable[[], Any]) -> Any:
+        return self._problems.attempt(kind, build, _NEEDS.get(kind, ()))
+
+    def _set(self, kind: str, build: Callable[[], Any] | None = None) -> None:
+        """Build the only part of a kind; one that fails is not there for others."""
+        if not self._problems.has(kind):
+            return
+        built = self._attempt(kind, build or partial(self._one, kind))
+        if self._problems.has(kind):
+            self._context.parts[kind] = built
+
+    def _estimator(self) -> Any:
+        if (section := self._config.one("estimator")) is not None:
+            self._check_model_parts(section.provided.target(), section)
+        return self._one("estimator")
 
     def _loss(self) -> Any:
         """Build the loss; its weights are the model's, so it is not registered for checkpoints."""
@@ -74,9 +118,17 @@ class Builder:
         return loss
 
     def _check_entries(self) -> None:
+        """Hold what the loss reads against who writes it; the class speaks for a part that cannot be built."""
         parts = self._context.parts
-        writers = writers_of(parts, parts["collector"], parts["buffer"], parts["hooks"])
-        check_entries(parts["loss"], str(self._required("loss").provided), writers, parts["estimator"])
+        kinds = ("collector", "buffer", "estimator")
+        sections = {kind: self._config.one(kind) for kind in kinds}
+        found = {
+            kind: parts[kind] if kind in parts else section and section.provided.target()
+            for kind, section in sections.items()
+        }
+        writers = writers_of(parts, found["collector"], found["buffer"], parts["hooks"])
+        if sections["estimator"] is not None or self._problems.has("estimator"):  # or it did not fit its schema
+            check_entries(parts["loss"], str(self._required("loss").provided), writers, found["estimator"])
 
     def _parts(self) -> Parts:
         parts = self._context.parts
@@ -155,8 +207,11 @@ class Builder:
     def _hooks(self, further: Iterable[Any]) -> list[Hook]:
         hooks = []
         for section in self._config.sections["hook"]:
-            instance = self._section(section)
-            hooks.append(Hook(section.name, instance, str(section.provided.owner)))
+            self._attempt("hook", partial(_check_class, section))
+            instance = self._attempt("hook", partial(self._section, section))
+            hook = Hook(section.name, instance, str(section.provided.owner))
+            if instance is not None and self._attempt("hook", partial(_checked, hook)):
+                hooks.append(hook)
         for number, instance in enumerate(further, start=1):
             name = f"{type(instance).__name__}-{number}"
             hooks.append(hook := Hook(name, instance))
@@ -184,3 +239,15 @@ class Builder:
         store = Store(checkpoints, self.backend, self.backend_name, settings.keep_last, settings.keep_best, check_place)
         every = settings.every or max(1, self._context.run.total_frames // 10)
         return store, CheckpointSchedule(Every(every), settings.keep_best, settings.on_failure, settings.in_background)
+
+
+def _checked(hook: Hook) -> Hook:
+    check_marks(hook)
+    return hook
+
+
+def _check_class(section: Section) -> None:
+    """Refuse a hook whose class marks what does not fit, also where it cannot be built."""
+    target = section.provided.target()
+    if isinstance(target, type) and marked(target):
+        check_marks(Hook(section.name, target, str(section.provided.owner)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError, create_model, field_validator
 
 from rlcore.errors import ConfigError, did_you_mean
 from rlcore.progress import Every
@@ -292,18 +292,40 @@ def checked(
     more: Iterable[str] = (),
 ) -> BaseModel | None:
     """Return the validated keys of a section, or None after adding to `problems`."""
-    try:
-        model = schema.model_validate(keys)
-    except ValidationError as error:
-        problems += explain(error, schema, section, owner, more)
-        return None
-    found = [
+    lines, model, taken = _taken(schema, keys, section, owner, more)
+    lines += [
         f"[{section}] {key}: {wrong}; found {value!r} ({owner})"
         for key, value in keys.items()
-        if (wrong := _misread(value, getattr(model, key, None)))
+        if key in taken and (wrong := _misread(value, taken[key]))
     ]
-    problems += found
-    return None if found else model
+    problems += lines
+    return None if lines else model
+
+
+def _taken(
+    schema: type[BaseModel], keys: Mapping[str, Any], section: str, owner: str, more: Iterable[str]
+) -> tuple[list[str], BaseModel | None, dict[str, Any]]:
+    """Return what is wrong with a section, its model where nothing is, and what each right key was taken for."""
+    try:
+        model = schema.model_validate(keys)
+        return [], model, {key: getattr(model, key, None) for key in keys}
+    except ValidationError as error:
+        lines = explain(error, schema, section, owner, more)
+        wrong = {problem["loc"][0]: problem["type"] for problem in error.errors() if problem["loc"]}
+    known = {key: value for key, value in keys.items() if wrong.get(key) != "extra_forbidden"}
+    if len(known) < len(keys):  # what depends on several keys is only looked at where each of them can be read
+        further, _, taken = _taken(schema, known, section, owner, more)
+        return list(dict.fromkeys([*lines, *further])), None, taken
+    return lines, None, {key: _alone(schema, key, value) for key, value in keys.items() if key not in wrong}
+
+
+def _alone(schema: type[BaseModel], key: str, value: Any) -> Any:
+    """Return what one key of a section is taken for; itself where that needs the whole section."""
+    known = schema.model_fields.get(key)
+    try:
+        return value if known is None else TypeAdapter(known.rebuild_annotation()).validate_python(value)
+    except ValidationError:
+        return value
 
 
 def _misread(given: Any, taken: Any) -> str:

@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from rlcore.errors import ConfigError
+from rlcore.errors import NotBuiltError
 from rlcore.progress import Progress
 from rlcore.types import Buffer, Collector, Env, EnvSpec, Estimator, Loss, Model, RunInfo, Transform
 from rlcore.watchdog import Heart
@@ -75,13 +75,13 @@ class Context:
         """Return what was built before under `kind`.
 
         Raises:
-            ConfigError: nothing of that kind exists (yet); names who asked and what there is.
+            NotBuiltError: nothing of that kind exists (yet); names who asked and what there is.
         """
         try:
             return self.parts[kind]
         except KeyError:
             built = ", ".join(self.parts) or "nothing"
-            raise ConfigError(
+            raise NotBuiltError(
                 f"{self.kind} {self.name!r} asks for the {kind}, which is not built; there is: {built}. "
                 f"Add a section [{kind}] to the config, or leave {self.name!r} out."
             ) from None

@@ -28,6 +28,10 @@ class ConfigError(RlcoreError, ValueError):
     exit_code = 2
 
 
+class NotBuiltError(ConfigError):
+    """A part asks for another one that is not built."""
+
+
 class ArgumentTypeError(ConfigError, TypeError):
     """An argument in a script is of a type that cannot be used."""
 

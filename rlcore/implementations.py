@@ -6,7 +6,7 @@ pluggy marks, validates and orders the implementations; calling them is in `hook
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -94,33 +94,47 @@ def marked(instance: Any) -> list[str]:
 def check_marks(hook: Hook) -> None:
     """Refuse a hook that implements nothing, an unknown point, or a wrapper.
 
+    Args:
+        hook: its instance, or its class.
+
     Raises:
-        PluginError: names the hook and the nearest point.
+        PluginError: names the hook, and the nearest point for each that does not fit.
     """
     names = marked(hook.instance)
     if not names:
         raise PluginError(f"{hook} implements no point: mark its methods with @hookimpl")
-    for name in names:
-        if name not in POINTS:
-            raise PluginError(f"{hook} implements {name!r}, which is not a point{did_you_mean(name, POINTS)}")
-        options = getattr(getattr(hook.instance, name), _MARK)
-        if options.get("wrapper") or options.get("hookwrapper"):
-            raise PluginError(
-                f"{hook} wraps {name!r}; wrappers are refused on loop points: they would cost a generator per call. "
-                "Use the points before and after it."
-            )
-        _check_arguments(hook, name)
+    problems = [problem for name in names for problem in _problems(hook, name)]
+    if problems:
+        raise PluginError("\n  ".join(problems))
 
 
-def _check_arguments(hook: Hook, name: str) -> None:
+def _problems(hook: Hook, name: str) -> Iterator[str]:
+    """Yield what is wrong with what a hook, or its class, marks under a name."""
+    if name not in POINTS:
+        yield f"{hook} implements {name!r}, which is not a point{did_you_mean(name, POINTS)}"
+        return
+    options = getattr(getattr(hook.instance, name), _MARK)
+    if options.get("wrapper") or options.get("hookwrapper"):
+        yield (
+            f"{hook} wraps {name!r}; wrappers are refused on loop points: they would cost a generator per call. "
+            "Use the points before and after it."
+        )
+        return
     known = POINTS[name].arguments
-    for parameter in inspect.signature(getattr(hook.instance, name)).parameters.values():
+    for parameter in _parameters(hook.instance, name):
         passed = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if passed and parameter.default is parameter.empty and parameter.name not in known:
-            raise PluginError(
+            yield (
                 f"{hook} at point {name!r} asks for {parameter.name!r}, which the point has not"
                 f"{did_you_mean(parameter.name, known)}; it has {', '.join(known)}"
             )
+
+
+def _parameters(instance: Any, name: str) -> list[inspect.Parameter]:
+    """Return the parameters of a method, without the instance where a class is asked for it."""
+    parameters = list(inspect.signature(getattr(instance, name)).parameters.values())
+    bare = isinstance(instance, type) and inspect.isfunction(inspect.getattr_static(instance, name))
+    return parameters[1:] if bare else parameters
 
 
 def _adapter(function: Callable[..., Any], names: tuple[str, ...], point: Point) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from rlcore.build_problems import ConfigProblems
 from rlcore.components import Provided
 from rlcore.config import (
     COMPONENT_SECTIONS,
@@ -77,6 +78,11 @@ class Config:
         found = self.sections.get(section, [])
         return found[0] if found else None
 
+    def missing(self) -> set[str]:
+        """Return the sections of which a table did not fit, or which are missing; none where everything is valid."""
+        found = {name for name, sections in self.sections.items() if len(sections) < len(tables(self.raw, name))}
+        return found | {name for name in REQUIRED if not self.sections[name]}
+
     def free_keys(self) -> tuple[str, ...]:
         """Return the dotted keys that say that they change no result, so that a resume may change them."""
         named: list[tuple[str, type[BaseModel]]] = [("run", type(self.run))]
@@ -115,6 +121,18 @@ class Config:
 def _free_fields(schema: type[BaseModel]) -> list[str]:
     marked = {name: field.json_schema_extra for name, field in schema.model_fields.items()}
     return [name for name, extra in marked.items() if isinstance(extra, dict) and extra.get("free_at_resume")]
+
+
+class InvalidConfig(ConfigProblems):
+    """A config that does not fit the schemas of its sections.
+
+    Attributes:
+        rest: the sections that do fit; None where [run] does not.
+    """
+
+    def __init__(self, path: Path, problems: Iterable[str], rest: Config | None) -> None:
+        super().__init__(path, problems)
+        self.rest = rest
 
 
 def find_component(host: PluginHost, kind: str, use: str, keys: dict[str, Any]) -> tuple[Provided, BaseModel]:
@@ -178,8 +196,7 @@ def validate(
             left out.
 
     Raises:
-        ConfigError: one message with all problems.
-        PluginError: a named plugin is broken.
+        InvalidConfig: one message with all problems.
     """
     problems: list[str] = []
     check_section_names(raw, problems)
@@ -192,18 +209,10 @@ def validate(
     sections = {name: _sections(raw, name, host, broken, problems) for name in COMPONENT_SECTIONS}
     checkpoint = _checkpoint(raw, problems)
     problems += [f"[{name}]: missing; every run needs one" for name in REQUIRED if not raw.values.get(name)]
+    config = Config(run, plugins, metrics or MetricsConfig(), checkpoint or CheckpointConfig(), sections, raw, host)
     if problems:
-        raise ConfigError(_report(raw, problems))
-    assert run is not None
-    assert metrics is not None
-    assert checkpoint is not None
-    return Config(run, plugins, metrics, checkpoint, sections, raw, host)
-
-
-def _report(raw: RawConfig, problems: list[str]) -> str:
-    if len(problems) == 1:
-        return f"{raw.path}: {problems[0]}"
-    return f"{raw.path}: {len(problems)} problems\n" + "\n".join(f"  {problem}" for problem in problems)
+        raise InvalidConfig(raw.path, problems, None if run is None else config)
+    return config
 
 
 def tables(raw: RawConfig, section: str) -> list[dict[str, Any]]:

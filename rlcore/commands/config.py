@@ -22,7 +22,10 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(config_schema(), indent=1))
         return 0
     raw = read(Path(options.config), options.set)
-    config = validate(raw, options.enable, options.disable, import_files=options.trust or not raw.of_a_run)
+    importing = options.trust or not raw.of_a_run
+    if options.action == "check" and importing:
+        return _check(raw, options)
+    config = validate(raw, options.enable, options.disable, import_files=importing)
     left_out = list(_left_out(config))
     if options.action == "check":
         print(f"{options.config}: no problems found" + (f"; not checked: {'; '.join(left_out)}" if left_out else ""))
@@ -31,6 +34,15 @@ def run(options: argparse.Namespace) -> int:
     else:
         for line in explain(config):
             print(line)
+    return 0
+
+
+def _check(raw: RawConfig, options: argparse.Namespace) -> int:
+    """Say what is wrong with a config and with the parts that it names, which are built in memory."""
+    from rlcore.all_problems import try_out, validated
+
+    try_out(validated(raw, options.enable, options.disable))
+    print(f"{options.config}: no problems found")
     return 0
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from rlcore import companion, forks, run_folder
+from rlcore.all_problems import validated
 from rlcore.config import SAFE_NAME, RawConfig, read
 from rlcore.config_changes import WATCHING
 from rlcore.ending import Ending, StoppedAtStart, unexpected
@@ -19,7 +20,7 @@ from rlcore.errors import ConfigError, RlcoreError, describe
 from rlcore.origin import settle_after_crash
 from rlcore.resume import ResumeOptions
 from rlcore.run import build
-from rlcore.sections import Config, validate
+from rlcore.sections import Config
 from rlcore.signals import GraceExpired, StopAtOnce, stop_on_signal
 from rlcore.stock.progress_lines import ProgressLines
 from rlcore.stock.status import StatusHook
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         hooks = raw.values.get("hook", [])
         left_out = {*WATCHING, *(name.removeprefix("core:") for name in WATCHING)}
         raw.values["hook"] = [hook for hook in hooks if hook.get("use") not in left_out]
-    config = validate(raw, options.enable, options.disable)
+    config = validated(raw, options.enable, options.disable)
     if options.dry_run:
         build(config, write=False)
         print(f"{options.config}: everything can be built; nothing was written")

@@ -67,13 +67,18 @@ WRONG = [
 @pytest.mark.parametrize(("returned", "message"), WRONG, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_wrong_step_of_a_gymnasium_env_is_an_error_that_says_what_was_expected(returns, returned, message):
     returns(**returned)
-    with pytest.raises(EnvError, match=rf"'Given-v0', number 0, at step 3 of its episode: .*{message}"):
+    with pytest.raises(
+        EnvError, match=rf"'Given-v0', number 0, raised ValueError at step 3 of its episode: .*{message}"
+    ):
         given().train()
 
 
 def test_a_wrong_first_observation_is_an_error(returns):
     returns(**{"at reset": np.zeros(1, np.float32)})
-    with pytest.raises(EnvError, match=r"number 0, in its reset: observation: expected shape \(4,\), found \(1,\)"):
+    with pytest.raises(
+        EnvError,
+        match=r"number 0, raised ValueError at step 0 of its episode: observation: expected shape \(4,\), found \(1,\)",
+    ):
         given().train()
 
 

@@ -227,7 +227,7 @@ class SerialEnv:
         try:
             observation = self._form.observation(observation)
         except ValueError as error:
-            raise EnvError(f"env {self.spec.id!r}, number {index}, in its reset: {error}") from None
+            raise self._blame(index, error) from None
         self._observation[index] = observation
         self._elapsed[index] = 0
         return observation
@@ -236,10 +236,7 @@ class SerialEnv:
         try:
             return self._form.fitting(*returned)
         except ValueError as error:
-            raise EnvError(
-                f"env {self.spec.id!r}, number {index}, at step {self._elapsed[index]} of its episode: {error}; mend "
-                "the env, or the space that declares it otherwise"
-            ) from None
+            raise self._blame(index, error) from None
 
     def _step_one(self, index: int, action: Any) -> tuple[Any, Any, bool, bool, Mapping[str, Any]]:
         try:
