@@ -209,7 +209,8 @@ def validate(
     sections = {name: _sections(raw, name, host, broken, problems) for name in COMPONENT_SECTIONS}
     checkpoint = _checkpoint(raw, problems)
     problems += [f"[{name}]: missing; every run needs one" for name in REQUIRED if not raw.values.get(name)]
-    config = Config(run, plugins, metrics or MetricsConfig(), checkpoint or CheckpointConfig(), sections, raw, host)
+    metrics, checkpoint = metrics or MetricsConfig.model_validate({}), checkpoint or CheckpointConfig()
+    config = Config(run, plugins, metrics, checkpoint, sections, raw, host)
     if problems:
         raise InvalidConfig(raw.path, problems, None if run is None else config)
     return config
