@@ -126,9 +126,13 @@ def _train(commands: argparse._SubParsersAction[Parser]) -> None:
     train.add_argument(
         "--drop", action="append", default=[], metavar="NAME", help="leave the checkpoint's state of NAME unused"
     )
-    train.add_argument("--fresh", action="append", default=[], metavar="NAME", help="begin component NAME anew")
+    train.add_argument(
+        "--fresh", action="append", default=[], metavar="NAME", help="begin component NAME anew, and what depends on it"
+    )
     _trust_argument(train)
-    train.add_argument("--accept-changes", action="store_true", help="resume although the config differs")
+    train.add_argument(
+        "--accept-changes", action="store_true", help="resume although the config, or the run, is not the same"
+    )
     train.add_argument(
         "--grace",
         type=float,

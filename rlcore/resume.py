@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rlcore.dependents import dependents
-from rlcore.errors import FROM_OUTSIDE, ConfigError, MissingStateError, StorageError, describe, did_you_mean
+from rlcore.errors import (
+    FROM_OUTSIDE,
+    ConfigError,
+    MissingStateError,
+    RlcoreError,
+    StorageError,
+    describe,
+    did_you_mean,
+)
 from rlcore.fitting import check
 from rlcore.types import Stateful
 
@@ -115,7 +123,8 @@ def _load(
     except FROM_OUTSIDE:
         raise
     except BaseException as error:  # a state that was made to harm raises anything
-        return name, " ".join(describe(error).split()), error
+        wrong = str(error) if isinstance(error, RlcoreError) else describe(error)
+        return name, " ".join(wrong.split()), error
     return None
 
 

@@ -112,3 +112,16 @@ def equal():
         return comparison
 
     return check
+
+
+@pytest.fixture
+def stopped(cli, write_config):
+    """Train the tiny run up to its middle, and return its config."""
+
+    def train(**sections):
+        path = write_config(**sections)
+        outcome = cli("train", path, "--quiet", "--until", "32")
+        assert outcome.code == 0, outcome.err
+        return path
+
+    return train

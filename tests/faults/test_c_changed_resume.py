@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tomllib
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 import torch
 
 import rlcore
-from rlcore.origin import ID_FILE, NEXT_CONFIG
 from rlcore.resume import ResumeOptions
 
 RUN = Path("runs/tiny")
@@ -21,19 +19,6 @@ OPTIMIZERS = {
     "momentum": {"use": "sgd", "lr": 1e-3, "momentum": 0.9},
 }
 ACCEPTED = ("--resume", "--accept-changes")
-
-
-@pytest.fixture
-def stopped(cli, write_config):
-    """Train the tiny run up to its middle, and return its config."""
-
-    def train(**sections):
-        path = write_config(**sections)
-        outcome = cli("train", path, "--quiet", "--until", "32")
-        assert outcome.code == 0, outcome.err
-        return path
-
-    return train
 
 
 def manifests(folder=RUN):
@@ -199,114 +184,21 @@ def test_a_schedule_goes_on_when_the_learner_begins_anew(write_config):
     second.train()
 
 
-# run, config and checkpoint
+# running episodes
 
 
-def flip(file, old, new):
-    text = file.read_text()
-    assert text.count(old) == 1
-    file.write_text(text.replace(old, new))
-
-
-def test_a_flipped_bit_in_the_config_is_found_out(cli, stopped):
-    stopped()
-    before = (RUN / "config.toml").read_bytes()
-    flip(RUN / "config.toml", "entropy_coef = 0.01", "entropy_coef = 1.01")
-    outcome = cli("train", "--quiet", "--resume", RUN)
-    assert outcome.code == 2
-    assert "loss.entropy_coef = 1.01 here, 0.01 in the run" in outcome.err
-    assert "--accept-changes" in outcome.err
-    (RUN / "config.toml").write_bytes(before)
-    goes_on_as_before(cli, before)
-
-
-def test_an_edit_that_is_accepted_lasts(cli, stopped):
-    stopped()
-    flip(RUN / "config.toml", "entropy_coef = 0.01", "entropy_coef = 1.01")
-    assert cli("train", "--quiet", "--until", "64", "--resume", RUN, "--accept-changes").code == 0
-    assert manifests()[-1]["config"]["loss"]["entropy_coef"] == 1.01
-    assert cli("train", "--quiet", "--resume", RUN).code == 0
-    assert "[config] loss.entropy_coef = 1.01 here, 0.01 in the run" in manifests()[-1]["inexact"]
-
-
-def test_a_checkpoint_of_another_run_of_the_same_shape_is_found_out(cli, stopped, tmp_path):
-    stopped(run={"name": "other"})
-    other = sorted(Path("runs/other/checkpoints").glob("0*32-*"))[-1]
-    stopped()
-    shutil.rmtree(next(RUN.glob("checkpoints/0*32-*")))
-    shutil.copytree(other, RUN / "checkpoints" / other.name)
-    outcome = cli("train", "--quiet", "--resume", RUN)
-    assert outcome.code == 2
-    ids = [Path("runs", name, ID_FILE).read_text().strip() for name in ("other", "tiny")]
-    assert f"has the run id {ids[0]}, this folder has {ids[1]}" in outcome.err
-    assert cli("train", "--quiet", "--resume", RUN, "--accept-changes").code == 0
-    assert manifests()[-1]["run_id"] == ids[1], "it is of this run from here on"
-    assert any("is of another run" in reason for reason in manifests()[-1]["inexact"])
-
-
-def test_a_copy_of_a_whole_run_folder_goes_on_without_a_word(cli, stopped):
-    stopped()
-    for place in ("runs/copy", "elsewhere/moved"):
-        shutil.copytree(RUN, place)
-        assert cli("train", "--quiet", "--resume", place).code == 0
-        assert manifests(Path(place))[-1]["exact"]
-    (RUN / ID_FILE).unlink()  # as a copy of what is visible and known leaves it
-    outcome = cli("train", "--quiet", "--resume", RUN, "--set", "run.total_frames=64")
-    assert outcome.code == 0, outcome.err
-    assert (RUN / ID_FILE).read_text().strip() == manifests()[-1]["run_id"]
-
-
-def test_the_config_of_an_accepted_change_is_in_its_place_after_a_crash_between_the_two(cli, stopped):
-    path = stopped()
-    before = (RUN / "config.toml").read_bytes()
-    assert cli("train", path, "--quiet", "--until", "64", *ACCEPTED, "--set", "loss.entropy_coef=0.5").code == 0
-    assert not (RUN / NEXT_CONFIG).exists()
-    (RUN / "config.toml").rename(RUN / NEXT_CONFIG)
-    (RUN / "config.toml").write_bytes(before)
-    outcome = cli("train", "--quiet", "--resume", RUN)
-    assert outcome.code == 0, outcome.err
-    assert "entropy_coef = 0.5" in (RUN / "config.toml").read_text()
-
-
-def test_what_was_accepted_is_saved_before_the_first_frame(cli, stopped):
-    """So that a process that is killed before its first checkpoint leaves a run that goes on as it was asked to."""
-    from rlcore.loop import Loop
-
-    def killed(self):
-        raise KeyboardInterrupt
-
-    path = stopped()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Loop, "_iteration", killed)
-        cli("train", path, "--quiet", *ACCEPTED, "--set", "optimizer.lr=0.25", "--fresh", "buffer")
-    newest = manifests()[-1]
-    assert (newest["progress"]["frames"], newest["config"]["optimizer"][0]["lr"]) == (32, 0.25)
-    assert "lr = 0.25" in (RUN / "config.toml").read_text()
-    assert cli("train", "--quiet", "--resume", RUN).code == 0
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        *("run.hang_after=5", "learner.on_nonfinite=skip", "learner.skip_budget=3", "metrics.every=64"),
-        *("checkpoint.keep_last=5", "checkpoint.async=true", "checkpoint.on_failure=warn", "run.total_frames=128"),
-        *("hook.1.use=log-scalar", "logger.0.use=csv", "evaluator.use=episodes", "run.name=tiny"),
-    ],
-)
-def test_what_changes_no_result_may_change_without_a_flag(cli, stopped, change):
-    hooks = {"hook": [{"use": "clear-cuda-cache"}]}
-    path = stopped(**hooks)
-    outcome = cli("train", path, "--quiet", "--resume", "--set", change)
-    assert outcome.code == 0, outcome.err
-    assert manifests()[-1]["exact"], manifests()[-1]["inexact"]
-
-
-def test_hooks_that_only_watch_may_change_and_go(cli, stopped, write_config):
-    stopped(hook=[{"use": "log-scalar", "include_std": True}, {"use": "log-timing"}])
-    for hooks in ([{"use": "log-scalar", "include_std": False}], None):
-        outcome = cli("train", write_config(hook=hooks), "--quiet", "--resume", "--until", "64")
-        assert outcome.code == 0, outcome.err
-        assert manifests()[-1]["exact"]
+def test_new_episodes_begin_in_every_part_that_carries_the_running_ones(write_config):
+    """Sums of rewards, as an observer of the batch sees them."""
+    sections = {"transform": [{"use": "transforms:reward-sum"}, {"use": "transforms:step-counter"}]}
+    first = rlcore.build(rlcore.load_config(write_config(**sections))).trainer
+    first.stop_at = 32
+    first.train()
+    assert float(first.batch["next", "step_count"][0, -1]) > 0, "an episode is running"
+    options = ResumeOptions(fresh=("collector",))
+    second = rlcore.build(rlcore.load_config(write_config(**sections)), resume=options).trainer
+    next(iter(second))
+    assert [float(second.batch[key][0, 0]) for key in ("episode_reward", "step_count")] == [0, 0]
+    second.shutdown()
 
 
 # words

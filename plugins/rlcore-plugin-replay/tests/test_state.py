@@ -8,6 +8,7 @@ from rlcore_plugin_replay.buffer import ReplayBuffer
 from tensordict import TensorDict
 
 from rlcore.errors import StorageError
+from rlcore.resume import ResumeOptions
 from rlcore.testing import make_trainer
 
 BUFFER = {"use": "replay", "capacity": 40, "minibatch_size": 8, "warmup_frames": 16}
@@ -94,6 +95,37 @@ def test_steps_that_nothing_continues_are_not_joined_with_those_of_other_episode
     second = make_trainer(folder=tmp_path, sections=changed, resume=True)
     second.train()
     assert second.buffer.write_count == 2 * (16 - 2) + 2 * (16 - 2)
+
+
+def test_a_collector_that_begins_anew_takes_the_waiting_steps_along(tmp_path):
+    changed = sections(n_steps=3, capacity=100)
+    first = make_trainer(folder=tmp_path, sections=changed)
+    first.stop_at = 32
+    first.train()
+    waiting = first.buffer.write_count
+    second = make_trainer(folder=tmp_path, sections=changed, resume=ResumeOptions(fresh=("collector",)))
+    second.train()
+    assert second.buffer.write_count == 2 * waiting, "nothing is joined across the resume"
+
+
+def test_transitions_that_do_not_fit_are_refused_by_name(tmp_path):
+    first = make_trainer(folder=tmp_path, sections=sections())
+    first.stop_at = 32
+    first.train()
+    options = ResumeOptions(accept_changes=True)
+    with pytest.raises(StorageError, match=r"one step in the checkpoint, and of several here \(\[buffer\] n_steps"):
+        make_trainer(folder=tmp_path, sections=sections(n_steps=3), resume=options)
+    with pytest.raises(StorageError, match="it is 'replay:prioritized' here, 'replay:replay' in the checkpoint"):
+        make_trainer(folder=tmp_path, sections=sections(use="replay:prioritized"), resume=options)
+    stacked = {**sections(), "transform": [{"use": "transforms:frame-stack", "frames": 2}]}
+    anew = ("transform.frame-stack", "collector", "model")
+    with pytest.raises(
+        StorageError, match=r"(?s)observation is \[6\] here, \[3\] in the checkpoint .*--fresh buffer"
+    ):
+        make_trainer(folder=tmp_path, sections=stacked, resume=ResumeOptions(fresh=anew, accept_changes=True))
+    make_trainer(
+        folder=tmp_path, sections=stacked, resume=ResumeOptions(fresh=(*anew, "buffer"), accept_changes=True)
+    ).train()
 
 
 def test_priorities_reach_the_buffer_through_the_loop():
