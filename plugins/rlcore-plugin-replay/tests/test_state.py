@@ -119,9 +119,7 @@ def test_transitions_that_do_not_fit_are_refused_by_name(tmp_path):
         make_trainer(folder=tmp_path, sections=sections(use="replay:prioritized"), resume=options)
     stacked = {**sections(), "transform": [{"use": "transforms:frame-stack", "frames": 2}]}
     anew = ("transform.frame-stack", "collector", "model")
-    with pytest.raises(
-        StorageError, match=r"(?s)observation is \[6\] here, \[3\] in the checkpoint .*--fresh buffer"
-    ):
+    with pytest.raises(StorageError, match=r"(?s)observation is \[6\] here, \[3\] in the checkpoint .*--fresh buffer"):
         make_trainer(folder=tmp_path, sections=stacked, resume=ResumeOptions(fresh=anew, accept_changes=True))
     make_trainer(
         folder=tmp_path, sections=stacked, resume=ResumeOptions(fresh=(*anew, "buffer"), accept_changes=True)
