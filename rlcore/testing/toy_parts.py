@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from rlcore.context import Context
 from rlcore.errors import ConfigError, StorageError
+from rlcore.growing_file import GrowingFile
 from rlcore.hookspecs import hookimpl
 from rlcore.logger_base import LoggerBase
 from rlcore.types import Key
@@ -174,21 +175,33 @@ class ToyLogger(LoggerBase):
         if context.run.folder is None:
             raise ConfigError("the toy logger needs a run folder")
         super().__init__(context.run.name, str(context.run.folder))
-        self.path = context.run.folder / "toy.jsonl"
+        self.file = GrowingFile(context.run.folder / "toy.jsonl")
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """Append a line."""
-        with self.path.open("a") as stream:
-            stream.write(json.dumps([step, dict(metrics)]) + "\n")
+        self.file.append(json.dumps([step, dict(metrics)]).encode() + b"\n")
+        self.file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+    def files(self) -> list[Path]:
+        """Return the file."""
+        return [self.file.path]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the size of the file."""
-        return {"size": self.path.stat().st_size if self.path.exists() else 0}
+        return self.file.position()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Cut the file back."""
-        if self.path.exists():
-            os.truncate(self.path, state["size"])
+        if difference := self.file.go_back(state):
+            self._differs(difference)
+
+    def begin_anew(self) -> None:
+        """Begin with an empty file."""
+        self.file.set_aside()
 
 
 class ToyCheckpointer:

@@ -1,6 +1,7 @@
 """Models, envs and machinery of the core that break their contracts, one way each."""
 
 import copy
+import os
 
 import numpy as np
 import torch
@@ -167,6 +168,22 @@ class NextEnv(ToyEnv):
 
 class AppendingLogger(ToyLogger):
     def load_state_dict(self, state):
+        pass
+
+
+class PaddingLogger(ToyLogger):
+    def load_state_dict(self, state):
+        self.file.close()
+        os.truncate(self.file.path, state["size"])
+
+
+class SilentLogger(ToyLogger):
+    def load_state_dict(self, state):
+        self.file.go_back(state)
+
+
+class RepeatingLogger(ToyLogger):
+    def begin_anew(self):
         pass
 
 

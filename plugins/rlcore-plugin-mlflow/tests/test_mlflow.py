@@ -23,7 +23,8 @@ from rlcore.errors import ConfigError
 from rlcore.resume import ResumeOptions
 from rlcore.testing import make_run
 from rlcore.testing.contracts import PluginContract, SpoolingLoggerContract
-from rlcore.testing.contracts.logger import frames_of, wait_until_sent
+from rlcore.testing.contracts.logger import frames_of
+from rlcore.testing.contracts.spooling_logger import wait_until_sent
 
 
 @pytest.fixture(autouse=True)

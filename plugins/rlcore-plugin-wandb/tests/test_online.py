@@ -12,7 +12,7 @@ import pytest
 from rlcore_plugin_wandb.logger import WandbLogger
 
 from rlcore.testing import make_run
-from rlcore.testing.contracts.logger import wait_until_sent
+from rlcore.testing.contracts.spooling_logger import wait_until_sent
 
 pytestmark = pytest.mark.slow
 KEY = "0123456789" * 4

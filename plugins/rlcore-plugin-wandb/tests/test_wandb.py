@@ -16,7 +16,8 @@ from wandb.proto import wandb_internal_pb2
 from rlcore.errors import ConfigError, RlcoreError
 from rlcore.testing import make_run
 from rlcore.testing.contracts import PluginContract, SpoolingLoggerContract
-from rlcore.testing.contracts.logger import frames_of, wait_until_sent
+from rlcore.testing.contracts.logger import frames_of
+from rlcore.testing.contracts.spooling_logger import wait_until_sent
 
 KEY = "0123456789" * 4
 

@@ -21,12 +21,13 @@ from rlcore.testing.contracts.estimator import EstimatorContract, GAEContract
 from rlcore.testing.contracts.evaluator import EvaluatorContract
 from rlcore.testing.contracts.hook import HookContract
 from rlcore.testing.contracts.learner import LearnerContract
-from rlcore.testing.contracts.logger import LoggerContract, SpoolingLoggerContract
+from rlcore.testing.contracts.logger import LoggerContract
 from rlcore.testing.contracts.loss import LossContract
 from rlcore.testing.contracts.model import ModelContract
 from rlcore.testing.contracts.optimizer import OptimizerContract
 from rlcore.testing.contracts.plugin import PluginContract
 from rlcore.testing.contracts.scheduler import SchedulerContract
+from rlcore.testing.contracts.spooling_logger import SpoolingLoggerContract
 from rlcore.testing.contracts.transform import TransformContract
 
 __all__ = [

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import errno
 import math
+import os
 import threading
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from rlcore.spool import Spool
-from rlcore.spooling_logger import FOLDER
 from rlcore.state_tree import through_checkpoint
 from rlcore.testing.contracts.base import ComponentContract
+from rlcore.testing.faults.disk import FailingDisk
 
 Row = tuple[int, Mapping[str, float]]
 
@@ -102,7 +102,7 @@ class LoggerContract(ComponentContract):
         logger.close()
 
     def test_works_in_a_thread_of_its_own(self, tmp_path: Path) -> None:
-        """It is built in the main thread, and called from another."""
+        """It may be built in one thread, and called from another."""
         logger = self.logger(tmp_path)
         failures: list[BaseException] = []
         thread = threading.Thread(target=_guarded, args=(lambda: _write(logger, ROWS), failures))
@@ -241,6 +241,52 @@ class LoggerContract(ComponentContract):
         resumed.close()
         self._compare(tmp_path, ROWS[:2])
 
+    def test_a_run_that_begins_anew_repeats_nothing(self, tmp_path: Path) -> None:
+        """Checkpoints may be lost or removed; rows of before do not stand among those of the run that begins again."""
+        self._state_after_two_rows(tmp_path, ROWS[2])
+        again = self.logger(tmp_path)
+        getattr(again, "begin_anew", lambda: None)()
+        _write(again, ROWS)
+        again.close()
+        self._compare(tmp_path, ROWS)
+
+    def test_files_that_were_cut_since_are_no_obstacle(self, tmp_path: Path) -> None:
+        """A disk or a person may have taken a part of them: that is said, nothing is filled up, and rows go on."""
+        state = self._state_after_two_rows(tmp_path)
+        logger = self.logger(tmp_path)
+        files = [Path(file) for file in logger.files() if Path(file).exists()]
+        logger.close()
+        for file in files:
+            os.truncate(file, file.stat().st_size // 2)
+        resumed = self.logger(tmp_path)
+        resumed.load_state_dict(state)
+        for file in files:
+            assert not file.exists() or not file.read_bytes().endswith(b"\0\0\0\0"), f"{file} was filled up"
+        assert not files or resumed.differences, f"nothing was said of {', '.join(file.name for file in files)}"
+        _write(resumed, ROWS[2:])
+        resumed.close()
+        self.settle(tmp_path)
+        steps = {step for step, _ in self.read_back(tmp_path)}
+        assert {step for step, _ in ROWS[2:]} <= steps, f"of the rows after the resume there are only those of {steps}"
+
+    def test_goes_on_after_a_disk_that_was_full(self, tmp_path: Path) -> None:
+        """What comes after a full disk is there, once; what came meanwhile may be lost, and that raises `OSError`."""
+        logger = self.logger(tmp_path)
+        _write(logger, ROWS[:1])
+        logger.flush()
+        with FailingDisk(tmp_path, errno.ENOSPC, at=1, lasting=True), contextlib.suppress(OSError):
+            _write(logger, ROWS[1:2])
+            logger.flush()
+        with contextlib.suppress(OSError):
+            logger.flush()
+        _write(logger, ROWS[2:])
+        logger.close()
+        self.settle(tmp_path)
+        found, meanwhile = self.read_back(tmp_path), ROWS[1]
+        _compare([row for row in found if row[0] != meanwhile[0]], [*ROWS[:1], *ROWS[2:]], self.tolerance)
+        keys = [key for step, row in found if step == meanwhile[0] for key in row]
+        assert len(keys) == len(set(keys)), f"of the full disk, rows stand there twice: {keys}"
+
     def test_closes_twice_and_unused(self, tmp_path: Path) -> None:
         """A run may fail before its first row."""
         unused = self.logger(tmp_path)
@@ -262,31 +308,6 @@ class LoggerContract(ComponentContract):
     def _compare(self, folder: Path, expected: list[Row]) -> None:
         self.settle(folder)
         _compare(self.read_back(folder), expected, self.tolerance)
-
-
-class SpoolingLoggerContract(LoggerContract):
-    """Base of the tests of a logger that derives from `rlcore.spooling_logger.SpoolingLogger`."""
-
-    cuts = False
-
-    def logger(self, folder: Path) -> Any:
-        """Build the logger of a run in `folder`; it sends in a thread, since a process for each test takes seconds."""
-        logger = super().logger(folder)
-        logger.process = False
-        return logger
-
-    def settle(self, folder: Path) -> None:
-        """Wait until everything was sent; send what a logger that was closed left behind."""
-        if not wait_until_sent(folder, 20):
-            logger = self.logger(folder)
-            assert logger.catch_up(60), "what was spooled is never sent"
-            logger.close()
-
-    def read_stored(self, folder: Path) -> list[Row]:
-        """Return the rows in the spool."""
-        lines = [line for file in (folder / FOLDER).glob("*/*.jsonl") for line in file.read_text().splitlines()]
-        records = [json.loads(line) for line in lines]
-        return [(record["step"], record["values"]) for record in records if record["kind"] == "metrics"]
 
 
 def _compare(rows: list[Row], expected: list[Row], tolerance: float) -> None:
@@ -325,16 +346,6 @@ def _check_shown(kind: str, found: Any, tolerance: float) -> None:
         assert np.array_equal(found, expected), "the frames are others"
     else:
         assert found == TEXT, f"the text is {found!r}"
-
-
-def wait_until_sent(folder: Path, seconds: float) -> bool:
-    """Wait until nothing waits in the spools of a run folder, and return whether that came about."""
-    deadline = time.monotonic() + seconds
-    while waits := any(Spool(place).waiting for place in (folder / FOLDER).glob("*")):
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.05)
-    return not waits
 
 
 def frames_of(file: Any) -> Any:
