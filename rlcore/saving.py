@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlcore.checkpoint import Facts
-from rlcore.errors import NumericalError, StorageError
+from rlcore.errors import FROM_OUTSIDE, NumericalError, StorageError
 from rlcore.exactness import inexact_parts
 from rlcore.parts import Parts
 from rlcore.signals import StopAtOnce
@@ -136,7 +136,9 @@ class Saving:
             for path in paths:
                 if path is not None:
                     self._saved(path)
-        except Exception:
+        except FROM_OUTSIDE:
+            raise
+        except BaseException:
             log.exception("a hook failed at the checkpoint of frame %d; the first error stands", self.saver.saved_at)
 
     @contextmanager

@@ -79,17 +79,32 @@ class Signals:
 
 
 class SignalsWhileSaving(ToyCheckpointer):
-    """Sends a signal to its own process in the midst of its second save, if it is armed."""
+    """Sends signals to its own process in the midst of its second save, if it is armed, and then takes its time.
 
-    def __init__(self, config: Any, context: Context) -> None:
-        super().__init__(config, context)
+    It goes on writing meanwhile, so that the save moves.
+    """
+
+    class Config(BaseModel, extra="forbid"):
+        signals: list[str] = ["SIGTERM"]
+        seconds: float = 0.0
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__(None, context)
+        self.config = config
         self.saves = 0
         self.armed = armed(context)
 
     def save(self, folder, tensors):
         self.saves += 1
         if self.armed and self.saves == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
+            for name in self.config.signals:
+                os.kill(os.getpid(), signal.Signals[name])
+            end = time.monotonic() + self.config.seconds
+            while time.monotonic() < end:
+                with (folder / "growing").open("ab") as stream:
+                    stream.write(b"x")
+                time.sleep(0.05)
+            (folder / "growing").unlink(missing_ok=True)
         super().save(folder, tensors)
 
 
@@ -109,6 +124,55 @@ class Hangs:
                 time.sleep(60)
 
         setattr(self, config.point, hookimpl(act))
+
+
+class Deaf:
+    """Lets the main thread hear no signal, and sleeps for a minute, from some frame on."""
+
+    class Config(BaseModel, extra="forbid"):
+        from_frame: int = 40
+
+    def __init__(self, config: Config, context: Context) -> None:
+        def act():
+            if armed(context) and context.progress.frames >= config.from_frame:
+                signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+                (context.run.folder / "hangs").touch()
+                time.sleep(60)
+
+        self.post_optim = hookimpl(act)
+
+
+class SleepsWhileBuilt:
+    """Takes a minute to build, if it is armed."""
+
+    def __init__(self, config: Any, context: Context) -> None:
+        if armed(context):
+            (context.run.folder / "hangs").touch()
+            time.sleep(60)
+
+    @hookimpl
+    def setup(self):
+        """Nothing: a hook implements a point."""
+
+
+class Rings:
+    """Sets an alarm at one point, which it handles itself or not, and waits for it."""
+
+    class Config(BaseModel, extra="forbid"):
+        handled: bool
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self.config, self.context, self.left = config, context, int(armed(context))
+
+    @hookimpl
+    def post_steps(self):
+        if self.left and self.context.progress.frames >= 40:
+            self.left, rings = 0, []
+            if self.config.handled:
+                signal.signal(signal.SIGALRM, lambda *arguments: rings.append(1))
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            time.sleep(0.3)
+            assert len(rings) == self.config.handled
 
 
 class NaNLoss(PPOLoss):
@@ -203,6 +267,9 @@ def provide_components():
         Component("hook", "pause", Pause),
         Component("hook", "signals", Signals),
         Component("hook", "hangs", Hangs),
+        Component("hook", "deaf", Deaf),
+        Component("hook", "rings", Rings),
+        Component("hook", "sleeps-while-built", SleepsWhileBuilt),
         Component("checkpointer", "signals-while-saving", SignalsWhileSaving),
         Component("loss", "nan-loss", NaNLoss),
         Component("checkpointer", "full-disk", FullDisk),

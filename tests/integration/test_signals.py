@@ -60,7 +60,10 @@ def status(folder=RUN):
     return json.loads((folder / "status.json").read_text())
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGUSR1, 138), (signal.SIGUSR2, 140)],
+)
 def test_a_signal_ends_the_run_with_its_state_saved(launch, cli, write_config, number, code):
     path = slow(write_config, seconds=0.05, from_frame=320)
     process = launch(path)
@@ -69,6 +72,7 @@ def test_a_signal_ends_the_run_with_its_state_saved(launch, cli, write_config, n
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
     assert "Traceback" not in errors
+    assert "which is saved; continue with: rlcore train --resume runs/tiny" in errors
     stopped = status()
     assert stopped["state"] == "stopped-resumable"
     assert stopped["reason"] == number.name
@@ -94,12 +98,74 @@ def test_a_second_interrupt_ends_the_run_at_once(launch, cli, write_config):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "the newest checkpoint stands" in errors
+    assert "the newest checkpoint stands, of frame 0; continue with: rlcore train --resume runs/tiny" in errors
     assert sorted(RUN.glob("checkpoints/**/*")) == before, "nothing more is written"
-    assert status()["state"] == "failed-resumable"
+    assert (status()["state"], status()["reason"]) == ("failed-resumable", "a second SIGINT")
     resumed = cli("train", slow(write_config, seconds=0), "--quiet", "--resume", "--accept-changes")
     assert resumed.code == 0
     assert status()["state"] == "done"
+
+
+def test_quit_ends_the_run_at_once(launch, write_config):
+    process = launch(slow(write_config, seconds=600, point="checkpoint_saved"))
+    wait_for(process, "checkpoints/latest")
+    process.send_signal(signal.SIGQUIT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 131, errors
+    assert "Traceback" not in errors
+    assert (status()["state"], status()["reason"]) == ("failed-resumable", "SIGQUIT")
+
+
+def test_a_signal_that_the_caller_ignores_stays_ignored(launch, write_config):
+    """As `nohup` does."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = launch(slow(write_config, seconds=0.02, from_frame=320))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    wait_for(process, "checkpoints/*0320-*/manifest.json")
+    process.send_signal(signal.SIGHUP)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert status()["state"] == "done"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_run_is_built_leaves_nothing_and_says_so(launch, cli, toy, number):
+    path = toy(hook=[{"use": "sleeps-while-built"}])
+    process = launch(path)
+    wait_for(process, "hangs")
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, errors
+    said = f"stopped by {number.name} before the first frame; nothing is saved; the same command begins the run"
+    assert said in errors
+    assert "Traceback" not in errors
+    assert not RUN.exists()
+
+
+def test_a_signal_while_a_resume_is_built_says_that_the_checkpoint_stands(launch, cli, toy):
+    path = toy(hook=[{"use": "sleeps-while-built"}])
+    assert cli("train", path, "--quiet", "--until", "64").code == 0
+    process = launch(path, "--resume")
+    wait_for(process, "hangs")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "before the first frame; continue with: rlcore train --resume runs/tiny" in errors
+    assert_resumes_exactly(cli, path)
+
+
+@pytest.mark.parametrize("handled", [True, False], ids=["its own", "nobody's"])
+def test_an_alarm_of_a_part_is_its_own_and_one_that_nobody_handles_stops_the_run(launch, cli, toy, handled):
+    path = toy(hook=[{"use": "rings", "handled": handled}])
+    process = launch(path)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == (0 if handled else 142), errors
+    assert status()["state"] == ("done" if handled else "stopped-resumable")
+    if not handled:
+        assert status()["reason"] == "SIGALRM"
+        assert_resumes_exactly(cli, path)
 
 
 # in each phase, with the toy env, whose resume is exact
@@ -198,6 +264,44 @@ def test_when_the_grace_time_is_over_the_iteration_is_given_up(launch, cli, toy,
     assert status()["state"] == "stopped-resumable"
     if left is not None:
         assert newest()["progress"]["frames"] == left
+    assert_resumes_exactly(cli, path)
+
+
+@pytest.mark.slow
+def test_a_main_thread_that_hears_nothing_is_given_up_without_a_watchdog_too(launch, cli, toy):
+    run = {"name": "tiny", "seed": 1, "total_frames": 96, "device": "cpu", "threads": 1, "hang_after": 0}
+    path = toy(hook=[{"use": "deaf"}], run=run)
+    process = launch(path, "--grace", "1")
+    wait_for(process, "hangs")
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=50)
+    assert time.monotonic() - began < 20
+    assert process.returncode == 143, errors
+    assert (status()["state"], status()["reason"]) == ("stopped-resumable", "SIGTERM")
+    assert_resumes_exactly(cli, path)
+
+
+@pytest.mark.slow
+def test_a_save_that_moves_may_finish_after_the_grace_time(launch, cli, toy):
+    path = toy(checkpoint={"use": "signals-while-saving", "every": 32, "seconds": 4})
+    process = launch(path, "--grace", "1")
+    _, errors = process.communicate(timeout=50)
+    assert process.returncode == 143, errors
+    assert "no safe point" not in errors
+    assert status()["checkpoint"].startswith("000000000032-")
+    assert len(list(RUN.glob("checkpoints/000000000032-*"))) == 1, "it is made once"
+    assert_resumes_exactly(cli, path)
+
+
+def test_after_a_second_interrupt_within_a_save_the_status_names_the_newest_checkpoint(launch, cli, toy):
+    path = toy(checkpoint={"use": "signals-while-saving", "every": 32, "signals": ["SIGINT", "SIGINT"], "seconds": 5})
+    process = launch(path)
+    _, errors = process.communicate(timeout=50)
+    assert process.returncode == 130, errors
+    assert status()["state"] == "failed-resumable"
+    assert status()["checkpoint"] == sorted(RUN.glob("checkpoints/[0-9]*"))[-1].name
+    assert "the newest checkpoint stands, of frame 0; continue with" in errors
     assert_resumes_exactly(cli, path)
 
 
