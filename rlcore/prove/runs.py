@@ -47,10 +47,10 @@ class Runs:
 
     def killed(self, kills: int, seed: int = 0) -> Row:
         """Kill at random, resume, and so on; where a run ends before all kills are used up, begin another."""
-        claim = f"killed {kills} times and resumed = uninterrupted"
-        strikes = self._strikes(kills, random.Random(seed))
+        draw = random.Random(seed)
+        strikes = self._strikes(kills, draw)
         done, chains = 0, 0
-        row = Row(claim, "does not hold", "no kill came before the end of a run")
+        row = Row(_killed(0), "does not hold", "no kill came before the end of a run")
         while done < kills and chains < kills:
             job = self._subject.job(f"killed-{chains}")
             chains += 1
@@ -59,10 +59,16 @@ class Runs:
                     self._launcher, job, strikes[done:], DEADLINE, after_each=lambda attempt: self._step("kill")
                 )
             except RlcoreError as error:
-                return Row(claim, "does not hold", str(error)[:400])
-            done += sum(attempt.struck for attempt in attempts)
+                return Row(_killed(done), "does not hold", str(error)[:400])
+            struck = sum(attempt.struck for attempt in attempts)
+            done += struck
+            if not struck and done < kills:  # it comes after the end of any run, so another takes its place
+                strikes[done:] = self._strikes(kills - done, draw)
+            if not done:
+                continue
             repeated = compare(self.reference.recording, job.recording).repeated
-            row = self._row(claim, job, f"{done} kills over {chains} runs, {repeated} iterations repeated")
+            late = f", {kills - done} of {kills} came after the end of a run" if done < kills else ""
+            row = self._row(_killed(done), job, f"over {chains} runs, {repeated} iterations repeated{late}")
             if row.verdict == "does not hold":
                 break
         return row
@@ -131,6 +137,10 @@ class Runs:
         differing = [name for name in wanted if wanted[name] != found.get(name)]
         named = f"these save no state: {', '.join(unsaved)}" if unsaved else "every hook and transform saves its state"
         return f"{named}; different at the end: {', '.join(differing) or 'none'}"
+
+
+def _killed(times: int) -> str:
+    return f"killed {times} {'time' if times == 1 else 'times'} and resumed = uninterrupted"
 
 
 def _first(comparison: Comparison) -> str:

@@ -82,6 +82,23 @@ def test_a_hook_that_hides_its_state_is_named(runs, toy):
     assert proof.again().verdict == "holds", "without an interruption nothing is lost"
 
 
+def test_kills_that_come_too_late_are_not_counted(runs, toy, monkeypatch):
+    proof = runs(toy())
+    real, drawn = proof._strikes, []
+
+    def strikes(kills, draw):
+        drawn.append(kills)
+        late = [Strike(point="post_optim", count=10**6)]
+        return (real(1, draw) + late * (kills - 1))[-kills:] if len(drawn) > 1 else late * kills
+
+    monkeypatch.setattr(proof, "_strikes", strikes)
+    row = proof.killed(2)
+    struck = int(re.search(r"killed (\d) times? and resumed = uninterrupted", row.claim).group(1))
+    assert len(drawn) > 1, "others take the place of those that never come"
+    assert (row.verdict == "holds") == bool(struck)
+    assert ("came after the end of a run" in row.figures) == (struck == 1)
+
+
 def test_what_a_run_does_not_claim_is_no_failure(runs, toy):
     changed = {"env": {"use": "gymnasium", "id": "Measured-v0"}, "model": {"use": "mlp", "hidden": [4]}}
     proof = runs(toy(plugins={"files": [PARTS]}, **changed))
