@@ -107,7 +107,8 @@ class _Stopping:
         self._main = threading.get_ident()
         self._previous: dict[int, Any] = {}
         self._heard: list[int] = []  # by the thread; as `received`, but perhaps earlier
-        self._expired = self._raised = self._over = False
+        self._expired = self._raised = self.over = False
+        self.forking = threading.local()  # its `mask` is that of a thread which forks just now
         self._sending = threading.Lock()
         self._reading, self._writing = os.pipe()
         self._thread = threading.Thread(target=self._count, name="rlcore signals", daemon=True)
@@ -116,7 +117,12 @@ class _Stopping:
         """Install the handlers."""
         os.set_blocking(self._writing, False)
         self._previous_pipe = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
-        os.register_at_fork(after_in_child=partial(_leave_to_child, weakref.ref(self)))
+        itself = weakref.ref(self)
+        os.register_at_fork(
+            before=partial(_before_fork, itself),
+            after_in_parent=partial(_after_fork, itself),
+            after_in_child=partial(_after_fork, itself, child=True),
+        )
         for number in (*SIGNALS, *AT_ONCE):
             before = signal.getsignal(number)
             if before == signal.SIG_DFL or (number in _ALWAYS and before is not None):
@@ -127,7 +133,9 @@ class _Stopping:
     def end(self) -> None:
         """Put the handlers back, and end the thread."""
         with self._sending:
-            self._over = True
+            self.over = True
+        if self._expired and self._first() in signal.sigpending():
+            signal.sigtimedwait([self._first()], 0)  # what the thread sent is not to reach the handler from before
         self.put_back()
         with suppress(BlockingIOError):  # a full pipe wakes the thread too
             os.write(self._writing, b"\0")
@@ -136,7 +144,7 @@ class _Stopping:
 
     def put_back(self) -> None:
         """Install the handlers from before."""
-        self._over = True
+        self.over = True
         signal.set_wakeup_fd(self._previous_pipe)
         for number, handler in self._previous.items():
             signal.signal(number, handler)
@@ -147,13 +155,13 @@ class _Stopping:
             os.close(end)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._over:
+        if self.over:
             return
         if self._expired and not self._raised:  # the thread sent it; a first signal may have waited until now
             self._raised = True
             raise GraceExpired(f"no safe point within {self._grace:g} s of {self._first().name}")
         self.received.append(number)
-        if _at_once(self.received):
+        if _at_once(self.received) or _at_once(self._heard):  # two that came while it was busy are one call here
             self._raised = True
             raise StopAtOnce(number)
         self._request_stop(signal.Signals(number).name)
@@ -170,13 +178,13 @@ class _Stopping:
         if self._raised:  # what is left of the main thread's work is to save and to shut down
             self._saves_stand_still()
             self._passes(_SHUTDOWN, at_once=False)
-        if not self._over:
+        if not self.over:
             self._give_up(self._first())
 
     def _hear(self, seconds: float | None) -> None:
         """Take in the signals that come, until one is ours, the time is over, or the block ends."""
         heard = len(self._heard)
-        while not self._over and len(self._heard) == heard:
+        while not self.over and len(self._heard) == heard:
             if not select.select([self._reading], [], [], seconds)[0]:
                 return
             came = os.read(self._reading, 4096)
@@ -187,10 +195,10 @@ class _Stopping:
         """Wait; return False as soon as the block ends or, with `at_once`, the run is to stop at once."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            if self._over or (at_once and _at_once(self._heard)):
+            if self.over or (at_once and _at_once(self._heard)):
                 return False
             self._hear(left)
-        return not self._over
+        return not self.over
 
     def _saves_stand_still(self) -> bool:
         """Wait while a save moves; return False as soon as the block ends or the run is to stop at once."""
@@ -206,7 +214,7 @@ class _Stopping:
     def _interrupt(self) -> None:
         """Raise `GraceExpired` in the main thread, wherever it is."""
         with self._sending:
-            if not self._over and signal.getsignal(self._first()) == self._handle:
+            if not self.over and signal.getsignal(self._first()) == self._handle:
                 self._expired = True
                 signal.pthread_kill(self._main, self._first())
 
@@ -216,9 +224,20 @@ def _at_once(numbers: Sequence[int]) -> bool:
     return numbers.count(signal.SIGINT) > 1 or any(number in AT_ONCE for number in numbers)
 
 
-def _leave_to_child(stopping: weakref.ref[_Stopping]) -> None:
-    """Let a process that was forked inside a block handle its own signals, and tell its parent of none."""
+def _before_fork(stopping: weakref.ref[_Stopping]) -> None:
+    """Hold signals back until it is settled whose they are: a new process would tell its parent of its own."""
     found = stopping()
-    if found is not None and not found._over:
+    if found is not None and not found.over:
+        found.forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, (*SIGNALS, *AT_ONCE))
+
+
+def _after_fork(stopping: weakref.ref[_Stopping], child: bool = False) -> None:
+    """Let a process that was forked inside a block handle its own signals."""
+    found = stopping()
+    mask = None if found is None else vars(found.forking).pop("mask", None)
+    if found is None or mask is None:
+        return
+    if child:
         found.put_back()
         found.close()
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)

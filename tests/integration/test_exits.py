@@ -44,7 +44,7 @@ def assert_goes_on(cli, path):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("where", ["step", "reset"])
-def test_whatever_an_env_raises_is_an_error_of_the_env(cli, leaving, where, kind):
+def test_f1_whatever_an_env_raises_is_an_error_of_the_env(cli, leaving, where, kind):
     path = leaving(env=env(where, kind))
     outcome = cli("train", path, "--quiet")
     assert outcome.code == 3, outcome.err
@@ -84,7 +84,7 @@ def test_what_an_env_raises_in_an_evaluation_is_an_error_of_the_env(cli, leaving
 
 @pytest.mark.parametrize("kind", [*KINDS, "stop"])
 @pytest.mark.parametrize("point", ["post_steps", "post_optim", "state_dict"])
-def test_whatever_a_hook_raises_is_an_error_of_the_hook(cli, leaving, point, kind):
+def test_d10_whatever_a_hook_raises_is_an_error_of_the_hook(cli, leaving, point, kind):
     path = leaving(hook=[{"use": "leaves", "point": point, "kind": kind}])
     outcome = cli("train", path, "--quiet")
     assert outcome.code == 7, outcome.err

@@ -62,9 +62,15 @@ def status(folder=RUN):
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGUSR1, 138), (signal.SIGUSR2, 140)],
+    [
+        (signal.SIGINT, 130),
+        (signal.SIGTERM, 143),
+        (signal.SIGUSR1, 138),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+        pytest.param(signal.SIGUSR2, 140, marks=pytest.mark.slow),
+    ],
 )
-def test_a_signal_ends_the_run_with_its_state_saved(launch, cli, write_config, number, code):
+def test_a8_a_signal_ends_the_run_with_its_state_saved(launch, cli, write_config, number, code):
     path = slow(write_config, seconds=0.05, from_frame=320)
     process = launch(path)
     wait_for(process, "checkpoints/*0320-*/manifest.json")
@@ -116,6 +122,7 @@ def test_quit_ends_the_run_at_once(launch, write_config):
     assert (status()["state"], status()["reason"]) == ("failed-resumable", "SIGQUIT")
 
 
+@pytest.mark.slow
 def test_a_signal_that_the_caller_ignores_stays_ignored(launch, write_config):
     """As `nohup` does."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -130,7 +137,7 @@ def test_a_signal_that_the_caller_ignores_stays_ignored(launch, write_config):
     assert status()["state"] == "done"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_while_the_run_is_built_leaves_nothing_and_says_so(launch, cli, toy, number):
     path = toy(hook=[{"use": "sleeps-while-built"}])
     process = launch(path)
@@ -144,6 +151,7 @@ def test_a_signal_while_the_run_is_built_leaves_nothing_and_says_so(launch, cli,
     assert not RUN.exists()
 
 
+@pytest.mark.slow
 def test_a_signal_while_a_resume_is_built_says_that_the_checkpoint_stands(launch, cli, toy):
     path = toy(hook=[{"use": "sleeps-while-built"}])
     assert cli("train", path, "--quiet", "--until", "64").code == 0

@@ -154,6 +154,67 @@ def test_a_stop_within_the_grace_time_is_not_interrupted_afterwards():
     time.sleep(0.1)
 
 
+def test_a_process_that_is_forked_inside_handles_its_own_signals_and_its_parent_hears_of_none():
+    reasons = []
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with stop_on_signal(reasons.append, grace=0.1):
+            child = os.fork()
+            if not child:
+                time.sleep(30)
+                os._exit(0)
+            os.kill(child, signal.SIGTERM)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+            time.sleep(0.3)
+        assert reasons == []
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_save_that_moves_may_finish_and_one_that_stands_still_may_not(monkeypatch):
+    monkeypatch.setattr("rlcore.signals._STANDING", 0.5)
+    began, moves = time.monotonic(), 1.0
+
+    def run():
+        with stop_on_signal(lambda reason: None, 0.1, saving=lambda: min(time.monotonic() - began, moves)):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(30)
+
+    with pytest.raises(GraceExpired):
+        run()
+    assert moves + 0.4 < time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]], ids=["grace", "at once"])
+def test_a_main_thread_that_does_not_react_is_given_up(monkeypatch, signals):
+    """It waits for a lock, and no signal interrupts that."""
+    monkeypatch.setattr("rlcore.signals._REACTION", 0.2)
+    given_up, numbers = threading.Event(), []
+
+    def send():
+        for number in signals:
+            time.sleep(0.1)
+            os.kill(os.getpid(), number)
+
+    def give_up(number):
+        numbers.append(number)
+        given_up.set()
+
+    def run():
+        with stop_on_signal(lambda reason: None, 0.2 if len(signals) == 1 else 30, give_up=give_up):
+            signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+            threading.Thread(target=send).start()
+            assert given_up.wait(5)
+
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        with pytest.raises((GraceExpired, StopAtOnce)):
+            run()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    assert numbers == signals[:1]
+
+
 def test_a_grace_that_expired_is_no_error_that_could_be_caught_as_one():
     assert not issubclass(GraceExpired, Exception)
     assert not issubclass(StopAtOnce, Exception)

@@ -184,7 +184,7 @@ class Pool:
         """Let a worker that hangs write where it does, and return what to say of it."""
         if worker.stacks is None or worker.process.pid is None or not worker.stacks.exists():
             return " and was killed"
-        os.kill(worker.process.pid, signal.SIGUSR1)
+        os.kill(worker.process.pid, signal.SIGURG)
         deadline = time.monotonic() + _STACK_SECONDS
         while not worker.stacks.stat().st_size and time.monotonic() < deadline:
             time.sleep(_TICK / 10)

@@ -44,7 +44,7 @@ class Assignment:
         weights: memory of the weights, in turn.
         counters: where its steps are counted.
         all_rows: whether the policy acts on the observations of all workers at once.
-        stacks: file for the stacks of its threads, written at SIGUSR1; None for none.
+        stacks: file for the stacks of its threads, written at SIGURG; None for none.
     """
 
     index: int
@@ -66,7 +66,7 @@ def main(assignment: Assignment, pipe: Connection) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     if assignment.stacks is not None:
         stream = open(assignment.stacks, "w")  # noqa: SIM115 - open as long as the process lives
-        faulthandler.register(signal.SIGUSR1, stream, all_threads=True)
+        faulthandler.register(signal.SIGURG, stream, all_threads=True)
     torch.set_num_threads(1)
     seed_all(assignment.seed)
     worker = None
