@@ -3,7 +3,7 @@
 TorchRL's `state_dict` refuses `TensorDictMaxValueWriter` and storages of nested tuples and dicts, gives every element
 of a list storage back as a TensorDict, and forgets the size that a storage of several dimensions settled on, the
 batches that a sampler without replacement has left, and the folder of a memory-mapped storage. A loss makes its value
-estimator in its first step, so a new one cannot take the state of one that has trained.
+estimator and its target entropy in its first step, so a new one cannot take the state of one that has trained.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ _CHILDREN: Final = (
     *("_storage", "_sampler", "_writer", "_storages", "_samplers", "_writers"),
     *("_rbs", "_offline_buffer", "_online_buffer"),
 )
+# what a loss makes when it is first read: name in its state to the attribute
+_MADE_BY_READING: Final = {"_value_estimator": "value_estimator", "target_entropy_buffer": "target_entropy"}
 
 
 def complete(part: Any) -> Any:
@@ -237,8 +239,10 @@ def _save_loss(loss: Any, *args: Any, **options: Any) -> Any:
 
 
 def _load_loss(loss: Any, state: Mapping[str, Any], *args: Any, **options: Any) -> Any:
-    if any(key.startswith("_value_estimator.") for key in state):
-        _ = loss.value_estimator  # makes the default one, unless the script made another
+    saved = {key.partition(".")[0] for key in state}
+    for name, attribute in _MADE_BY_READING.items():
+        if name in saved:
+            getattr(loss, attribute, None)  # makes the default one, unless the script made another
     return type(loss).load_state_dict(loss, state, *args, **options)
 
 
