@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from rlcore.sources import source_differences, without_sources
+
 
 def domain(device: torch.device, threads: int) -> dict[str, str]:
     """Return what the bits depend on besides the config and the versions of plugins."""
@@ -42,6 +44,23 @@ def differences(there: Mapping[str, str], here: Mapping[str, str], what: str = "
         f"{what}{name} is {here.get(name, 'absent')} here, {there.get(name, 'absent')} in the checkpoint"
         for name in names
         if there.get(name) != here.get(name)
+    ]
+
+
+def outside(manifest: Mapping[str, Any], domain: Mapping[str, str], versions: Mapping[str, str]) -> list[str]:
+    """Return why this process does not go on exactly from a checkpoint that another one may have written.
+
+    Args:
+        manifest: of the checkpoint.
+        domain: of this process.
+        versions: of what this process uses; what came or went is a difference in the config, or only watches.
+    """
+    both = manifest["versions"].keys() & versions.keys()
+    before, now = ({n: v for n, v in side.items() if n in both} for side in (manifest["versions"], versions))
+    return [
+        *differences(without_sources(manifest["domain"]), without_sources(domain)),
+        *source_differences(manifest["domain"], domain),
+        *differences(before, now, "the version of "),
     ]
 
 

@@ -13,12 +13,11 @@ import torch
 from rlcore.config import COMPONENT_SECTIONS
 from rlcore.config_changes import changes, check_unchanged, entries_of, hooks_among, recorded
 from rlcore.errors import StorageError
-from rlcore.exactness import differences
+from rlcore.exactness import outside
 from rlcore.manifest import Entry
 from rlcore.optimizer_state import with_hyperparameters
 from rlcore.origin import Origin, announce, newest, read_id, settle, write_id
 from rlcore.resume import Restored, ResumeOptions, check_owners
-from rlcore.sources import source_differences, without_sources
 from rlcore.tensor_memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
 from rlcore.types import InPlaceCheckpointer
 
@@ -160,22 +159,10 @@ def _note(run: Run, folder: Path, entry: Entry, asked_for: list[str]) -> None:
         run.trainer.saver.saved_at = None
         for writer in run.trainer.metrics.writers:
             writer.branch()
-    here = [
-        *asked_for,
-        *differences(without_sources(entry.manifest["domain"]), without_sources(parts.facts.domain)),
-        *source_differences(entry.manifest["domain"], parts.facts.domain),
-        *_version_differences(entry.manifest["versions"], parts.facts.versions),
-    ]
+    here = [*asked_for, *outside(entry.manifest, parts.facts.domain, parts.facts.versions)]
     for reason in here:
         log.warning("exact = false: %s", reason)
     parts.facts = parts.facts.with_reasons([*entry.manifest["inexact"], *here])
-
-
-def _version_differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
-    """Compare what both sides use; what came or went is a difference in the config, or only watches."""
-    both = there.keys() & here.keys()
-    before, now = ({name: version for name, version in side.items() if name in both} for side in (there, here))
-    return differences(before, now, "the version of ")
 
 
 def _settle(run: Run, folder: Path) -> None:

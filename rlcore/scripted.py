@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
@@ -30,6 +30,7 @@ from rlcore.random_state import GlobalGenerators, seed_all
 from rlcore.script_settings import Settings, check, horizon
 from rlcore.script_storage import open_stores, schedule_of
 from rlcore.sections import versions
+from rlcore.sources import source_hashes
 from rlcore.torchrl_states import complete
 
 if TYPE_CHECKING:
@@ -213,9 +214,21 @@ def _facts(trainer: Trainer, assembly: Assembly) -> Facts:
         owners=assembly.owners,
         observers=observers(assembly.stateful),
         versions=versions(PluginHost()),
-        domain=domain(assembly.context.device, torch.get_num_threads()),
+        domain={
+            **domain(assembly.context.device, torch.get_num_threads()),
+            **source_hashes({"rlcore.builtin": "rlcore"}, _modules(assembly)),
+        },
         metadata=metadata(trainer),
     )
+
+
+def _modules(assembly: Assembly) -> Iterator[str]:
+    """Yield the names of the modules that a script's run is written in: its own, and those of what it hands over."""
+    yield "__main__"
+    for part in assembly.stateful.values():
+        yield type(getattr(part, "source", part)).__module__
+    of_env = getattr(assembly.context.parts.get("env"), "modules", None)
+    yield from () if of_env is None else of_env()
 
 
 def metadata(trainer: Trainer) -> Callable[[], dict[str, Any]] | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlcore.assembly import Assembly, in_order, observers
 from rlcore.errors import ArgumentTypeError, HookError, MissingStateError, NoCheckpointError
-from rlcore.exactness import unrestored_parts
+from rlcore.exactness import outside, unrestored_parts
 from rlcore.loop import Loop
 from rlcore.metrics import Last
 from rlcore.ops import Operations
@@ -302,6 +302,11 @@ class Trainer(HookArguments, Arguments, Loop):
         stay += [name for name, part in parts.items() if hasattr(getattr(part, "optimizer", part), "param_groups")]
         states = placed(states, map_location, mmap, stay)
         self.load_state_dict(states, owners=owners, **options)
+        facts = self.parts.facts
+        here = outside(entry.manifest, facts.domain, facts.versions)
+        for reason in here:
+            log.warning("exact = false: %s", reason)
+        self.parts.facts = facts.with_reasons([*entry.manifest["inexact"], *here])
         return self
 
     def load_state_dict(

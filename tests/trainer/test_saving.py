@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from types import ModuleType
 
 import pytest
 import torch
@@ -33,6 +35,39 @@ class Counter(TrainerHookBase):
 
 def entries(folder):
     return sorted(path.name[:12] for path in folder.iterdir() if (path / MANIFEST).exists())
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """The file of the program that runs, and a helper beside it."""
+    for name, file in (("__main__", "train.py"), ("rewards", "rewards.py")):
+        module = ModuleType(name)
+        module.__file__ = str(tmp_path / file)
+        (tmp_path / file).write_text("SCALE = 1.0\n")
+        monkeypatch.setitem(sys.modules, name, module)
+    sys.modules["__main__"].rewards = sys.modules["rewards"]
+    return tmp_path
+
+
+@pytest.mark.parametrize("edited", ["train.py", "rewards.py", None])
+def test_a_script_that_was_edited_since_is_named(script, edited, caplog):
+    make(save_trainer_file=script / "run", total_frames=32).train()
+    if edited is not None:
+        (script / edited).write_text("SCALE = 0.5\n")
+    trainer = make(save_trainer_file=script / "run", total_frames=64).load_from_file(script / "run")
+    reasons = [] if edited is None else [f"the source of {edited} is not what the checkpoint was made with"]
+    assert [reason for reason in trainer.parts.facts.inexact if "source" in reason] == reasons
+    assert all(f"exact = false: {reason}" in caplog.text for reason in reasons)
+
+
+def test_what_made_a_checkpoint_inexact_is_passed_on(tmp_path):
+    first = make(save_trainer_file=tmp_path / "run", total_frames=32)
+    first.parts.facts = first.parts.facts.with_reasons(["of old"])
+    first.train()
+    second = make(save_trainer_file=tmp_path / "run", total_frames=64).load_from_file(tmp_path / "run")
+    second.train()
+    newest = sorted((tmp_path / "run").glob("0*"))[-1]
+    assert "of old" in json.loads((newest / MANIFEST).read_text())["inexact"]
 
 
 def test_n_saved_and_n_more_equal_2n(tmp_path):
