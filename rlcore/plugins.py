@@ -16,46 +16,15 @@ from types import ModuleType
 from typing import Any, Final
 
 from rlcore.components import Component, Owner, Provided, Registry
+from rlcore.config import COMPONENT_SECTIONS
 from rlcore.errors import FROM_OUTSIDE, PluginError, describe, did_you_mean
 from rlcore.implementations import marked
+from rlcore.well_known import WELL_KNOWN as WELL_KNOWN
+from rlcore.well_known import guess, kinds_of, use_of
 
 GROUP: Final = "rlcore"
 CORE: Final = "core"
 NO_PLUGINS: Final = "RLCORE_NO_PLUGINS"
-
-# Where well-known components are found, so that a config that names one which is not installed can be helped.
-WELL_KNOWN: Final = {
-    "a2c": "rlcore-plugin-ppo",
-    "action-clip": "rlcore-plugin-transforms",
-    "action-scale": "rlcore-plugin-transforms",
-    "c51": "rlcore-plugin-dqn",
-    "csv": "rlcore-plugin-csv",
-    "double-to-float": "rlcore-plugin-transforms",
-    "dqn": "rlcore-plugin-dqn",
-    "frame-stack": "rlcore-plugin-transforms",
-    "gae": "rlcore-plugin-ppo",
-    "gymnasium": "rlcore-plugin-gymnasium",
-    "mlp": "rlcore-plugin-mlp",
-    "mlflow": "rlcore-plugin-mlflow",
-    "observation-norm": "rlcore-plugin-gymnasium",
-    "ppo": "rlcore-plugin-ppo",
-    "prioritized": "rlcore-plugin-replay",
-    "replay": "rlcore-plugin-replay",
-    "q-network": "rlcore-plugin-dqn",
-    "reward-norm": "rlcore-plugin-transforms",
-    "reward-scale": "rlcore-plugin-transforms",
-    "reward-sum": "rlcore-plugin-transforms",
-    "running-observation-norm": "rlcore-plugin-transforms",
-    "step-counter": "rlcore-plugin-transforms",
-    "tensorboard": "rlcore-plugin-tensorboard",
-    "time-feature": "rlcore-plugin-transforms",
-    "torch": "rlcore-plugin-torch",
-    "torchsnapshot": "rlcore-plugin-torchsnapshot",
-    "dcp": "rlcore-plugin-dcp",
-    "video": "rlcore-plugin-video",
-    "wandb": "rlcore-plugin-wandb",
-    "workers": "rlcore-plugin-parallel",
-}
 
 
 @dataclass(frozen=True)
@@ -169,13 +138,29 @@ class PluginHost:
             return self.registry.find(kind, use)
         except PluginError as error:
             plugin, _, name = use.rpartition(":")
-            if "several plugins" in str(error) or self.is_installed(plugin or name):
+            if "several plugins" in str(error):
                 raise
+            elsewhere = self._of_another_kind(kind, name)
+            if elsewhere or self.is_installed(plugin or name):
+                raise PluginError(f"{error}{elsewhere}") from error
             missing = self.not_installed(plugin or name)
             if plugin or "is provided by" in missing:
                 raise PluginError(missing) from error
-            guess = "" if "did you mean" in str(error) else did_you_mean(name, [*self.names(), *WELL_KNOWN])
-            raise PluginError(f"{error}{guess}") from error
+            further = "" if "did you mean" in str(error) else guess(kind, name, self.names())
+            raise PluginError(f"{error}{further}") from error
+
+    def _of_another_kind(self, kind: str, name: str) -> str:
+        """Return of which kind the component of a name is, and how to name it, where it is none of this kind."""
+        found = {
+            e.component.kind: f"{e.owner.plugin}:{name}" for e in self.registry.provided if e.component.name == name
+        }
+        found |= {other: use_of(name) for other in kinds_of(name)}
+        if not found or kind in found:
+            return ""
+        other = next(iter(found))
+        section, repeated = next((name, many) for name, (of, many) in COMPONENT_SECTIONS.items() if of == other)
+        place = f"[[{section}]]" if repeated else f"[{section}]"
+        return f"; {name!r} is of kind {other}: it belongs into {place}, use = {found[other]!r}"
 
     def load_for(self, use: str) -> None:
         """Import the plugin that `use` may be of: the one it names, or the one of the component's name, if installed.

@@ -17,7 +17,7 @@ LAYERS = [
     {"state_kinds"},
     {"errors", "records", "migrations", "output_types", "streams", "terminal"},
     {"companion", "companion_process", "moving_save", "liveness", "log_values"},
-    {"leaving", "types", "progress", "watchdog", "episodes", "logger_base", "inside"},
+    {"leaving", "types", "well_known", "progress", "watchdog", "episodes", "logger_base", "inside"},
     {"patience"},
     {"background_save", "forks", "config", "context", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
     {"components"},

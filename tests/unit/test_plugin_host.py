@@ -329,3 +329,23 @@ def test_a_name_that_a_plugin_lends_to_rlcore_says_which_to_install(name, monkey
     with pytest.raises(PluginError, match=f"rlcore.{name} is provided by .*: pip install rlcore-plugin-video$"):
         getattr(rlcore, name)
     assert name not in rlcore.__all__, "`from rlcore import *` must work without plugins"
+
+
+@pytest.mark.parametrize(
+    ("kind", "use", "told"),
+    [
+        (
+            "loss",
+            "gae",
+            r"unknown loss 'gae'.*is of kind estimator: it belongs into \[estimator\], use = 'ppo:gae'",
+        ),
+        ("loss", "adam", r"'adam' is of kind optimizer: it belongs into \[\[optimizer\]\], use = 'core:adam'"),
+        ("model", "transformer", r"unknown model 'transformer'; well known: mlp, dqn:q-network"),
+        ("model", "mpl", r"unknown model 'mpl'; did you mean 'mlp'\?$"),
+        ("logger", "comet", r"unknown logger 'comet'; well known: csv, mlflow, tensorboard, wandb"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_what_its_kind_has(kind, use, told):
+    with pytest.raises(PluginError, match=told) as error:
+        PluginHost().find(kind, use)
+    assert "core'?" not in str(error.value)

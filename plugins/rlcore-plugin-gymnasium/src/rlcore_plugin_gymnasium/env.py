@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from rlcore.context import Context
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, RlcoreError, describe
+from rlcore_plugin_gymnasium import advice
 from rlcore_plugin_gymnasium.native import NativeEnv
 from rlcore_plugin_gymnasium.rendering import advice_on_making, prepare_rendering
 from rlcore_plugin_gymnasium.serial import SerialEnv
@@ -59,8 +60,17 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
         return NativeEnv(config, heart) if native else SerialEnv(config, heart=heart)
     except gymnasium.error.DependencyNotInstalled as error:
         raise ConfigError(
-            f"[env] id = {config.id!r} needs a package that is not installed: {error} "
-            f"(for MuJoCo: pip install 'rlcore-plugin-gymnasium[mujoco]'){advice_on_making(error)}"
+            f"[env] id = {config.id!r} needs a package that is not installed: {error}"
+            f"{advice.on_a_missing_package(config.id)}{advice_on_making(error)}"
+        ) from error
+    except ModuleNotFoundError as error:
+        found = advice.on_a_missing_module(config.id, error.name) or advice.on_a_missing_package(config.id)
+        raise ConfigError(
+            f"[env] id = {config.id!r} cannot be made: {error}{found}{advice_on_making(error)}"
+        ) from error
+    except gymnasium.error.UnregisteredEnv as error:
+        raise ConfigError(
+            f"[env] id = {config.id!r} cannot be made: {error}{advice.on_an_unknown_id(config.id)}"
         ) from error
     except (gymnasium.error.Error, ImportError, TypeError) as error:
         raise ConfigError(f"[env] id = {config.id!r} cannot be made: {error}{advice_on_making(error)}") from error
