@@ -10,9 +10,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from rlcore import __version__, companion
+from rlcore import __version__
 from rlcore.errors import RlcoreError
-from rlcore.leaving import leave
+from rlcore.leaving import dismiss, leave
 from rlcore.streams import lenient_output
 
 EXIT_CODES: Final = {
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _command(arguments)[0]
     finally:
-        companion.close()
+        dismiss()
 
 
 def program() -> NoReturn:

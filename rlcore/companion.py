@@ -128,13 +128,6 @@ def start(folder: Path | None = None, hang_after: int = 0) -> Companion:
     return _running
 
 
-def close() -> None:
-    """End the companion of this process, if there is one."""
-    found = running()
-    if found is not None:
-        found.close()
-
-
 def end_with_this(pid: int) -> None:
     """Let a worker process end with this one, whatever it does then; a companion is started if there is none."""
     (running() or start()).keep(pid)

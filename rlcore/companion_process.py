@@ -160,7 +160,7 @@ class Companion:
 
     def _place(self) -> str:
         """Let the process write its stacks, which needs no lock of Python's, and return where its main thread is."""
-        if self._stacks is None:
+        if self._stacks is None or not catches(self._watched.pid, self._number):
             return ""
         try:
             os.kill(self._watched.pid, self._number)
@@ -296,6 +296,16 @@ def started(pid: int) -> str:
 def stopped(pid: int) -> bool:
     """Return whether a process was stopped by a signal."""
     return stat_of(pid)[:1] in (["T"], ["t"])
+
+
+def catches(pid: int, number: int) -> bool:
+    """Return whether a process handles a signal, which would end it else; its interpreter may be gone already."""
+    try:
+        with open(f"/proc/{pid}/status") as stream:
+            lines = [line for line in stream if line.startswith("SigCgt:")]
+    except OSError:
+        return False
+    return any(int(line.split()[1], 16) >> (number - 1) & 1 for line in lines)
 
 
 def ended(pid: int) -> str:

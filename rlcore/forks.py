@@ -20,7 +20,11 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 class _ForkedHeart(Heart):
-    """The heart of a loop in a process that was forked from the one that trains: its first beat ends the process."""
+    """The heart of a loop in a process that was forked from the one that trains: its first beat ends the process.
+
+    A process of `multiprocessing` has a function of its own to run and never comes back, so it may beat, as when it
+    makes envs.
+    """
 
     __slots__ = ()
 
@@ -31,6 +35,8 @@ class _ForkedHeart(Heart):
 
     @beats.setter
     def beats(self, value: int) -> None:
+        if _starter() != _FORKS.starter:
+            return
         with contextlib.suppress(OSError):
             os.write(
                 2,
@@ -46,6 +52,7 @@ class _Forks:
     def __init__(self) -> None:
         self.hearts: set[Heart] = set()
         self.end_with: int | None = None
+        self.starter: int | None = None
         self._from_main = False
         self._registered = False
 
@@ -75,12 +82,20 @@ def guard(heart: Heart) -> None:
     """End every process that is forked from now on when its copy of this heart beats."""
     if hasattr(os, "register_at_fork"):
         _FORKS.hearts.add(heart)
+        _FORKS.starter = _starter()
         _FORKS.register()
 
 
 def release(heart: Heart) -> None:
     """Let a heart beat in forked processes again."""
     _FORKS.hearts.discard(heart)
+
+
+def _starter() -> int | None:
+    """Return the number of the process that started this one by `multiprocessing`, or None."""
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    parent = None if multiprocessing is None else multiprocessing.parent_process()
+    return None if parent is None else parent.pid
 
 
 def end_with_this() -> None:

@@ -13,14 +13,15 @@ import threading
 import time
 import traceback
 from collections.abc import Iterable
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from rlcore import companion
+if TYPE_CHECKING:
+    from rlcore.companion import Companion
 
 _SAY_AFTER: Final = 1.0
 _LOOK_SECONDS: Final = 0.1
-# what the companion gives this process beyond its own bound
-_MARGIN_SECONDS: Final = 3.0
+# what the companion gives this process beyond its own bound, as the interpreter takes seconds to end on a busy machine
+_MARGIN_SECONDS: Final = 60.0
 
 
 def leave(code: int, seconds: float) -> NoReturn:
@@ -30,7 +31,7 @@ def leave(code: int, seconds: float) -> NoReturn:
         code: the exit code.
         seconds: how long threads, children and handlers of `atexit` that plugins left may take.
     """
-    beside = companion.running()
+    beside = _companion()
     if beside is not None:
         beside.end_within(seconds + _MARGIN_SECONDS)
     if threading.current_thread() is threading.main_thread():
@@ -39,6 +40,19 @@ def leave(code: int, seconds: float) -> NoReturn:
                 signal.signal(number, lambda *_: _end(code))
     threading.Thread(target=_bound, args=(code, seconds), name="end of rlcore", daemon=True).start()
     sys.exit(code)
+
+
+def dismiss() -> None:
+    """End the companion of this process, if it has one, as this process goes on."""
+    beside = _companion()
+    if beside is not None:
+        beside.close()
+
+
+def _companion() -> Companion | None:
+    """Return the companion of this process, without an import that most commands do not need."""
+    module = sys.modules.get("rlcore.companion")
+    return None if module is None else module.running()
 
 
 def _bound(code: int, seconds: float) -> None:

@@ -166,7 +166,8 @@ class Watchdog:
         """Look once at everything that should move."""
         saves = {save: save.mark() for save in tuple(self._heart.saves)}
         patience = max((save.patience for save in saves if save.thread is self._main), default=1)
-        still = self._own.look((self._heart.beats, *saves.values()), moves=self._heart.paused)
+        # libraries are imported while a run is built, and each takes its time
+        still = self._own.look((self._heart.beats, len(sys.modules), *saves.values()), moves=self._heart.paused)
         if still == self._limit * patience:
             self._interrupt(f"nothing moved for {still} s in {self._place()}")
         elif still >= self._limit * patience + _GRACE_TICKS and self.reason is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import gc
 import multiprocessing
 import os
 import resource
@@ -18,6 +19,7 @@ import gymnasium
 import numpy as np
 
 from rlcore import hookimpl
+from rlcore.watchdog import Heart
 
 
 class Bad(gymnasium.Env):
@@ -72,6 +74,17 @@ class Bad(gymnasium.Env):
 
     def fork_into_the_loop(self):
         os.fork()
+
+    def start_a_child_that_beats(self):
+        child = multiprocessing.get_context("fork").Process(target=self.make_another)
+        child.start()
+        child.join(30)
+        print("child ended with", child.exitcode, flush=True)
+
+    def make_another(self):
+        for heart in gc.get_objects():
+            if Heart in type(heart).__mro__:
+                heart.beats += 1
 
     def fork_and_quit(self):
         if os.fork() == 0:

@@ -18,7 +18,7 @@ from rlcore.background_save import BackgroundSave
 from rlcore.context import Context
 from rlcore.errors import StorageError
 from rlcore.testing import make_run
-from rlcore.watchdog import Heart
+from rlcore.watchdog import Heart, Watchdog
 
 BAD_SAVES = Path(__file__).with_name("bad_saves.py")
 RUN = Path("runs/tiny")
@@ -134,6 +134,15 @@ def test_c3_workers_count_the_steps_that_they_play_again(tmp_path):
     counters = resumed.trainer.collector._workers()._counters
     assert counters.beats(0) >= 64
     resumed.trainer.collector.close()
+
+
+def test_a9_importing_counts_as_moving(tmp_path, monkeypatch):
+    watchdog = Watchdog(Heart(), 30, tmp_path, lambda reason: None, tick=0.05)
+    with watchdog.watching():
+        for number in range(50):
+            monkeypatch.setitem(sys.modules, f"another_module_{number}", sys)
+            time.sleep(0.05)
+    assert watchdog.reason is None
 
 
 def test_c16_how_long_a_run_may_stand_still_may_change_at_a_resume(cli, write_config):

@@ -149,6 +149,13 @@ def test_f14_a_forked_process_that_comes_back_into_the_loop_ends_and_changes_not
     assert on_disk()["state"] == "done"
 
 
+@pytest.mark.slow
+def test_f14_a_process_of_multiprocessing_may_count_what_it_does(bad):
+    done = train(bad("start_a_child_that_beats"))
+    assert done.returncode == 0, done.stderr
+    assert "child ended with 0" in done.stdout, done.stderr
+
+
 def test_a9_a_process_that_stops_itself_says_so_and_can_be_continued(bad):
     process = subprocess.Popen(
         command(bad("stop_the_group")), stderr=subprocess.PIPE, text=True, start_new_session=True
