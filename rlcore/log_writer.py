@@ -99,6 +99,7 @@ class LogWriter:
         self._kept_waiting = 0.0
         # whether the disk refused a row, or refused to store what was written; None while it takes everything
         self._refused: Literal["row", "flush"] | None = None
+        self._cannot_count = False
         self._hung = False
         self._behind = False
         self._closing = False
@@ -271,7 +272,14 @@ class LogWriter:
         return self.logger.state_dict()
 
     def _count_unsent(self) -> None:
-        self.unsent = int(getattr(self.logger, "unsent", 0))
+        """Ask how much waits for a server; a logger that cannot tell may write on."""
+        try:
+            self.unsent = int(getattr(self.logger, "unsent", 0))
+        except BaseException as error:  # also an exit
+            self.failures += 1
+            if not self._cannot_count:
+                self._cannot_count = True
+                log.warning("logger %r cannot say how much is unsent: %s", self.name, describe(error))
 
     def _ended(self, seconds: float) -> bool:
         self._thread.join(seconds)

@@ -18,6 +18,10 @@ class Logger(Protocol):
 
     `name` is a metric name such as `train/loss_critic`, `step` the number of environment frames. A logger that can show
     metrics alone derives from `rlcore.logger_base.LoggerBase`, which has all the other methods.
+
+    A logger may also have `files()`, what is synced to disk with each checkpoint; `begin_anew()`, called when the run
+    begins again without a checkpoint; `differences`, how much `load_state_dict` found to be other than the state says;
+    and `unsent`, how many records wait on disk for a server.
     """
 
     def log_scalar(self, name: str, value: float, step: int) -> None:

@@ -199,3 +199,19 @@ def test_e13_how_much_waits_for_a_server_is_asked_in_the_thread_of_the_logger(ca
     assert time.monotonic() - began < 5
     assert (counting.unsent, hanging.unsent) == (7, 0)
     assert "logger 'hanging' did not answer" in caplog.text
+
+
+def test_e13_a_logger_that_cannot_say_how_much_waits_writes_on(caplog):
+    class Ignorant(Plain):
+        @property
+        def unsent(self):
+            raise SystemExit(0)
+
+    writer = LogWriter("ignorant", Ignorant())
+    for step in range(5):
+        writer.write({"a": 1.0}, step)
+        writer.drain()
+    writer.close()
+    assert (writer.off, writer.unsent, writer.failures) == (False, 0, 6)
+    assert writer.logger.steps == list(range(5))
+    assert caplog.text.count("cannot say how much is unsent") == 1

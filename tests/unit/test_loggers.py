@@ -101,3 +101,17 @@ def test_metrics_may_be_a_tensordict_and_come_back_as_numbers(tmp_path, monkeypa
     assert logger.log_metrics(NESTED.to(device), 5) == {"loss": 0.5, "grad/norm": 2.0}
     assert logger.log_metrics(NESTED.to(device), 6, keys_sep=".") == {"loss": 0.5, "grad.norm": 2.0}
     logger.shutdown()
+
+
+def test_loggers_of_one_name_share_no_spool_whatever_their_kind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = [
+        loggers.WandbLogger("trial", True, tmp_path),
+        loggers.WandbLogger("trial", True, tmp_path),
+        loggers.MLFlowLogger("trial", f"sqlite:///{tmp_path / 'mlflow.db'}"),
+        loggers.get_logger("mlflow", str(tmp_path), "trial"),
+        loggers.get_logger("wandb", str(tmp_path), "trial", wandb_kwargs={"offline": True}),
+    ]
+    assert len({logger.spool.folder.name for logger in made}) == len(made)
+    assert {logger.spool.folder.resolve().parent for logger in made} == {tmp_path / "spool"}
+    assert not (tmp_path / "spool").exists(), "nothing is made before something is logged"
