@@ -158,6 +158,19 @@ class Iterating(Line):
         return self.place * self.factor
 
 
+class Recording(Line):
+    """Makes an object for every episode, which nobody else could make."""
+
+    def __init__(self):
+        self.records = []
+
+    def begin(self):
+        self.records.append(Statistics())
+
+    def reward(self):
+        return self.place * len(self.records)
+
+
 class InTheClass(Line):
     total = 0
 
@@ -239,10 +252,16 @@ class Lucky(Line):
 
 REMEMBERING = (
     *(RewardByEpisodes, LengthByEpisodes, NoiseEveryFiftySteps, BestSoFar, LongCounter, Visits, OwnNoise, Adaptive),
-    *(Closure, Iterating, InTheClass, InTheModule, OnlyInInfos, Hoarder),
+    *(Closure, Iterating, Recording, InTheClass, InTheModule, OnlyInInfos, Hoarder),
 )
 RESTORED = REMEMBERING[:9]
-REFUSED = {"Iterating": "numbers", "InTheClass": "InTheClass.total", "InTheModule": "STEPS", "Hoarder": "all"}
+REFUSED = {
+    "Iterating": "numbers",
+    "Recording": "records",
+    "InTheClass": "InTheClass.total",
+    "InTheModule": "STEPS",
+    "Hoarder": "all",
+}
 
 
 def register():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 from collections import deque
@@ -47,14 +48,16 @@ class _Putter:
     def __call__(self, value: Any, piece: Piece, path: str) -> Any:
         """Return what stands in the place of `value` now: the same object, wherever it can be changed."""
         kind, content = piece
+        if id(value) in self._constants:
+            value = _ABSENT
+        if value is _ABSENT and kind in _UNMADE:
+            raise LookupError(f"{path}: nothing is here that this could be put into")
         if path in self._ignored or kind in ("skip", "text"):
             return value
         if kind == "plain":
             return content
         if kind == "object":
             return self._object(value, content, path)
-        if id(value) in self._constants:
-            value = None
         if kind in _STATES:
             return _set_state(value, kind, content)
         if kind in ("number", "array", "tensor", "bytes"):
@@ -68,14 +71,16 @@ class _Putter:
                 if name in content:
                     cell.cell_contents = self(cell.cell_contents, content[name], f"{path}.{name}")
             return value
+        here = attributes_of(value)
+        if here is None:
+            return value
         for name, piece in content.items():
-            before = getattr(value, name, _ABSENT)
-            if before is _ABSENT and (value is None or piece[0] == "object"):
-                continue
-            after = self(None if before is _ABSENT else before, piece, f"{path}.{name}")
-            if after is not before:
-                object.__setattr__(value, name, after)
-        for name in attributes_of(value) or ():
+            with contextlib.suppress(Exception):  # it stays as it is, and its hash will tell
+                before = getattr(value, name, _ABSENT)
+                after = self(before, piece, f"{path}.{name}")
+                if after is not before:
+                    object.__setattr__(value, name, after)
+        for name in here:
             if name not in content and name not in LEFT_OUT and f"{path}.{name}" not in self._ignored:
                 object.__delattr__(value, name)
         return value
@@ -84,9 +89,9 @@ class _Putter:
         if kind in ("map", "pairs"):
             found = value if isinstance(value, dict) else {}
             if kind == "map":
-                after = {key: self(found.get(key), item, f"{path}.{key}") for key, item in content.items()}
+                after = {key: self(found.get(key, _ABSENT), item, f"{path}.{key}") for key, item in content.items()}
             else:
-                after = {self(None, key, path): self(None, item, path) for key, item in content}
+                after = {self(_ABSENT, key, path): self(_ABSENT, item, path) for key, item in content}
             found.clear()
             found.update(after)
             return found
@@ -94,7 +99,7 @@ class _Putter:
         if kind.endswith(OF_NUMBERS):
             kind, items = kind.removesuffix(OF_NUMBERS), np.asarray(content).tolist()
         else:
-            known = [*before, *[None] * len(content)]
+            known = [*before, *[_ABSENT] * len(content)]
             items = [self(old, item, path) for old, item in zip(known, content, strict=False)]
         return _filled(value, kind, items)
 
@@ -151,6 +156,10 @@ _STATES: Final[dict[str, Callable[[Any, Any], Any]]] = {
         (random.Random.VERSION, tuple(np.asarray(state["state"]).tolist()), state["next"])
     ),
 }
+
+
+# what is not made anew, only changed
+_UNMADE: Final = {"skip", "text", "object", *_STATES}
 
 
 def _constants(env: Any) -> set[int]:
