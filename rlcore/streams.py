@@ -62,7 +62,7 @@ class Lenient:
         return getattr(self.stream, name)
 
 
-def lenient(stream: TextIO) -> TextIO:
+def lenient(stream: TextIO | None) -> TextIO:
     """Return a stream that drops what it cannot write."""
     return stream if isinstance(stream, Lenient) else cast("TextIO", Lenient(stream))
 

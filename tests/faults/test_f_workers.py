@@ -269,10 +269,7 @@ def dead(pid):
         return True
 
 
-@pytest.mark.parametrize(
-    "number",
-    [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_a4_a5_f15_a_signal_to_all_processes_stops_the_run_and_leaves_none(write_config, workdir, number):
     before = shared_memory()
     config = write_config(

@@ -54,6 +54,16 @@ def test_resuming_what_is_not_there_is_refused(cli, write_config):
     assert "run folder 'runs/tiny' does not exist" in outcome.err
 
 
+def test_resuming_a_folder_that_is_not_there_or_no_run_says_so(cli, workdir):
+    outcome = cli("train", "--resume", "nofolder")
+    assert outcome.code == 2
+    assert "error: --resume: run folder 'nofolder' does not exist" in outcome.err
+    (workdir / "empty").mkdir()
+    outcome = cli("train", "--resume", "empty")
+    assert outcome.code == 2
+    assert "error: --resume: 'empty' holds no config.toml" in outcome.err
+
+
 @pytest.mark.parametrize("config", [None, "", "run = {"], ids=["none", "empty", "cut"])
 def test_resuming_a_run_that_was_killed_while_it_was_built_begins_it(cli, write_config, config):
     path = write_config()
@@ -174,7 +184,7 @@ def test_a_hook_that_raises_before_the_first_checkpoint_leaves_a_run_that_cannot
     outcome = cli("train", faulty(hook=[{"use": "at-point", "point": "setup"}]), "--quiet")
     assert outcome.code == 7
     assert status()["state"] == "failed"
-    assert "continue with --resume" not in outcome.err
+    assert "--resume" not in outcome.err
 
 
 @pytest.mark.parametrize("point", ["on_exception", "shutdown"])
@@ -222,7 +232,7 @@ def test_an_env_that_fails_is_an_error_of_the_env(cli, faulty, fault, message):
     if fault not in ("reset", "constructor"):
         assert status()["state"] == "failed-resumable"
         healthy = faulty(env=env | {"kwargs": {}})
-        assert cli("train", healthy, "--quiet", "--resume", "--accept-changes").code == 0
+        assert cli("train", healthy, "--quiet", "--resume", "--accept-changes", "--fresh", "collector").code == 0
 
 
 def test_an_env_that_fails_at_once_leaves_a_run_that_can_be_resumed_at_frame_0(cli, faulty):
@@ -230,7 +240,8 @@ def test_an_env_that_fails_at_once_leaves_a_run_that_can_be_resumed_at_frame_0(c
     assert cli("train", faulty(env=env), "--quiet").code == 3
     assert (status()["state"], status()["frames"]) == ("failed-resumable", 0)
     assert newest().name.startswith("000000000000-")
-    assert cli("train", faulty(env=env | {"kwargs": {}}), "--quiet", "--resume", "--accept-changes").code == 0
+    healthy = faulty(env=env | {"kwargs": {}})
+    assert cli("train", healthy, "--quiet", "--resume", "--accept-changes", "--fresh", "collector").code == 0
     assert (status()["state"], status()["frames"]) == ("done", 96)
 
 

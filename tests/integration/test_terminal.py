@@ -169,6 +169,12 @@ def test_a_stream_on_which_nothing_works_drops_what_is_written():
     assert stream.encoding == "ascii"
 
 
+def test_a_script_whose_terminal_is_gone_trains(build, monkeypatch):
+    run = build(**SHOWN)
+    monkeypatch.setattr(sys, "stderr", Breaking())
+    assert run.trainer.train().frames == 96
+
+
 def test_the_streams_are_put_back(monkeypatch):
     monkeypatch.setattr(sys, "stdout", Breaking())
     before = sys.stdout, sys.stderr

@@ -23,6 +23,7 @@ from rlcore.errors import describe
 from rlcore.random_state import seed_all
 from rlcore.signals import STOPPING
 from rlcore.stepping import Acting, Rollout, inexact_env, unrestored_env
+from rlcore.streams import lenient
 from rlcore.types import Policy
 from rlcore_plugin_parallel.all_rows import AllRows
 from rlcore_plugin_parallel.bundle import Bundle
@@ -63,6 +64,7 @@ def main(assignment: Assignment, pipe: Connection) -> None:
     for number in STOPPING:  # Ctrl-C and a closed terminal reach all processes, and it is the learner's to end them
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+    sys.stdout, sys.stderr = lenient(sys.stdout), lenient(sys.stderr)  # what an env prints ends nothing
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     if assignment.stacks is not None:
         stream = open(assignment.stacks, "w")  # noqa: SIM115 - open as long as the process lives
