@@ -156,7 +156,7 @@ class Breaking:
     def write(self, text):
         raise OSError(5, "Input/output error")
 
-    flush = isatty = fileno = lambda self: self.write("")
+    flush = fileno = lambda self: self.write("")
 
 
 def test_a_stream_on_which_nothing_works_drops_what_is_written():
@@ -171,8 +171,14 @@ def test_a_stream_on_which_nothing_works_drops_what_is_written():
 
 def test_a_script_whose_terminal_is_gone_trains(build, monkeypatch):
     run = build(**SHOWN)
-    monkeypatch.setattr(sys, "stderr", Breaking())
-    assert run.trainer.train().frames == 96
+    ours, theirs = os.openpty()
+    with open(theirs, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        os.close(ours)
+        assert run.trainer.train().frames == 96
+        with pytest.raises(OSError, match="Input/output error"):
+            print("this one is gone", file=stream, flush=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), theirs)  # so that it can be closed
 
 
 def test_the_streams_are_put_back(monkeypatch):
