@@ -42,9 +42,10 @@ def flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
         return {"$array": _put(_as_tensor(value, path), path, tensors)}
     if isinstance(value, list):
         return [flatten(item, f"{path}/{index}", tensors) for index, item in enumerate(value)]
-    mark = kind_of(value)
-    if mark is not None:
-        return {mark: _flatten_kind(mark, value, path, tensors)}
+    if type(value) not in (dict, tuple):  # nearly all are, and none of these is of a kind
+        mark = kind_of(value)
+        if mark is not None:
+            return {mark: _flatten_kind(mark, value, path, tensors)}
     if isinstance(value, tuple):
         return {"$tuple": flatten(list(value), path, tensors)}
     if isinstance(value, Mapping) and not is_foreign_mapping(value):

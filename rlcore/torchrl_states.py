@@ -14,8 +14,11 @@ from functools import partial
 from typing import Any, Final
 
 import torch
+import xxhash
 
 from rlcore.errors import StorageError
+from rlcore.state_tree import flatten
+from rlcore.tensor_memory import bytes_of, pieces
 
 State = dict[str, Any]
 _CHILDREN: Final = (
@@ -214,17 +217,31 @@ def _save_two(buffer: Any) -> State:
         "online": buffer.online_buffer.state_dict(),
         "offline": offline.sampler.state_dict(),
         "offline_generator": None if generator is None else generator.get_state(),
-        "offline_length": len(offline),
+        "offline_digest": _digest(offline),
         "offline_fraction": buffer.offline_fraction,
     }
 
 
+def _digest(offline: Any) -> str:
+    """Return a hash of the offline data, which are read once for it."""
+    if "_digest" not in vars(offline):
+        tensors: dict[str, torch.Tensor] = {}
+        flatten(offline.storage.state_dict(), "", tensors)
+        digest = xxhash.xxh3_128()
+        for name, tensor in tensors.items():
+            digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+            for piece in pieces(bytes_of(tensor.cpu().contiguous())):
+                digest.update(piece)
+        offline._digest = digest.hexdigest()
+    return str(offline._digest)
+
+
 def _load_two(buffer: Any, state: Mapping[str, Any]) -> None:
     offline = buffer.offline_buffer
-    if len(offline) != state["offline_length"]:
+    if _digest(offline) != state["offline_digest"]:
         raise StorageError(
-            f"the offline data had {state['offline_length']} steps when the checkpoint was made, and have "
-            f"{len(offline)} here; they are no part of it, so build the buffer over the same data"
+            f"the offline data, {len(offline)} steps here, are not those that the checkpoint was made with; they are "
+            "no part of it, so build the buffer over the same data"
         )
     buffer.online_buffer.load_state_dict(state["online"])
     offline.sampler.load_state_dict(state["offline"])

@@ -298,8 +298,12 @@ def test_offline_data_are_no_part_of_a_checkpoint_and_must_be_the_same(tmp_path)
     saver_of(tmp_path, "torch", back).load_from_file(tmp_path)
     assert difference(back.sample().to_dict(), expected.to_dict()) is None
     assert "observation" not in next(tmp_path.glob("*/state.json")).read_text()
-    with pytest.raises(StorageError, match="had 24 steps when the checkpoint was made, and have 12 here"):
+    with pytest.raises(StorageError, match="the offline data, 12 steps here, are not those"):
         saver_of(tmp_path, "torch", build(12)).load_from_file(tmp_path)
+    back.offline_buffer.storage._storage["observation"][0] += 1
+    del back.offline_buffer._digest
+    with pytest.raises(StorageError, match="the offline data, 24 steps here, are not those"):
+        saver_of(tmp_path, "torch", back).load_from_file(tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -403,3 +407,101 @@ def test_a_pass_over_a_buffer_goes_on_where_it_was(steps, tmp_path):
 def test_a_buffer_that_draws_ahead_in_threads_is_no_exact_resume():
     assert "draws ahead in threads" in ReplayBufferTrainer(flat(prefetch=2)).inexact()
     assert ReplayBufferTrainer(flat()).inexact() is None
+
+
+class Numbered:
+    """A collector of numbered batches, which knows where it stands."""
+
+    init_random_frames = 0
+
+    def __init__(self):
+        self.number = 0
+
+    def __iter__(self):
+        while self.number < 12:
+            self.number += 1
+            yield a_batch(self.number)
+
+    def state_dict(self):
+        return {"number": self.number}
+
+    def load_state_dict(self, state):
+        self.number = state["number"]
+
+
+class Errors(torch.nn.Module):
+    """A loss that says how wrong each step was, for a buffer that ranks by it."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(5)
+        self.layer = torch.nn.Linear(3, 1)
+
+    def forward(self, batch):
+        error = self.layer(batch["observation"]) - batch["next", "reward"]
+        batch.set("td_error", error.detach().abs().reshape(batch.batch_size))
+        return {"loss_value": error.square().mean()}
+
+
+def script_over(buffer, folder=None, **arguments):
+    loss = Errors()
+    trainer = rlcore.Trainer(
+        collector=Numbered(),
+        total_frames=144,
+        loss_module=loss,
+        optimizer=torch.optim.Adam(loss.parameters(), lr=0.01),
+        optim_steps_per_batch=3,
+        progress_bar=False,
+        save_trainer_file=folder,
+    )
+    ReplayBufferTrainer(buffer, **arguments).register(trainer)
+    return trainer
+
+
+REGISTERED = ["memmap", "list", "stack", "without-replacement", "max-value", "slices", "prioritized", "generations"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", REGISTERED)
+def test_a_script_over_a_buffer_learns_the_same_after_a_resume(name, tmp_path):
+    if name == "prioritized" and not COMPILED:
+        pytest.skip("the installed torchrl was compiled for another torch")
+    build = (lambda: flat(sampler=prioritized())) if name == "prioritized" else BUFFERS[name]
+    torch.manual_seed(1)
+    np.random.seed(1)
+    whole = script_over(build())
+    whole.train()
+    torch.manual_seed(1)
+    np.random.seed(1)
+    for _ in (first := script_over(build(), tmp_path)):
+        if first.collected_frames == 72:
+            first.save_trainer(force_save=True)
+            break
+    second = script_over(build(), tmp_path).load_from_file(tmp_path)
+    assert second.collected_frames == 72
+    second.train()
+    assert difference(second.loss_module.state_dict(), whole.loss_module.state_dict()) is None
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_checkpoint_cannot_carry_is_refused_before_the_first_frame(tmp_path):
+    buffer = flat(TensorStorage(Row(torch.ones(4), batch_size=[4])))
+    trainer = script_over(buffer, tmp_path)
+    with pytest.raises(StorageError, match="TensorStorage of Row"):
+        trainer.train()
+    assert (trainer.collected_frames, trainer.collector.number) == (0, 0)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_only_the_first_batch_shows_is_refused_before_the_second(tmp_path):
+    odd = ReplayBuffer(storage=LazyTensorStorage(20), batch_size=4)
+    trainer = script_over(flat(), tmp_path)
+    trainer.register_module("odd", odd)
+
+    def put(batch):
+        odd.extend(Row(batch["observation"], batch_size=[12]))
+
+    trainer.register_op("pre_steps_log", put)
+    with pytest.raises(StorageError, match="LazyTensorStorage of Row"):
+        trainer.train()
+    assert trainer.collector.number == 1

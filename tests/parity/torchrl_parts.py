@@ -207,7 +207,8 @@ def cql(total):
 
 
 def offline(total):
-    with torch.no_grad():
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(77)  # the data are the same whatever the seed of the script
         data = env().rollout(200, break_when_any_done=False).exclude("collector")
     buffer = OfflineToOnlineReplayBuffer(
         ReplayBuffer(storage=TensorStorage(data), sampler=SamplerWithoutReplacement()),
