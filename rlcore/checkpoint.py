@@ -271,7 +271,9 @@ class Store:
         tensors = dict(self._backend.load(entry.path))
         if isinstance(self._backend, InPlaceCheckpointer):
             places = {name: tensor for name, tensor in into.items() if _fits(tensor, tensors.get(name))}
-            self._backend.load_into(entry.path, places)
+            for name, tensor in places.items():
+                self._backend.load_into(entry.path, {name: tensor})
+                self.heart.beat()
             tensors |= places
         return Snapshot.read(tree, tensors, entry.manifest["progress"], entry.evaluation)
 

@@ -188,7 +188,7 @@ class Loop:
         self, states: Mapping[str, Any], notes: Mapping[str, str] | None = None, **options: Any
     ) -> list[Restored]:
         """Restore everything that has state; return what became of each component. `options` are those of `restore`."""
-        report = restore(self.parts.stateful, states, notes or {}, **options)
+        report = restore(self.parts.stateful, states, notes or {}, moved=self.parts.heart.beat, **options)
         follow = getattr(self.learner, "follow", None)
         if follow is not None and Restored("learner", "starts anew") in report:  # else it has followed already
             follow()

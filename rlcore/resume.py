@@ -5,7 +5,7 @@ Finding and verifying a checkpoint is in `checkpoint.py`; what may differ in the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -67,6 +67,7 @@ def restore(
     fresh: Collection[str] = (),
     observers: Collection[str] = (),
     unusable: Mapping[str, str] | None = None,
+    moved: Callable[[], object] = lambda: None,
 ) -> list[Restored]:
     """Give every component its state back, in the order of `components`.
 
@@ -83,6 +84,7 @@ def restore(
         observers: names of states that are of components which only watched.
         unusable: when the config differs: name to the reason why a state in the checkpoint is of something else. The
             others are compared more closely then.
+        moved: called before each component, as a large one takes its time.
 
     Raises:
         ConfigError: a name in `drop` or `fresh` that is none.
@@ -98,6 +100,7 @@ def restore(
     report = [Restored(name, "dropped") for name in drop if name not in components]
     problems = []
     for name, component in components.items():
+        moved()
         if not isinstance(component, Stateful):
             report.append(Restored(name, "not stateful"))
         elif name in anew:

@@ -136,6 +136,19 @@ def test_c3_workers_count_the_steps_that_they_play_again(tmp_path):
     resumed.trainer.collector.close()
 
 
+def test_a3_reading_a_checkpoint_and_restoring_every_component_count_as_moving(tmp_path):
+    run = make_run(folder=tmp_path)
+    run.trainer.train()
+    heart, components = run.trainer.parts.heart, len(run.trainer.parts.stateful)
+    before = heart.beats
+    _, states = run.trainer.parts.store.load_newest()
+    files = len(run.trainer.parts.store.entries()[-1].manifest["files"])
+    assert heart.beats - before >= files
+    before = heart.beats
+    run.trainer.load_state_dict(states)
+    assert heart.beats - before >= components
+
+
 def test_a9_importing_counts_as_moving(tmp_path, monkeypatch):
     watchdog = Watchdog(Heart(), 30, tmp_path, lambda reason: None, tick=0.05)
     with watchdog.watching():

@@ -94,6 +94,12 @@ def test_a1_a14_nobody_else_may_be_there_and_the_status_is_still_the_truth(tmp_p
     assert "ended without a word" in dead["reason"]
 
 
+def test_a1_a_run_whose_process_is_gone_is_not_listed_as_running(cli, write_config):
+    assert cli("train", write_config(), "--quiet").code == 0
+    (RUN / "status.json").write_text(json.dumps(on_disk() | {"state": "running"}))
+    assert "failed-resumable" in cli("runs", "runs").out
+
+
 @pytest.mark.parametrize("what", FOLDERS)
 def test_f3_a_hang_is_ended_without_a_folder_and_without_files(bad, what):
     done = train(bad(FOLDERS[what]))
