@@ -123,6 +123,7 @@ class Trainer(HookArguments, Arguments, Loop):
         evaluator: Any = None,
         assembly: Assembly | None = None,
     ) -> None:
+        learner_backend_options = dict(learner_backend_options or {})
         self._settings = Settings.among(locals())
         assembled = assemble(self, self._settings, assembly)
         super().__init__(assembled.parts)

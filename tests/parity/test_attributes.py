@@ -60,9 +60,9 @@ def test_every_public_attribute_of_theirs_is_there():
         *("optim_steps_per_batch", "total_frames", "num_epochs", "clip_grad_norm", "clip_norm", "progress_bar"),
         *("save_trainer_interval", "save_trainer_file", "checkpoint", "checkpoint_rotation", "checkpoint_metadata"),
         *("auto_log_optim_steps", "logger", "replay_buffer", "target_net_updater", "optimization_stepper"),
-        "collected_frames",
+        *("collected_frames", "learner_backend_options"),
     }
-    assert len(alike) == 23
+    assert len(alike) == 24
     for name in alike:
         assert getattr(ours, name) == getattr(theirs, name), name
 
