@@ -24,7 +24,7 @@ from rlcore.progress import Every
 from rlcore.random_state import GlobalGenerators
 from rlcore.saver import EVIDENCE, CheckpointSchedule
 from rlcore.sections import Config, Section
-from rlcore.sources import module_of, source_hashes
+from rlcore.sources import module_of, modules_of, source_hashes
 from rlcore.trainer import Trainer
 from rlcore.types import Checkpointer
 
@@ -183,9 +183,7 @@ class Builder:
         for kind, sections in self._config.sections.items():
             for section in sections if kind != "logger" else ():
                 yield module_of(section.provided.component.target)
-        env = self._context.parts["env"]
-        yield from env.modules() if hasattr(env, "modules") else ()
-        yield type(env).__module__
+        yield from modules_of(self._context.parts["env"])
         for hook in self._context.parts["hooks"].hooks:
             yield type(hook.instance).__module__
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlcore.errors import ConfigError
+from rlcore.sources import modules_of
 from rlcore.stepping import inexact_env, unrestored_env
 from rlcore.types import Env, Step
 
@@ -66,7 +67,7 @@ class JoinedEnv:
     def modules(self) -> Iterator[str]:
         """Yield the names of the modules that the envs are written in, as far as they say so."""
         for env in self._envs:
-            yield from env.modules() if hasattr(env, "modules") else (type(env).__module__,)
+            yield from modules_of(env)
 
     def inexact(self) -> str | None:
         """Return why the state of one of them cannot be saved, or None."""

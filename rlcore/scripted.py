@@ -30,7 +30,7 @@ from rlcore.random_state import GlobalGenerators, seed_all
 from rlcore.script_settings import Settings, check, horizon
 from rlcore.script_storage import open_stores, schedule_of
 from rlcore.sections import versions
-from rlcore.sources import source_hashes
+from rlcore.sources import modules_of, source_hashes
 from rlcore.torchrl_states import complete
 
 if TYPE_CHECKING:
@@ -227,8 +227,7 @@ def _modules(assembly: Assembly) -> Iterator[str]:
     yield "__main__"
     for part in assembly.stateful.values():
         yield type(getattr(part, "source", part)).__module__
-    of_env = getattr(assembly.context.parts.get("env"), "modules", None)
-    yield from () if of_env is None else of_env()
+    yield from modules_of(assembly.context.parts.get("env"))
 
 
 def metadata(trainer: Trainer) -> Callable[[], dict[str, Any]] | None:

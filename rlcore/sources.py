@@ -66,6 +66,17 @@ def module_of(place: Any) -> str:
     return place.partition(":")[0] if isinstance(place, str) else str(getattr(place, "__module__", ""))
 
 
+def modules_of(part: Any) -> Iterator[str]:
+    """Yield the names of the modules that a part is written in: that of its class, and those that it names itself.
+
+    It names them by a method `modules()`. Other things that have one, as those of torch do, return no names.
+    """
+    yield type(part).__module__
+    ask = getattr(part, "modules", None)
+    if callable(ask):
+        yield from (name for name in ask() if isinstance(name, str))
+
+
 def _reached(roots: Iterable[str], owners: Mapping[str, str]) -> Iterator[str]:
     """Yield the modules that plugins and loose modules use by name, theirs too, apart from installed libraries."""
     waiting, seen = list(roots), set(roots)
