@@ -15,6 +15,7 @@ pytest.importorskip("torchrl")
 
 from torchrl.data import (
     CompressedListStorage,
+    HERReplayBuffer,
     LazyMemmapStorage,
     LazyStackStorage,
     LazyTensorStorage,
@@ -35,9 +36,11 @@ from torchrl.data.replay_buffers.samplers import (
     SamplerWithoutReplacement,
     SliceSampler,
     SliceSamplerWithoutReplacement,
+    StalenessAwareSampler,
     StreamingSliceSampler,
 )
 from torchrl.data.replay_buffers.writers import ImmutableDatasetWriter, RoundRobinWriter, TensorDictRoundRobinWriter
+from torchrl.envs.transforms import CatTensors, Compose
 
 import rlcore
 from rlcore.errors import StorageError
@@ -59,12 +62,17 @@ def a_batch(number, size=12):
         {
             "observation": torch.randn(size, 3, generator=generator),
             "next": {
+                "desired_goal": torch.zeros(size, 2),
+                "achieved_goal": torch.randn(size, 2, generator=generator),
                 "reward": torch.randn(size, 1, generator=generator),
                 "done": (steps % 4 == 3)[:, None],
                 "terminated": (steps % 4 == 3)[:, None],
                 "truncated": torch.zeros(size, 1, dtype=torch.bool),
             },
             "trajectory": number * 100 + steps // 4,
+            "policy_version": torch.full((size,), number),
+            "desired_goal": torch.zeros(size, 2),
+            "achieved_goal": torch.randn(size, 2, generator=generator),
         },
         batch_size=[size],
     )
@@ -95,6 +103,15 @@ def dataset():
     return flat(TensorStorage(a_batch(77, size=24)), SamplerWithoutReplacement(), ImmutableDatasetWriter())
 
 
+def at_version(version, buffer):
+    buffer.sampler.consumer_version = version
+    return buffer
+
+
+def hindsight_reward(batch):
+    return (batch["next", "achieved_goal"] - batch["next", "desired_goal"]).norm(dim=-1, keepdim=True)
+
+
 def seeded(buffer):
     buffer.set_rng(torch.Generator().manual_seed(9))
     return buffer
@@ -123,6 +140,9 @@ BUFFERS = {
     "two-dimensions-slices": lambda: flat(
         LazyTensorStorage(50, ndim=2), SliceSampler(num_slices=2, end_key=("next", "done"), strict_length=False)
     ),
+    "staleness": lambda: at_version(20, flat(sampler=StalenessAwareSampler(max_staleness=50))),
+    "hindsight": lambda: HERReplayBuffer(hindsight_reward, storage=LazyTensorStorage(40), batch_size=8),
+    "transform": lambda: flat(transform=Compose(CatTensors(["observation", "desired_goal"], "both"))),
     "round-robin": lambda: ReplayBuffer(storage=LazyTensorStorage(40), writer=RoundRobinWriter(), batch_size=8),
     "generations": lambda: flat(writer=TensorDictRoundRobinWriter(track_generations=True)),
     "max-value": lambda: flat(writer=TensorDictMaxValueWriter(rank_key=("next", "reward"))),
@@ -191,6 +211,9 @@ def extend(buffer, batch):
     if isinstance(buffer, ReplayBufferEnsemble):
         for part in buffer._rbs:
             part.extend(batch)
+    elif isinstance(buffer, HERReplayBuffer):  # it compares what was written last, which must be one number
+        for step in batch:
+            buffer.add(step)
     elif not isinstance(getattr(buffer, "writer", None), ImmutableDatasetWriter):
         buffer.extend(batch.reshape(3, 4) if getattr(getattr(buffer, "storage", None), "ndim", 1) == 2 else batch)
 
