@@ -109,11 +109,6 @@ class BatchStorage:
             {name: value[:, envs] for name, value in self._described.items()},
         )
 
-    def keep_final(self, time: int, observations: Mapping[int, Array]) -> None:
-        """Keep copies of the last observations, by env, of the episodes that ended at a step."""
-        for index, observation in observations.items():
-            self.final[time, index] = np.array(observation)
-
     def finish(self, was_ended: Array) -> None:
         """Fill in what follows from the steps: `done`, next observations, mask.
 

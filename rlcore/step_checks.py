@@ -6,7 +6,6 @@ on would then not be what the env meant. How the numbers behave is in `env_check
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -52,6 +51,7 @@ class StepCheck:
         self._element: tuple[int, ...] = space.shape or ()
         self._shape = (spec.num_envs, *self._element)
         self._dtype = np.dtype(space.dtype)
+        self._fast: tuple[int, Any, int, Any, int] = (-1, None, -1, None, -1)
 
     def __call__(self, step: Step) -> Step:
         """Return a step in its right form.
@@ -60,7 +60,24 @@ class StepCheck:
             EnvError: says what has the wrong form, and what is expected.
         """
         observation, reward, terminated, truncated, finals, _ = step
-        if not (
+        size, dtype, reward_size, reward_dtype, count = self._fast
+        try:
+            if (  # arrays of these sizes and dtypes can be assigned in one way only, or not at all
+                observation.nbytes == size
+                and observation.dtype is dtype
+                and reward.nbytes == reward_size
+                and reward.dtype is reward_dtype
+                and terminated.nbytes == truncated.nbytes == count
+                and terminated.dtype is truncated.dtype is BOOL
+            ):
+                return self.with_finals(step) if finals else step
+        except AttributeError:  # no arrays
+            pass
+        return self._second_look(step)
+
+    def _second_look(self, step: Step) -> Step:
+        observation, reward, terminated, truncated, finals, _ = step
+        if (
             type(observation) is type(reward) is type(terminated) is type(truncated) is np.ndarray
             and observation.dtype is self._dtype
             and terminated.dtype is truncated.dtype is BOOL
@@ -68,13 +85,15 @@ class StepCheck:
             and observation.shape == self._shape
             and reward.shape == terminated.shape == truncated.shape == self._rows
         ):
+            self._fast = (observation.nbytes, self._dtype, reward.nbytes, reward.dtype, len(reward))
+        else:
             step = step._replace(
                 observation=self.observation(observation),
                 reward=self._fitting("reward", reward, self._rows, FLOAT),
                 terminated=self._fitting("terminated", terminated, self._rows, BOOL),
                 truncated=self._fitting("truncated", truncated, self._rows, BOOL),
             )
-        return self._with_finals(step, finals) if finals else step
+        return self.with_finals(step) if finals else step
 
     def observation(self, observation: Any) -> Array:
         """Return the observations `[env, *shape]` of a reset or step.
@@ -84,7 +103,18 @@ class StepCheck:
         """
         return self._fitting("observation", observation, self._shape, self._dtype)
 
-    def _with_finals(self, step: Step, finals: Mapping[int, Any]) -> Step:
+    def with_finals(self, step: Step) -> Step:
+        """Return a step whose last observations are in their right form.
+
+        Raises:
+            EnvError: one of them has another form.
+        """
+        finals = step.final_observation
+        for final in finals.values():
+            if type(final) is not np.ndarray or final.dtype is not self._dtype or final.shape != self._element:
+                break
+        else:
+            return step
         checked = {
             index: self._fitting(f"final_observation of env {index}", final, self._element, self._dtype)
             for index, final in finals.items()

@@ -188,15 +188,17 @@ class Rollout:
                         or reward is not known_reward
                         or terminated is not known_terminated
                         or truncated is not known_truncated
-                        or finals
                     ):
                         step = self._check(step)
                         checked = following, reward, terminated, truncated = step[:4]
+                    elif finals:
+                        step = self._check.with_finals(step)
                     rewards[time], terminations[time], truncations[time] = reward, terminated, truncated
                     if transformed:
                         following = self._transformed(storage, time, step)
                     elif finals:
-                        storage.keep_final(time, step.final_observation)
+                        for index, final in step.final_observation.items():
+                            storage.final[time, index] = np.array(final)
                     observations[time + 1] = following
                 except FROM_OUTSIDE:
                     raise
