@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from rlcore.sections import Config
 
 log = logging.getLogger(__name__)
-
-_ENV_CHANGED: Final = "[env] differs, so the running episodes are those of other envs"
 
 
 def check_unchanged_since_newest(config: Config, folder: Path) -> None:
@@ -124,8 +122,9 @@ def _unusable(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tup
             old, new = there.get(name, {}).get("use"), entry.get("use")
             if old is not None and old != new:
                 yield f"{kind}.{name}" if repeated else kind, f"it is {new!r} here, {old!r} in the checkpoint"
-    if before.get("env") != now.get("env"):
-        yield "collector", _ENV_CHANGED
+    envs = [config.get("env", {}).get("use") for config in (before, now)]
+    if envs[0] != envs[1]:
+        yield "collector", f"its envs are {envs[1]!r} here, {envs[0]!r} in the checkpoint"
 
 
 def _with_hyperparameters(

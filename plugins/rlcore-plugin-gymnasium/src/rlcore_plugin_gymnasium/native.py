@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
+from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Step
 from rlcore.watchdog import Heart
 from rlcore_plugin_gymnasium.chain import modules
@@ -104,10 +104,19 @@ class NativeEnv:
     def state_dict(self) -> dict[str, Any]:
         """Return the data among the attributes of the vector env."""
         data = {name: value for name, value in vars(self._env).items() if isinstance(value, _DATA)}
-        return {"data": data, "generator": dict(self._env.np_random.bit_generator.state), "held": self.held()}
+        generator = dict(self._env.np_random.bit_generator.state)
+        return {"data": data, "generator": generator, "held": self.held(), "kwargs": self._config.kwargs}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the attributes."""
+        """Set the attributes.
+
+        Raises:
+            StorageError: they are of envs that were made otherwise; those arguments are among the attributes.
+        """
+        if "data" not in state:
+            raise StorageError("the running episodes are of envs that were stepped one by one ([env] vectorization)")
+        if state.get("kwargs", self._config.kwargs) != self._config.kwargs:
+            raise StorageError("the running episodes are of envs with other arguments ([env] kwargs)")
         self._env.np_random.bit_generator.state = state["generator"]  # made here, if there was none yet
         for name, value in state["data"].items():
             setattr(self._env, name, np.array(value) if isinstance(value, np.ndarray) else value)

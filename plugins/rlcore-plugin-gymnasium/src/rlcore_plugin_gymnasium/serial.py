@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import gymnasium
 import numpy as np
 
-from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
+from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Step
 from rlcore.watchdog import Heart
 from rlcore_plugin_gymnasium.chain import modules
@@ -188,7 +188,10 @@ class SerialEnv:
 
         Raises:
             EnvError: one ends elsewhere than before.
+            StorageError: they are of envs in their own vector form.
         """
+        if "envs" not in state:
+            raise StorageError("the running episodes are of envs in their own vector form ([env] vectorization)")
         for index, (recording, saved) in enumerate(zip(self._recordings, state["envs"], strict=True)):
             self._elapsed[index] = 0
             recording.play(saved, partial(self._observation_after, index))
