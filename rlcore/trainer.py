@@ -24,7 +24,6 @@ from rlcore.script_hooks import HookArguments, ScriptHooks
 from rlcore.script_settings import CheckpointRotation, Settings
 from rlcore.script_storage import open_checkpoint, placed
 from rlcore.scripted import SCRIPT, assemble, describe
-from rlcore.stock.base import TrainerHookBase
 from rlcore.stock.timing import LogTiming
 from rlcore.torchrl_states import complete
 
@@ -216,9 +215,10 @@ class Trainer(HookArguments, Arguments, Loop):
             HookError: there is no such destination, or `op` cannot be called.
         """
         self._operations.add(dest, op, kwargs)
-        source = getattr(op, "__self__", op)
+        source: Any = getattr(op, "__self__", op)
         self._script_hooks.step_aside(self, source)
-        if isinstance(source, TrainerHookBase) and not any(source is known for known in self._attached):
+        is_hook = hasattr(source, "register") and callable(getattr(source, "attach", None))
+        if is_hook and not any(source is known for known in self._attached):
             self._attached.append(source)
             source.attach(self)
 

@@ -300,3 +300,26 @@ def test_destinations_and_operations_that_cannot_be_used():
         trainer.register_op("post_losses", print)
     with pytest.raises(HookError, match="cannot be called"):
         trainer.register_op("post_loss", 3)
+
+
+class Told:
+    """A hook object that is no subclass of ours."""
+
+    def __init__(self):
+        self.trainers = []
+
+    def register(self, trainer, name="told"):
+        trainer.register_op("post_steps", self)
+
+    def attach(self, trainer):
+        self.trainers.append(trainer)
+
+    def __call__(self):
+        pass
+
+
+def test_a_hook_object_is_told_of_its_trainer_once():
+    trainer, hook = make(), Told()
+    trainer.register_op("post_optim", hook)
+    hook.register(trainer)
+    assert hook.trainers == [trainer]
