@@ -33,6 +33,10 @@ def unexpected(error: BaseException) -> int:
     return 7 if raised_by_hook else 1
 
 
+def _what_stands(newest: Entry | None) -> str:
+    return "nothing is saved" if newest is None else f"the newest checkpoint stands, of frame {newest.frames}"
+
+
 class StoppedAtStart(Interruption):
     """A signal came before the run was built."""
 
@@ -99,7 +103,9 @@ class Ending:
         state: RunState = "done" if done else "stopped-resumable"
         write_status(self.status, state, trainer, reason, newest.path if newest else None)
         if not done:
-            log.info("stopped at frame %d, which is saved; %s", trainer.progress.frames, self._how_to_continue())
+            frames = trainer.progress.frames
+            saved = "which is saved" if newest and newest.frames == frames else _what_stands(newest)
+            log.info("stopped at frame %d, %s; %s", frames, saved, self._how_to_continue())
 
     def failed(self, reason: str, state: RunState = "failed-resumable") -> None:
         """Write the status of a run that ended in its midst, and say whether it can be resumed.
@@ -117,7 +123,7 @@ class Ending:
         except RlcoreError as error:  # it must not hide what ended the run
             log.error("%s", error)
         if newest is not None:
-            log.error("the newest checkpoint stands, of frame %d; %s", newest.frames, self._how_to_continue())
+            log.error("%s; %s", _what_stands(newest), self._how_to_continue())
 
     def last_resort(self, reason: str, state: RunState = "failed-resumable") -> None:
         """Save what can be saved without the main thread, in bounded time, and write the status."""

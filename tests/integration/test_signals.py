@@ -270,6 +270,10 @@ def test_when_the_grace_time_is_over_the_iteration_is_given_up(launch, cli, toy,
     assert "no safe point within 1 s of SIGTERM; what was not finished is discarded" in errors
     assert "Traceback" not in errors
     assert status()["state"] == "stopped-resumable"
+    saved = newest()["progress"]["frames"] if list(RUN.glob("checkpoints/[0-9]*")) else None
+    assert (", nothing is saved;" in errors) == (saved is None)
+    assert (", which is saved;" in errors) == (saved == status()["frames"])
+    assert ("the newest checkpoint stands, of frame" in errors) == (saved not in (None, status()["frames"]))
     if left is not None:
         assert newest()["progress"]["frames"] == left
     assert_resumes_exactly(cli, path)
