@@ -46,6 +46,12 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.tensor_memory", "rlcore.tensor_files"), ("tests/unit/test_tensor_memory.py",)),
     (("rlcore.convert", "rlcore.migrations"), ("tests/integration/test_convert.py",)),
     (("rlcore.report", "rlcore.svg"), ("tests/unit/test_svg.py", "tests/integration/test_report.py")),
+    (("rlcore.inside",), ("tests/unit/test_inside.py", "tests/faults/test_j_folders.py")),
+    (
+        ("rlcore.trust", "rlcore.run_files", "rlcore.plotting", "rlcore.terminal", "rlcore.run_folder"),
+        ("tests/faults/test_j_folders.py", "tests/unit/test_run_lock.py", "tests/unit/test_small_parts.py"),
+    ),
+    (("rlcore.retention", "rlcore.manifest"), ("tests/unit/test_checkpoint_store.py", "tests/integration/test_ckpt.py")),
     *(
         ((f"rlcore_plugin_{name}",), (f"plugins/rlcore-plugin-{name}/tests",))
         for name in ("csv", "tensorboard", "wandb", "mlflow", "torch", "torchsnapshot", "dcp", "replay", "dqn", "video")
