@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore.errors import StorageError
-from rlcore.growing_file import GrowingFile
+from rlcore.growing_file import NOTHING, GrowingFile
 from rlcore.records import EvaluationResult
 
 log = logging.getLogger(__name__)
@@ -70,9 +70,9 @@ class Evaluations:
 
     def state_dict(self) -> dict[str, Any]:
         """Return both, and the length and the checksum of the table."""
-        table = {"size": 0} if self._table is None else self._table.position()
+        table = NOTHING if self._table is None else self._table.position()
         both = {name: result and asdict(result) for name, result in (("last", self.last), ("best", self.best))}
-        return {**both, "written": table["size"], "xxh3": table.get("xxh3", "")}
+        return {**both, "written": table["size"], "xxh3": table["xxh3"]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set both, and cut off what was written to the table since; say what else differs there."""
@@ -121,4 +121,4 @@ class _Table:
 
     def position(self) -> dict[str, Any]:
         """Return the length and the checksum of what counts."""
-        return self.file.position() if self._placed else {"size": 0}
+        return self.file.position() if self._placed else dict(NOTHING)

@@ -20,6 +20,10 @@ _MOST_HELD: Final = 16 << 20
 _PIECE: Final = 1 << 20
 
 
+# the position of a file without a byte
+NOTHING: Final[Mapping[str, Any]] = {"size": 0, "xxh3": xxhash.xxh3_128_hexdigest(b"")}
+
+
 class GrowingFile:
     """Lines that are appended to a file, held in memory as long as the disk refuses them, and checked at a resume.
 

@@ -51,7 +51,10 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("rlcore.trust", "rlcore.run_files", "rlcore.plotting", "rlcore.terminal", "rlcore.run_folder"),
         ("tests/faults/test_j_folders.py", "tests/unit/test_run_lock.py", "tests/unit/test_small_parts.py"),
     ),
-    (("rlcore.retention", "rlcore.manifest"), ("tests/unit/test_checkpoint_store.py", "tests/integration/test_ckpt.py")),
+    (
+        ("rlcore.retention", "rlcore.manifest"),
+        ("tests/unit/test_checkpoint_store.py", "tests/integration/test_ckpt.py"),
+    ),
     *(
         ((f"rlcore_plugin_{name}",), (f"plugins/rlcore-plugin-{name}/tests",))
         for name in ("csv", "tensorboard", "wandb", "mlflow", "torch", "torchsnapshot", "dcp", "replay", "dqn", "video")

@@ -254,10 +254,11 @@ def rewrite_manifest(path, **changes):
 
 def test_a_newer_format_is_refused_with_both_numbers(store):
     path = save(store, 10)
-    rewrite_manifest(path, format=1)
+    rewrite_manifest(path, format=manifest.FORMAT)
     assert weight(store.load_newest()) == [10.0] * 3, "the manifest was rewritten correctly"
-    rewrite_manifest(path, format=2)
-    with pytest.raises(StorageError, match="has format 2, this rlcore reads up to 1; update rlcore"):
+    newer = f"has format {manifest.FORMAT + 1}, this rlcore reads up to {manifest.FORMAT}; update rlcore"
+    rewrite_manifest(path, format=manifest.FORMAT + 1)
+    with pytest.raises(StorageError, match=newer):
         store.load_newest()
 
 
