@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import Any, Final
 
 from rlcore.components import Component, Owner, Provided, Registry
-from rlcore.config import COMPONENT_SECTIONS
 from rlcore.errors import FROM_OUTSIDE, PluginError, describe, did_you_mean
 from rlcore.implementations import marked
 from rlcore.well_known import WELL_KNOWN as WELL_KNOWN
