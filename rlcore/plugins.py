@@ -150,6 +150,8 @@ class PluginHost:
 
     def _of_another_kind(self, kind: str, name: str) -> str:
         """Return of which kind the component of a name is, and how to name it, where it is none of this kind."""
+        from rlcore.config import COMPONENT_SECTIONS  # with pydantic, which listing plugins does without
+
         found = {
             e.component.kind: f"{e.owner.plugin}:{name}" for e in self.registry.provided if e.component.name == name
         }
