@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from rlcore.optimizer_state import with_hyperparameters
 from rlcore.origin import Origin, announce, newest, read_id, settle, write_id
 from rlcore.resume import Restored, ResumeOptions, check_owners
 from rlcore.tensor_memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
-from rlcore.types import InPlaceCheckpointer
+from rlcore.types import InPlaceCheckpointer, Stateful
 
 if TYPE_CHECKING:
     from rlcore.run import Run
@@ -65,6 +66,7 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
         check_owners(entry.manifest["owners"], parts.facts.owners)
     before, now = Origin.of(folder, entry), recorded(run.config.resolved())
     found = _changes(run.config, before, watching)
+    options = _with_new_episodes(options, run, before.config, now)
     report = _restore(run, entry, states, before, found, options)
     asked_for = [
         *([before.foreign(parts.facts.run_id)] if before.foreign(parts.facts.run_id) else []),
@@ -86,6 +88,20 @@ def _check(config: Config, folder: Path, entry: Entry | None, watching: Iterable
 def _changes(config: Config, before: Origin, watching: Iterable[str]) -> list[str]:
     watched = {*hooks_among(before.observers), *watching}
     return changes(before.config, recorded(config.resolved()), config.free_keys(), watched)
+
+
+def _with_new_episodes(
+    options: ResumeOptions, run: Run, before: Mapping[str, Any], now: Mapping[str, Any]
+) -> ResumeOptions:
+    """Return the options with a fresh collector where the envs are others: the running episodes are not theirs.
+
+    What an env held would else be put back into one that was built with other numbers, and count instead of them.
+    """
+    begins = "collector" in options.fresh or not isinstance(run.trainer.parts.stateful.get("collector"), Stateful)
+    if begins or not before or before.get("env") == now.get("env"):
+        return options
+    log.warning("[env] differs from that of the run, so new episodes begin")
+    return replace(options, fresh=(*options.fresh, "collector"))
 
 
 def _restore(
@@ -122,9 +138,6 @@ def _unusable(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tup
             old, new = there.get(name, {}).get("use"), entry.get("use")
             if old is not None and old != new:
                 yield f"{kind}.{name}" if repeated else kind, f"it is {new!r} here, {old!r} in the checkpoint"
-    envs = [config.get("env", {}).get("use") for config in (before, now)]
-    if envs[0] != envs[1]:
-        yield "collector", f"its envs are {envs[1]!r} here, {envs[0]!r} in the checkpoint"
 
 
 def _with_hyperparameters(

@@ -67,10 +67,7 @@ def test_moments_of_other_sizes_never_reach_a_kernel_and_the_run_goes_on_as_it_w
 
 
 CHANGES = {
-    "env.num_envs=4": ("env.num_envs = 4 here, 2 in the run", ["collector"]),
-    "env.id=Acrobot-v1": ("env.id = 'Acrobot-v1' here, 'CartPole-v1' in the run", ["collector", "model"]),
-    "env.frame_skip=2": ("env.frame_skip = 2 here, 1 in the run", ["collector"]),
-    "env.vectorization=native": ("one by one ([env] vectorization)", ["collector"]),
+    "env.id=Acrobot-v1": ("env.id = 'Acrobot-v1' here, 'CartPole-v1' in the run", ["model"]),
     "collector.use=parallel:workers": ("it is 'parallel:workers' here, 'core:local' in the checkpoint", ["collector"]),
     "optimizer.use=sgd": ("has no state of optimizer.sgd", ["optimizer.sgd"]),
     "model.hidden=[8, 8]": ("model.hidden = [8, 8] here, [8] in the run", ["model"]),
@@ -93,6 +90,19 @@ def test_a_part_that_does_not_fit_is_named_with_the_key_and_both_values(cli, sto
     options += ["--drop", "optimizer.adam"] if "optimizer" in change else []
     outcome = cli("train", path, "--quiet", *ACCEPTED, "--set", change, *options)
     assert outcome.code == 0, outcome.err
+    assert manifests()[-1]["progress"]["frames"] >= 96
+
+
+OTHER_ENVS = ("env.num_envs=4", "env.frame_skip=2", "env.vectorization=native", "env.kwargs={sutton_barto_reward=true}")
+
+
+@pytest.mark.parametrize("change", OTHER_ENVS)
+def test_other_envs_begin_new_episodes_aloud(cli, stopped, change):
+    path = stopped(env={"use": "gymnasium", "id": "CartPole-v1", "num_envs": 2})
+    outcome = cli("train", path, "--quiet", *ACCEPTED, "--set", change)
+    assert outcome.code == 0, outcome.err
+    assert "[env] differs from that of the run, so new episodes begin" in outcome.err
+    assert "collector began anew at frame 32" in manifests()[-1]["inexact"]
     assert manifests()[-1]["progress"]["frames"] >= 96
 
 

@@ -232,7 +232,7 @@ def test_an_env_that_fails_is_an_error_of_the_env(cli, faulty, fault, message):
     if fault not in ("reset", "constructor"):
         assert status()["state"] == "failed-resumable"
         healthy = faulty(env=env | {"kwargs": {}})
-        assert cli("train", healthy, "--quiet", "--resume", "--accept-changes", "--fresh", "collector").code == 0
+        assert cli("train", healthy, "--quiet", "--resume", "--accept-changes").code == 0
 
 
 def test_an_env_that_fails_at_once_leaves_a_run_that_can_be_resumed_at_frame_0(cli, faulty):
@@ -241,7 +241,7 @@ def test_an_env_that_fails_at_once_leaves_a_run_that_can_be_resumed_at_frame_0(c
     assert (status()["state"], status()["frames"]) == ("failed-resumable", 0)
     assert newest().name.startswith("000000000000-")
     healthy = faulty(env=env | {"kwargs": {}})
-    assert cli("train", healthy, "--quiet", "--resume", "--accept-changes", "--fresh", "collector").code == 0
+    assert cli("train", healthy, "--quiet", "--resume", "--accept-changes").code == 0
     assert (status()["state"], status()["frames"]) == ("done", 96)
 
 
