@@ -232,10 +232,17 @@ def check_owners(before: Mapping[str, str], now: Mapping[str, str]) -> None:
     Raises:
         StorageError: a plugin was replaced by another that has its name; names both.
     """
-    for name, owner in now.items():
-        wrote = before.get(name, owner)
-        if wrote and owner and wrote != owner:
-            raise StorageError(
-                f"{name} was written by {wrote}, and is provided by {owner} here; install {wrote} again, or go on "
-                "with the other one and without the promise of an exact resume: --accept-changes"
-            )
+    for line in other_owners(before, now):
+        raise StorageError(
+            f"{line}; install what wrote it again, or go on with the other one and without the promise of an exact "
+            "resume: --accept-changes"
+        )
+
+
+def other_owners(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return a line for each component of another distribution than the one that wrote its state."""
+    return [
+        f"{name} was written by {before[name]}, and is provided by {owner} here"
+        for name, owner in now.items()
+        if owner and before.get(name, owner) not in ("", owner)
+    ]

@@ -18,7 +18,7 @@ from rlcore.exactness import outside
 from rlcore.manifest import Entry
 from rlcore.optimizer_state import with_hyperparameters
 from rlcore.origin import Origin, announce, newest, read_id, settle, write_id
-from rlcore.resume import Restored, ResumeOptions, check_owners
+from rlcore.resume import Restored, ResumeOptions, check_owners, other_owners
 from rlcore.tensor_memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
 from rlcore.types import InPlaceCheckpointer, Stateful
 
@@ -71,6 +71,7 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
     asked_for = [
         *([before.foreign(parts.facts.run_id)] if before.foreign(parts.facts.run_id) else []),
         *(f"[config] {change}" for change in found),
+        *other_owners(entry.manifest["owners"], parts.facts.owners),
         *_another_horizon(before.config, now),
         *(f"{name} was dropped at frame {entry.frames}" for name in options.drop),
         *(f"{line.name} began anew at frame {entry.frames}" for line in report if _asked_for(line, options)),
