@@ -52,7 +52,7 @@ def holder_is_gone(written: str) -> bool:
         written: what the lock file says: host and number of the process.
     """
     host, _, number = written.strip().partition(" ")
-    if host != socket.gethostname() or not number.isdigit() or not 0 < int(number) < 2**31:
+    if host != socket.gethostname() or not number.isdecimal() or not 0 < int(number) < 2**31:
         return False
     try:
         os.kill(int(number), 0)

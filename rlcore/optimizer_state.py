@@ -41,7 +41,8 @@ def misfits(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> list[
     counts = [[len(group["params"]) for group in side] for side in (groups, saved)]
     if counts[0] != counts[1]:
         return [f"it has {_counted(counts[0])} here, {_counted(counts[1])} in the checkpoint"]
-    return [*_of_another_kind(optimizer, saved), *_renamed(groups, saved), *_misshapen(optimizer, state)]
+    found = [*_of_another_kind(optimizer, saved), *_renamed(groups, saved)]
+    return [*found, *_misshapen(optimizer, state)] if _of_torch(optimizer) else found
 
 
 def with_hyperparameters(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,6 +79,15 @@ def _renamed(groups: list[Any], saved: list[Any]) -> list[str]:
         pairs = zip(here.get("param_names", ()), there.get("param_names", ()), strict=False)
         found += [f"parameter {mine!r} here is {other!r} in the checkpoint" for mine, other in pairs if mine != other]
     return found
+
+
+def _of_torch(optimizer: torch.optim.Optimizer) -> bool:
+    """Return whether its steps are those of an optimizer of torch; only of these the form of the state is known.
+
+    Others keep projections, tables of quantiles or preconditioners, of whatever form.
+    """
+    kinds = type(optimizer).__mro__
+    return any(kind.__module__.startswith("torch.optim") for kind in kinds[: kinds.index(torch.optim.Optimizer)])
 
 
 def _misshapen(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> Iterator[str]:

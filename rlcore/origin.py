@@ -9,7 +9,6 @@ import contextlib
 import os
 import re
 import secrets
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,11 +108,11 @@ def settle(folder: Path, resolved: dict[str, Any]) -> None:
 
 def settle_after_crash(folder: Path) -> None:
     """Put the announced config in its place where a crash came between its first checkpoint and that."""
-    try:
-        announced = tomllib.loads((folder / NEXT_CONFIG).read_text("utf-8"))
+    announced = recorded(read_config(folder, NEXT_CONFIG))
+    if not announced:
+        return
+    with contextlib.suppress(OSError, StorageError):  # the folder cannot be listed, or is not to be written to
         entry = newest(folder)
-        if entry is not None and entry.manifest["config"] == recorded(announced):
+        if entry is not None and entry.manifest["config"] == announced:
             os.replace(folder / NEXT_CONFIG, folder / CONFIG_FILE)
             sync_folder(folder)
-    except (OSError, ValueError, StorageError):  # there is none, it is damaged, or the folder is not to be written to
-        return

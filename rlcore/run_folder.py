@@ -66,10 +66,10 @@ def write_config(folder: Path, resolved: dict[str, Any], name: str = CONFIG_FILE
         sync_folder(place)
 
 
-def read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
     """Return the resolved config of a run, or an empty dict when there is none that can be read."""
     try:
-        return tomllib.loads(read_plain(folder / CONFIG_FILE, _MOST_BYTES).decode("utf-8-sig"))
+        return tomllib.loads(read_plain(folder / name, _MOST_BYTES).decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError, StorageError):
         return {}
 
@@ -132,7 +132,7 @@ class Presence:
     def _identity(self) -> tuple[int, int] | None:
         try:
             status = self._folder.stat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         return status.st_dev, status.st_ino
 
@@ -164,7 +164,8 @@ class Lock:
             return
         # a process that this one forks, and that outlives it, must not keep the lock
         os.register_at_fork(after_in_child=partial(_close, weakref.ref(self._stream)))
-        self._stream.truncate(0)
+        self._stream.seek(0)  # it may have been read, and what is written after that place follows NUL bytes
+        self._stream.truncate()
         self._stream.write(f"{socket.gethostname()} {os.getpid()}\n")
         self._stream.flush()
 
@@ -207,7 +208,7 @@ def _opened(folder: Path) -> TextIO:
     """Open the file of a lock, and write over nothing that it may lead to."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        stream = os.fdopen(os.open(folder / LOCK_FILE, flags, 0o666), "r+")
+        stream = os.fdopen(os.open(folder / LOCK_FILE, flags, 0o666), "r+", encoding="utf-8", errors="replace")
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise ConfigError(own_rights(folder, error)) from error

@@ -139,7 +139,7 @@ class Saving:
         except FROM_OUTSIDE:
             raise
         except BaseException:
-            log.exception("a hook failed at the checkpoint of frame %d; the first error stands", self.saver.saved_at)
+            log.exception("a hook failed at the checkpoint of frame %s; the first error stands", self.saver.saved_at)
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:

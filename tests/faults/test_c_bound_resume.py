@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
 from rlcore.manifest import render
-from rlcore.origin import ID_FILE, NEXT_CONFIG
+from rlcore.origin import ID_FILE, NEXT_CONFIG, settle_after_crash
 
 RUN = Path("runs/tiny")
 ACCEPTED = ("--resume", "--accept-changes")
@@ -87,6 +89,38 @@ def test_the_config_of_an_accepted_change_is_in_its_place_after_a_crash_between_
     outcome = cli("train", "--quiet", "--resume", RUN)
     assert outcome.code == 0, outcome.err
     assert "entropy_coef = 0.5" in (RUN / "config.toml").read_text()
+
+
+def _raised(call, *arguments):
+    try:
+        call(*arguments)
+    except BaseException as error:
+        return error
+
+
+def in_its_place(place, kind):
+    """Put something at a place that is no config."""
+    match kind:
+        case "pipe":
+            os.mkfifo(place)
+        case "link":
+            place.symlink_to(Path("runs/foreign.toml").absolute())
+        case "nested":
+            place.write_text("x = " + "[" * 100_000)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "nested"])
+def test_what_is_no_announced_config_is_left_alone(cli, stopped, kind):
+    stopped()
+    shutil.copy(RUN / "config.toml", "runs/foreign.toml")
+    in_its_place(RUN / NEXT_CONFIG, kind)
+    raised = []
+    thread = threading.Thread(target=lambda: raised.append(_raised(settle_after_crash, RUN)), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert raised == [None]
+    assert os.path.lexists(RUN / NEXT_CONFIG)
+    assert not (RUN / "config.toml").is_symlink()
 
 
 def test_what_was_accepted_is_saved_before_the_first_frame(cli, stopped):

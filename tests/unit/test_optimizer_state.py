@@ -56,6 +56,36 @@ def test_the_state_of_an_optimizer_of_other_shapes_does_not(kind, width):
     assert misfits(trained(kind), trained(kind, width).state_dict())
 
 
+class Preconditioned(torch.optim.Optimizer):
+    """Not of torch: its state has other forms than its parameters."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {"lr": 0.1})
+
+    def step(self, closure=None):
+        for parameter in self.param_groups[0]["params"]:
+            self.state[parameter] = {"left": torch.eye(parameter.shape[0]), "quantiles": torch.zeros(256)}
+
+
+def test_the_state_of_an_optimizer_that_is_not_of_torch_has_its_own_forms():
+    layer = nn.Linear(7, 4)
+    one, other = (Preconditioned(layer.parameters()) for _ in range(2))
+    one.step()
+    check_state(other, one.state_dict())
+    with pytest.raises(StorageError, match="2 parameters here, 4 parameters in the checkpoint"):
+        check_state(other, Preconditioned([*layer.parameters(), *nn.Linear(2, 2).parameters()]).state_dict())
+
+
+def test_a_class_of_an_optimizer_of_torch_has_its_forms():
+    class Named(torch.optim.SGD):
+        """Steps as SGD does."""
+
+    one, other = (Named(nn.Linear(width, 2).parameters(), momentum=0.9) for width in (3, 5))
+    for parameter in other.param_groups[0]["params"]:
+        other.state[parameter] = {"momentum_buffer": torch.ones_like(parameter)}
+    assert misfits(one, other.state_dict())
+
+
 def test_another_number_of_parameters_is_said():
     one, two = nn.Linear(2, 2), nn.Linear(2, 2)
     state = torch.optim.Adam([*one.parameters(), *two.parameters()]).state_dict()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -57,6 +59,29 @@ def test_the_lock_of_a_dead_process_is_taken_over(hold, tmp_path, number):
     lock = run_folder.Lock(tmp_path)
     assert (tmp_path / run_folder.LOCK_FILE).read_text() == f"{socket.gethostname()} {os.getpid()}\n"
     lock.release()
+
+
+def test_the_lock_of_a_dead_process_whose_companion_still_has_it_is_taken_over_and_names_this_one(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    with (tmp_path / run_folder.LOCK_FILE).open("w") as companion:
+        companion.write(f"{socket.gethostname()} {gone.pid}\n")
+        companion.flush()
+        fcntl.flock(companion, fcntl.LOCK_EX)
+        release = threading.Timer(0.3, companion.close)
+        release.start()
+        lock = run_folder.Lock(tmp_path)
+        release.join()
+    assert (tmp_path / run_folder.LOCK_FILE).read_text() == f"{socket.gethostname()} {os.getpid()}\n"
+    lock.release()
+
+
+def test_a_lock_that_is_held_and_whose_text_is_damaged_refuses_all_the_same(tmp_path):
+    (tmp_path / run_folder.LOCK_FILE).write_bytes(b"\xff\xfe 1")
+    with (tmp_path / run_folder.LOCK_FILE).open("rb") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match="is in use by process 1"):
+            run_folder.Lock(tmp_path)
 
 
 def test_a_released_lock_is_free(hold, tmp_path):
