@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # actions of single steps that are looked at together
 TOGETHER: Final = 256
+# how far beyond a bound the rounding of single precision may bring an action, as a fraction of the larger bound
+ROUNDING: Final = 1e-6
 
 
 class ActionCheck:
@@ -78,13 +80,20 @@ class ActionCheck:
 
 
 def _limits(space: gymnasium.Space[Any]) -> tuple[str, Any, Any] | None:
-    """Return the kinds of numbers and the bounds of a space; no bounds where all numbers fit, None where unknown."""
+    """Return the kinds of numbers and the bounds of a space; no bounds where all numbers fit, None where unknown.
+
+    Bounds of floats are wider by what rounding may do: a policy that scales its outputs to the bounds is right.
+    """
     name = type(space).__name__
     if name == "Box":
         kinds = "fiu" if np.dtype(space.dtype).kind == "f" else "iub"
         low, high = space.low, space.high  # type: ignore[attr-defined]
-        free = kinds == "fiu" and np.isneginf(low).all() and np.isposinf(high).all()
-        return (kinds, None, None) if free else (kinds, low, high)
+        if kinds == "iub":
+            return kinds, low, high
+        if np.isneginf(low).all() and np.isposinf(high).all():
+            return kinds, None, None
+        slack = ROUNDING * np.abs([low, high]).max(axis=0, initial=0, where=np.isfinite([low, high]))
+        return kinds, low - slack, high + slack
     if name in ("Discrete", "MultiDiscrete"):
         first, count = space.start, getattr(space, "n", getattr(space, "nvec", None))  # type: ignore[attr-defined]
         return "iu", first, first + count - 1

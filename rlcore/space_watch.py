@@ -64,7 +64,8 @@ def _bounds(space: gymnasium.Space[Any]) -> tuple[Array, Array] | None:
     least, most = (-np.inf, np.inf) if dtype.kind == "f" else _range(dtype)
     if bool((low <= least).all() and (high >= most).all()):
         return None
-    return low.astype(dtype), high.astype(dtype)  # rounded as the observations of a batch are
+    with np.errstate(over="ignore"):  # a bound beyond single precision is none
+        return low.astype(dtype), high.astype(dtype)  # rounded as the observations of a batch are
 
 
 def _range(dtype: np.dtype[Any]) -> tuple[int, int]:

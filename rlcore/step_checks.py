@@ -77,23 +77,15 @@ class StepCheck:
 
     def _second_look(self, step: Step) -> Step:
         observation, reward, terminated, truncated, finals, _ = step
-        if (
-            type(observation) is type(reward) is type(terminated) is type(truncated) is np.ndarray
-            and observation.dtype is self._dtype
-            and terminated.dtype is truncated.dtype is BOOL
-            and reward.dtype.kind == "f"
-            and observation.shape == self._shape
-            and reward.shape == terminated.shape == truncated.shape == self._rows
-        ):
-            self._fast = (observation.nbytes, self._dtype, reward.nbytes, reward.dtype, len(reward))
-        else:
-            step = step._replace(
-                observation=self.observation(observation),
-                reward=self._fitting("reward", reward, self._rows, FLOAT),
-                terminated=self._fitting("terminated", terminated, self._rows, BOOL),
-                truncated=self._fitting("truncated", truncated, self._rows, BOOL),
-            )
-        return self.with_finals(step) if finals else step
+        fitting = step._replace(
+            observation=self.observation(observation),
+            reward=self._fitting("reward", reward, self._rows, FLOAT),
+            terminated=self._fitting("terminated", terminated, self._rows, BOOL),
+            truncated=self._fitting("truncated", truncated, self._rows, BOOL),
+        )
+        if all(new is given for new, given in zip(fitting[:4], step[:4], strict=True)):  # so do others like them
+            self._fast = (observation.nbytes, observation.dtype, reward.nbytes, reward.dtype, terminated.nbytes)
+        return self.with_finals(fitting) if finals else fitting
 
     def observation(self, observation: Any) -> Array:
         """Return the observations `[env, *shape]` of a reset or step.

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from rlcore import rollout
+from rlcore import rollout, step_checks
 from rlcore.action_check import ActionCheck
 from rlcore.errors import EnvError, PluginError
+from rlcore.space_watch import SpaceWatch
 from rlcore.testing import make_run
 from rlcore.testing.toy import ToyEnv, ToyPolicy
 from rlcore.transformed import TransformedEnv
-from rlcore.types import EnvSpec
+from rlcore.types import EnvSpec, Step
 
 
 class Given(gymnasium.Env):
@@ -96,6 +97,8 @@ def test_a_wrong_step_of_an_evaluation_is_an_error(returns):
         {"reward": 1},
         {"reward": np.float32(1)},
         {"reward": np.array([1.0])},
+        {"reward": torch.tensor([1.0])},
+        {"reward": torch.tensor(1.0, requires_grad=True)},
         {"reward": True},
         {"terminated": 0},
         {"terminated": np.False_},
@@ -182,6 +185,38 @@ def test_actions_outside_of_a_space_are_refused(space, right, wrong):
     for action in wrong:
         with pytest.raises(PluginError, match="outside of the action space"):
             ActionCheck(spec(space))(torch.tensor([action]))
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-0.1, 0.1), (0.7, np.inf), (-np.inf, 0.1), (1 / 3, 1000.1)], ids=lambda bound: f"{bound:.3g}"
+)
+def test_an_action_at_a_bound_may_be_rounded_to_single_precision(low, high):
+    check = ActionCheck(spec(gymnasium.spaces.Box(low, high, (1,), np.float64)))
+    bounds = [bound for bound in (low, high) if np.isfinite(bound)]
+    check(torch.tensor([[bound] for bound in bounds], dtype=torch.float32))
+    for bound in bounds:
+        with pytest.raises(PluginError, match="outside of the action space"):
+            check(torch.tensor([[bound - 0.01 if bound == low else bound + 0.01]]))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_bound_beyond_single_precision_is_none(caplog):
+    most = np.finfo(np.float64).max
+    watch = SpaceWatch(EnvSpec("toy", gymnasium.spaces.Box(-most, most, (3,), np.float64), BOX, num_envs=2))
+    watch.look(np.full((2, 3), 1e38, np.float32))
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64], ids=str)
+def test_steps_of_numbers_of_another_width_are_looked_at_once(monkeypatch, dtype):
+    """A vector env may give new arrays in every step; those like the first cost no more than a look at their sizes."""
+    looked = []
+    monkeypatch.setattr(step_checks, "as_numbers", lambda *given: looked.append(given) or given[0])
+    check = step_checks.StepCheck(EnvSpec("toy", gymnasium.spaces.Box(-1, 1, (3,)), BOX, num_envs=2))
+    for _ in range(5):
+        flags = np.zeros(2, bool)
+        check(Step(np.zeros((2, 3), dtype), np.zeros(2, dtype), flags, flags.copy(), {}, {}))
+    assert len(looked) == 4
 
 
 @pytest.mark.parametrize("method", ["act", "mode"])

@@ -27,8 +27,7 @@ class StepForm:
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._shape = shape
         self._dtype = dtype
-        self._size = math.prod(shape)
-        self.fast = (self._size * dtype.itemsize, dtype, float, bool, bool)
+        self.fast = (math.prod(shape) * dtype.itemsize, dtype, float, bool, bool)
 
     def fitting(self, observation: Any, reward: Any, terminated: Any, truncated: Any) -> tuple[Any, Any, Any, Any]:
         """Return the four as they can be used.
@@ -44,8 +43,7 @@ class StepForm:
         )
         numbers = isinstance(reward, float | int | np.floating | np.integer)
         if numbers and isinstance(terminated, bool | np.bool_) and isinstance(truncated, bool | np.bool_):
-            dtype = found.dtype if found.dtype.kind == "f" else self._dtype
-            self.fast = (self._size * dtype.itemsize, dtype, type(reward), type(terminated), type(truncated))
+            self.fast = (found.nbytes, found.dtype, type(reward), type(terminated), type(truncated))
         return (found, *columns)
 
     def copy(self, observation: Any) -> Any:
@@ -62,8 +60,8 @@ class StepForm:
 
 
 def _single(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return one number; an array of one element counts as one."""
-    single = value.reshape(()) if isinstance(value, np.ndarray) and value.size == 1 else value
+    """Return one number; an array or tensor of one element counts as one, wherever it lies."""
+    single = value.item() if hasattr(value, "item") and math.prod(np.shape(value)) == 1 else value
     return _named(name, single, (), dtype).item()
 
 
