@@ -71,20 +71,16 @@ class Companion:
         global _running
         _running = None if _running is self else _running
         self._say("bye")
-        if self._process is None or self._pid != os.getpid():
+        if self._pid != os.getpid():
             return
-        try:
-            self._process.wait(_CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process = None
+        if self._process is not None:
+            _end(self._process)
+            self._process = None
         if self._stacks is not None:
             assert _STACKS_SIGNAL is not None
             faulthandler.unregister(_STACKS_SIGNAL)
             self._stacks.close()
+            self._stacks = None
 
     def _start(self, folder: Path | None, hang_after: int) -> subprocess.Popen[bytes]:
         stacks = None if self._stacks is None else self._stacks.fileno()
@@ -138,6 +134,17 @@ def forget(pid: int) -> None:
     found = running()
     if found is not None:
         found.forget(pid)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the end of a companion that was told to end, or kill it."""
+    try:
+        process.wait(_CLOSE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    assert process.stdin is not None
+    process.stdin.close()
 
 
 def _registered_stacks() -> IO[bytes] | None:

@@ -252,7 +252,8 @@ class Held:
             import fcntl
         except ImportError:  # no such lock on this system
             return
-        self._descriptor = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        # for writing too, without which NFS grants no lock that excludes others
+        self._descriptor = os.open(self._file, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         deadline = time.monotonic() + _LOCK_SECONDS
         while True:  # the system lets go of it a moment after the process is gone
             try:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError, describe, did_you_mean
+from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError, describe, did_you_mean, note
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -118,7 +117,7 @@ class Provided:
                 raise PluginError(
                     f"{self} cannot be built: {error}; a component is called with (config, context)"
                 ) from error
-            error.add_note(f"raised while building {self}")
+            note(error, f"raised while building {self}")
             raise
         except FROM_OUTSIDE:
             raise
@@ -128,8 +127,7 @@ class Provided:
             kind = EnvError if self.component.kind == "env" else PluginError
             raise kind(f"{self} raised {describe(error)} while it was built; a component cannot exit") from error
         except BaseException as error:
-            with suppress(Exception):  # an error may forbid that
-                error.add_note(f"raised while building {self}")
+            note(error, f"raised while building {self}")
             raise
 
     def _import(self, place: Any) -> Any:

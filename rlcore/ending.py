@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from rlcore import run_folder
-from rlcore.errors import Interruption, RlcoreError, describe
+from rlcore.errors import Interruption, RlcoreError, describe, exit_code_of
 from rlcore.manifest import Entry, committed
 from rlcore.run import Run
 from rlcore.run_folder import RunState
@@ -27,10 +27,9 @@ _LAST_SAVE: Final = 10.0
 
 
 def unexpected(error: BaseException) -> int:
-    """Print an error that is not rlcore's own; return its exit code, which is one of its own for a hook's."""
+    """Print an error that is not rlcore's own; return its exit code."""
     traceback.print_exception(error)
-    raised_by_hook = any(note.startswith("raised by hook") for note in getattr(error, "__notes__", []))
-    return 7 if raised_by_hook else 1
+    return exit_code_of(error)
 
 
 def _what_stands(newest: Entry | None) -> str:
@@ -84,10 +83,10 @@ class Ending:
             self._asked = name
             raise StoppedAtStart(name)
 
-    def saving(self) -> Hashable:
-        """Return what changes while a save moves; None while none goes on."""
+    def saving(self) -> tuple[Hashable, int] | None:
+        """Return what changes while a save moves, and how patient to be with it; None while none goes on."""
         busy = self.run is not None and self.run.trainer.saving.busy
-        return self.heart.mark() if busy else None
+        return (self.heart.mark(), self.heart.patience) if busy else None
 
     def stopped_at_start(self) -> None:
         """Say what stands of a run that was stopped before it was built."""

@@ -110,6 +110,9 @@ class Interruption(BaseException):
 # `SystemExit` and `GeneratorExit` among it, for an error of that part.
 FROM_OUTSIDE: Final = (KeyboardInterrupt, Interruption)
 
+# in the attributes of an error that a part raised
+_COUNTS_AS: Final = "_rlcore_counts_as"
+
 
 class EndOfData(Exception):  # noqa: N818 - not an error
     """Says that a collector has no more batches; the run ends there as if it had been asked to stop."""
@@ -138,8 +141,25 @@ class named:  # noqa: N801 - used as a function; a generator could not tell `Sto
         if isinstance(error, SystemExit | GeneratorExit | StopIteration):
             raise self._kind(f"{self._whose} raised {describe(error)}: a part cannot exit") from error
         if error is not None and not isinstance(error, Interruption):
-            with suppress(Exception):  # an error may forbid that
-                error.add_note(f"raised by {self._whose}")
+            blame(error, self._whose, self._kind)
+
+
+def note(error: BaseException, text: str) -> None:
+    """Add a note to an error, which may forbid that."""
+    with suppress(Exception):
+        error.add_note(text)
+
+
+def blame(error: BaseException, whose: str, kind: type[RlcoreError] = RlcoreError) -> None:
+    """Say on an error whose it is, in a note for people, and as which kind of error it counts, for the exit code."""
+    note(error, f"raised by {whose}")
+    if kind is not RlcoreError:
+        vars(error)[_COUNTS_AS] = kind
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return the exit code of an error that is not rlcore's own: 1, or that of the kind which it was blamed as."""
+    return int(vars(error).get(_COUNTS_AS, RlcoreError).exit_code)
 
 
 def describe(error: BaseException) -> str:

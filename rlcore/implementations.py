@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pluggy
 
-from rlcore.errors import HookError, PluginError, did_you_mean
+from rlcore.errors import HookError, PluginError, blame, did_you_mean
 from rlcore.hookspecs import POINTS, PROJECT, LifeSpecs, LoopSpecs, Point
 
 _MARK = f"{PROJECT}_impl"
@@ -52,9 +51,8 @@ class Implementation:
     call: Callable[..., Any]
 
     def blame(self, error: BaseException) -> None:
-        """Say in a note on `error` which hook raised it, and where."""
-        with suppress(Exception):  # an error may forbid that
-            error.add_note(f"raised by {self.hook} at point {self.point!r}")
+        """Say on `error` which hook raised it, and where."""
+        blame(error, f"{self.hook} at point {self.point!r}", HookError)
 
     def wrong_return(self, found: Any, expected: str) -> HookError:
         """Return the error for a return value of a wrong type."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlcore import forks
-from rlcore.errors import FROM_OUTSIDE, EndOfData, EndOfEpoch, HookError, RlcoreError, named
+from rlcore.errors import FROM_OUTSIDE, EndOfData, EndOfEpoch, HookError, RlcoreError, named, note
 from rlcore.metrics import Averages, Last
 from rlcore.parts import Parts
 from rlcore.progress import ENDLESS, Every, Progress
@@ -138,7 +138,7 @@ class Loop:
             if left:  # the caller left the loop
                 raise
             self.parts.heart.beat()  # a forked copy of this process ends here
-            error.add_note(f"while {self._phase}, iteration {self.progress.iterations}, frame {self.progress.frames}")
+            note(error, f"while {self._phase}, iteration {self.progress.iterations}, frame {self.progress.frames}")
             self.hooks.on_exception(error, self)
             self.saving.what_stands(error, self._batch)
             raise
@@ -354,11 +354,17 @@ class Loop:
                 every.catch_up(self.progress)
 
     def _shutdown(self) -> None:
+        try:
+            self._close()
+        finally:  # whatever interrupts it, the folder is free for the next
+            forks.release(self.parts.heart)
+            self.parts.release()
+
+    def _close(self) -> None:
         self._closed = True
         self.parts.heart.beat()
         self.hooks.shutdown(self)
         self.parts.heart.beat()
-        forks.release(self.parts.heart)
         closing = {"saver": self.saver, "collector": self.parts.collector, "evaluator": self.evaluator}
         for name, close in {**closing, "metrics": self.metrics}.items():
             self.parts.heart.beats += 1
@@ -369,7 +375,6 @@ class Loop:
                 raise
             except BaseException:  # an exit too: the run has ended as it has
                 log.exception("closing the %s failed", name)
-        self.parts.release()
 
 
 def _interval(evaluator: Evaluator | None) -> Every | None:

@@ -59,7 +59,7 @@ class GraceExpired(Interruption):
 def stop_on_signal(
     request_stop: Callable[[str], None],
     grace: float = 20.0,
-    saving: Callable[[], Hashable] = lambda: None,
+    saving: Callable[[], tuple[Hashable, int] | None] = lambda: None,
     give_up: Callable[[int], None] = lambda number: None,
 ) -> Iterator[list[int]]:
     """Call `request_stop` on each of `SIGNALS`; yields the numbers of those received.
@@ -70,7 +70,8 @@ def stop_on_signal(
     Args:
         request_stop: called with the signal's name, in the main thread.
         grace: seconds from the first signal until `GraceExpired` is raised.
-        saving: returns what changes while a save moves, None while none goes on; one that moves may finish.
+        saving: returns what changes while a save moves, and how many times as long as usual it may stand still; None
+            while none goes on. One that moves may finish.
         give_up: called with the number of the first signal, from another thread, when the main thread does not react;
             ends the process.
     """
@@ -96,7 +97,7 @@ class _Stopping:
         self,
         request_stop: Callable[[str], None],
         grace: float,
-        saving: Callable[[], Hashable],
+        saving: Callable[[], tuple[Hashable, int] | None],
         give_up: Callable[[int], None],
     ) -> None:
         self.received: list[int] = []
@@ -135,7 +136,7 @@ class _Stopping:
         with self._sending:
             self.over = True
         if self._expired and self._first() in signal.sigpending():
-            signal.sigtimedwait([self._first()], 0)  # what the thread sent is not to reach the handler from before
+            signal.sigwait([self._first()])  # what the thread sent is not to reach the handler from before
         self.put_back()
         with suppress(BlockingIOError):  # a full pipe wakes the thread too
             os.write(self._writing, b"\0")
@@ -202,13 +203,13 @@ class _Stopping:
 
     def _saves_stand_still(self) -> bool:
         """Wait while a save moves; return False as soon as the block ends or the run is to stop at once."""
-        seen, end = self._saving(), time.monotonic() + _STANDING
-        while seen is not None and time.monotonic() < end:
+        seen, since = self._saving(), time.monotonic()
+        while seen is not None and time.monotonic() < since + _STANDING * seen[1]:
             if not self._passes(_LOOK):
                 return False
             now = self._saving()
             if now != seen:
-                seen, end = now, time.monotonic() + _STANDING
+                seen, since = now, time.monotonic()
         return True
 
     def _interrupt(self) -> None:

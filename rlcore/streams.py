@@ -48,8 +48,9 @@ class Lenient:
         self.flush()
         if self.lost is not None:
             with suppress(OSError, ValueError):  # a stream without a descriptor has nothing that could wait
+                descriptor = self.stream.fileno()
                 nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, self.stream.fileno())
+                os.dup2(nowhere, descriptor)
                 os.close(nowhere)
 
     def __eq__(self, other: object) -> bool:

@@ -75,6 +75,11 @@ class Heart:
         finally:
             self.saves.remove(save)
 
+    @property
+    def patience(self) -> int:
+        """How many times as long as usual the saves that are under way may stand still."""
+        return max((save.patience for save in tuple(self.saves) if not save.given_up), default=1)
+
     def beat(self) -> None:
         """Count one; for what takes a function."""
         self.beats += 1
@@ -233,10 +238,10 @@ def wait_while_moving(thread: threading.Thread, heart: Heart, seconds: float) ->
     Args:
         thread: that saves.
         heart: of the run.
-        seconds: that the save may stand still.
+        seconds: that the save may stand still, many times as long in a sync.
     """
     beside, stillness = companion.running(), _Stillness()
-    while thread.is_alive() and stillness.look(heart.mark()) * _LOOK_SECONDS < seconds:
+    while thread.is_alive() and stillness.look(heart.mark()) * _LOOK_SECONDS < seconds * heart.patience:
         if beside is not None:
             beside.end_within(_LAST_SECONDS)
         thread.join(_LOOK_SECONDS)

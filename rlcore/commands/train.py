@@ -6,6 +6,7 @@ import argparse
 import logging
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,9 +65,10 @@ def _to_its_end(ending: Ending, config: Config, options: argparse.Namespace) -> 
     """Train, and say how the run ended; return an exit code other than 0 when neither its end nor a stop ended it."""
     try:
         _train(ending, config, options)
-    except StoppedAtStart:
-        ending.stopped_at_start()
-        return 0
+    except (StoppedAtStart, GraceExpired):  # a part may have swallowed the first, and gone on for the grace time
+        if ending.run is None:
+            ending.stopped_at_start()
+            return 0
     except StopAtOnce as stopped:
         ending.failed(str(stopped))
         print("stopped at once", file=sys.stderr)
@@ -80,10 +82,19 @@ def _to_its_end(ending: Ending, config: Config, options: argparse.Namespace) -> 
         if isinstance(error, RlcoreError):
             raise
         return unexpected(error)
-    ending.stopped()
-    if not options.quiet:
-        print(summary(ending.built))
+    _say_its_end(ending, options.quiet)
     return 0
+
+
+def _say_its_end(ending: Ending, quiet: bool) -> None:
+    """Write the status of a run whose loop is over, and print what it reached; the grace time may end meanwhile."""
+    try:
+        ending.stopped()
+    except GraceExpired:  # it comes once
+        ending.stopped()
+    if not quiet:
+        with suppress(GraceExpired):
+            print(summary(ending.built))
 
 
 def _train(ending: Ending, config: Config, options: argparse.Namespace) -> None:

@@ -21,6 +21,13 @@ class Mute(Exception):  # noqa: N818
         sys.exit(0)
 
 
+class Unnamed(Exception):  # noqa: N818
+    """Takes no note that would say whose it is."""
+
+    def add_note(self, note):
+        raise TypeError("no notes here")
+
+
 def armed():
     """Return whether the test wants the fault; the config is the same with and without."""
     return os.environ.get("TEST_FAULTS") == "1"
@@ -32,6 +39,7 @@ KINDS = {
     "generator": lambda: GeneratorExit(),
     "stop": lambda: StopIteration(),
     "mute": lambda: Mute(),
+    "unnamed": lambda: Unnamed("no name"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -155,6 +156,21 @@ class SleepsWhileBuilt:
         """Nothing: a hook implements a point."""
 
 
+class StopsItselfWhileBuilt:
+    """Asks for a stop while it is built, swallows what that raises, and goes on for as long as it can."""
+
+    def __init__(self, config: Any, context: Context) -> None:
+        if context.run.folder is not None:
+            with contextlib.suppress(BaseException):
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(30)
+            time.sleep(30)
+
+    @hookimpl
+    def setup(self):
+        """Nothing: a hook implements a point."""
+
+
 class Rings:
     """Sets an alarm at one point, which it handles itself or not, and waits for it."""
 
@@ -270,6 +286,7 @@ def provide_components():
         Component("hook", "deaf", Deaf),
         Component("hook", "rings", Rings),
         Component("hook", "sleeps-while-built", SleepsWhileBuilt),
+        Component("hook", "stops-itself-while-built", StopsItselfWhileBuilt),
         Component("checkpointer", "signals-while-saving", SignalsWhileSaving),
         Component("loss", "nan-loss", NaNLoss),
         Component("checkpointer", "full-disk", FullDisk),

@@ -94,6 +94,15 @@ def test_d10_whatever_a_hook_raises_is_an_error_of_the_hook(cli, leaving, point,
     assert_goes_on(cli, path)
 
 
+@pytest.mark.parametrize("point", ["post_steps", "state_dict"])
+def test_d10_an_error_that_takes_no_notes_is_that_of_its_hook_all_the_same(cli, leaving, point):
+    path = leaving(hook=[{"use": "leaves", "point": point, "kind": "unnamed"}])
+    outcome = cli("train", path, "--quiet")
+    assert outcome.code == 7, outcome.err
+    assert (status()["state"], status()["reason"]) == ("failed-resumable", "Unnamed: no name")
+    assert_goes_on(cli, path)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("point", ["shutdown", "on_exception"])
 def test_what_a_hook_raises_at_the_end_changes_nothing(cli, leaving, point, kind):

@@ -164,6 +164,27 @@ def test_a_signal_while_a_resume_is_built_says_that_the_checkpoint_stands(launch
     assert_resumes_exactly(cli, path)
 
 
+def test_a_part_that_swallows_a_stop_while_it_is_built_is_given_up_after_the_grace_time(cli, toy):
+    outcome = cli("train", toy(hook=[{"use": "stops-itself-while-built"}]), "--grace", "0.2")
+    assert outcome.code == 143, outcome.err
+    assert "stopped by SIGTERM before the first frame; nothing is saved" in outcome.err
+    assert "Traceback" not in outcome.err
+    assert not RUN.exists()
+
+
+@pytest.mark.parametrize("until", [[], ["--until", "32"]], ids=["done", "stopped"])
+def test_a_grace_time_that_ends_while_the_run_is_summed_up_is_no_error(cli, toy, monkeypatch, until):
+    def slow_summary(run):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(30)
+
+    monkeypatch.setattr("rlcore.commands.train.summary", slow_summary)
+    outcome = cli("train", toy(), "--grace", "0.2", *until)
+    assert outcome.code == 143, outcome.err
+    assert "Traceback" not in outcome.err
+    assert status()["state"] == ("stopped-resumable" if until else "done")
+
+
 @pytest.mark.parametrize("handled", [True, False], ids=["its own", "nobody's"])
 def test_an_alarm_of_a_part_is_its_own_and_one_that_nobody_handles_stops_the_run(launch, cli, toy, handled):
     path = toy(hook=[{"use": "rings", "handled": handled}])

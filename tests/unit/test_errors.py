@@ -5,7 +5,17 @@ import sys
 import pytest
 
 from rlcore.cli import EXIT_CODES
-from rlcore.errors import Interruption, RlcoreError, describe, did_you_mean, nearest
+from rlcore.errors import (
+    EnvError,
+    HookError,
+    Interruption,
+    RlcoreError,
+    describe,
+    did_you_mean,
+    exit_code_of,
+    named,
+    nearest,
+)
 
 KNOWN = ["clip_epsilon", "entropy_coef", "critic_coef", "normalize_advantage", "lr"]
 
@@ -86,3 +96,20 @@ def test_an_error_is_described_whatever_its_methods_do(error, said):
 def test_what_comes_from_outside_is_not_swallowed_while_an_error_is_described():
     with pytest.raises(Stopped):
         describe(WhileStoppedError())
+
+
+class ForbidsNotesError(Exception):
+    add_note = None
+    __setattr__ = None
+
+
+@pytest.mark.parametrize(("kind", "code"), [(RlcoreError, 1), (HookError, 7), (EnvError, 3)])
+@pytest.mark.parametrize("error", [ValueError("x"), ForbidsNotesError("x")], ids=["usual", "forbids notes"])
+def test_whose_an_error_is_decides_its_exit_code_and_no_text_does(error, kind, code):
+    error = type(error)("x")
+    with pytest.raises(type(error)), named("hook 'a'", kind):
+        raise error
+    assert exit_code_of(error) == code
+    spoken = ValueError("raised by hook 'a'")
+    spoken.add_note("raised by hook 'a'")
+    assert exit_code_of(spoken) == 1

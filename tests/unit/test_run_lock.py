@@ -12,7 +12,8 @@ import threading
 
 import pytest
 
-from rlcore import ConfigError, run_folder
+from rlcore import ConfigError, hookimpl, run_folder
+from rlcore.liveness import in_use
 
 HOLD = """
 import sys, time
@@ -149,3 +150,16 @@ def test_the_config_of_a_run_is_replaced_as_a_whole(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="power cut"):
         run_folder.write_config(folder, {"run": {"seed": 2}})
     assert run_folder.read_config(folder) == {"run": {"seed": 1}}
+
+
+class InterruptsTheShutdown:
+    @hookimpl
+    def shutdown(self):
+        raise KeyboardInterrupt
+
+
+def test_the_folder_of_a_run_whose_shutdown_was_interrupted_is_free(build):
+    run = build([InterruptsTheShutdown()], write=True)
+    with pytest.raises(KeyboardInterrupt):
+        run.trainer.train()
+    assert in_use(run.folder) is False

@@ -21,6 +21,7 @@ from rlcore.plotting import plot_runs
 from rlcore.random_state import GlobalGenerators, seed_all
 from rlcore.signals import GraceExpired, StopAtOnce, stop_on_signal
 from rlcore.types import EvaluationResult, RunInfo
+from rlcore.watchdog import Heart, wait_while_moving
 
 # run folder
 
@@ -176,13 +177,33 @@ def test_a_save_that_moves_may_finish_and_one_that_stands_still_may_not(monkeypa
     began, moves = time.monotonic(), 1.0
 
     def run():
-        with stop_on_signal(lambda reason: None, 0.1, saving=lambda: min(time.monotonic() - began, moves)):
+        with stop_on_signal(lambda reason: None, 0.1, saving=lambda: (min(time.monotonic() - began, moves), 1)):
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(30)
 
     with pytest.raises(GraceExpired):
         run()
     assert moves + 0.4 < time.monotonic() - began < 5
+
+
+def test_a_sync_in_which_nothing_can_be_seen_to_move_has_its_own_patience(monkeypatch):
+    monkeypatch.setattr("rlcore.signals._STANDING", 0.2)
+    with stop_on_signal(lambda reason: None, 0.1, saving=lambda: ("in a sync", 20)):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.8)
+
+
+@pytest.mark.parametrize("patience", [1, 20])
+def test_a_last_save_is_waited_for_as_long_as_a_sync_may_take(tmp_path, patience):
+    heart, release, began = Heart(), threading.Event(), time.monotonic()
+    with heart.save(tmp_path) as save:
+        save.patience = patience
+        saving = threading.Thread(target=release.wait, args=(1.5,), daemon=True)
+        saving.start()
+        wait_while_moving(saving, heart, 0.5)
+    assert (time.monotonic() - began > 1.4) == (patience > 1)
+    release.set()
+    saving.join()
 
 
 @pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]], ids=["grace", "at once"])

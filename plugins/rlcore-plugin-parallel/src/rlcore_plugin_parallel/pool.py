@@ -166,7 +166,7 @@ class Pool:
         if what == "error":
             name, message, stack = content
             error: RlcoreError = getattr(errors, name, EnvError)(f"{worker}: {message}")
-            error.add_note(f"in the worker:\n{stack}")
+            errors.note(error, f"in the worker:\n{stack}")
             raise self._failed(error)
         assert what == kind, f"{worker} says {what}, not {kind}"
         return content
@@ -203,7 +203,7 @@ class Pool:
             return "closed its pipe"
         if code >= 0:
             return f"ended with exit code {code}"
-        name = signal.Signals(-code).name
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else "of real time"
         why = ", perhaps for lack of memory" if -code == signal.SIGKILL else ""
         return f"was ended by signal {-code} ({name}{why})"
 
