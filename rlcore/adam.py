@@ -82,6 +82,7 @@ class AdamState:
             state is not None
             and state["step"] is self.step
             and self._optimizer.param_groups[0] is self.group
+            and len(self._optimizer.param_groups) == 1
             and self._watched.is_current()
         )
 
@@ -121,4 +122,5 @@ def separate_counts(optimizer: torch.optim.Optimizer, parameters: list[Tensor]) 
     if len(counts) < 2 or counts[0] is not counts[1] or not isinstance(counts[0], Tensor):
         return
     for parameter in parameters:
-        optimizer.state[parameter]["step"] = counts[0].clone()
+        if parameter in optimizer.state:  # one that was added later has no state yet, and torch makes it whole
+            optimizer.state[parameter]["step"] = counts[0].clone()

@@ -42,7 +42,9 @@ class OptimizerStep:
         self._max_value = max_value
         self.skipped = torch.zeros((), device=device)
         self._max_norm = max_norm
-        self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        self._groups = 0
+        self._parameters: list[Tensor] = []
+        self._read_groups()
         self._adam: AdamState | None = None
         self._total = torch.zeros((), device=device)
         # torch's own does what is done here without calling it
@@ -56,6 +58,8 @@ class OptimizerStep:
             losses: of the loss.
             alone: whether no other optimizer follows; then the graph is freed.
         """
+        if len(self.optimizer.param_groups) != self._groups:
+            self._read_groups()
         total = total_loss(losses, self.names)
         self._total = total.detach()
         if not alone:
@@ -64,21 +68,33 @@ class OptimizerStep:
         total.backward()  # type: ignore[no-untyped-call]
 
     def apply(self) -> Tensor:
-        """Take the step, and return the norm of the gradients before clipping."""
+        """Take the step, and return the norm of the gradients before clipping.
+
+        Raises:
+            ConfigError: no parameter has a gradient.
+        """
         if self._taken is not None:
             for parameter, gradient in zip(self._parameters, self._taken, strict=True):
                 if gradient is not None:
                     parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
             self._taken = None
         gradients = [p.grad for p in self._parameters if p.grad is not None]
+        if not gradients:
+            raise ConfigError(
+                f"the losses depend on none of the {len(self._parameters)} parameters of "
+                f"{type(self.optimizer).__name__}, so it has no step to take; build it over those of the loss"
+            )
         norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         zero = (norm + self._total) * 0.0  # not a number where either is not finite
         not_finite = (zero != 0).to(norm.dtype)
         self.skipped += not_finite
         if self._max_value is not None:
             torch.nn.utils.clip_grad_value_(self._parameters, self._max_value, foreach=True)
-        if len(gradients) == len(self._parameters) and self._can_fuse():
-            self._fused_step(gradients, norm, not_finite)
+        adam = self._fused_adam() if len(gradients) == len(self._parameters) else None
+        if adam is not None:
+            # the kernel divides the gradients and skips: it reads both numbers on the device
+            scale = None if self._max_norm is None else (norm / self._max_norm).clamp_(min=1.0)
+            adam.fused_step(gradients, scale, not_finite)
         elif not bool(not_finite):
             self._plain_step(norm)
         self._clear_gradients()
@@ -88,15 +104,16 @@ class OptimizerStep:
         """Return whether a parameter has a gradient, which a hook left for the next step."""
         return any(parameter.grad is not None for parameter in self._parameters)
 
-    def _can_fuse(self) -> bool:
-        return (self._adam is not None and self._adam.is_current()) or AdamState.fits(self.optimizer)
+    def _read_groups(self) -> None:
+        """Take the parameters of all groups; a script may add a group in the middle of a run."""
+        self._groups = len(self.optimizer.param_groups)
+        self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
 
-    def _fused_step(self, gradients: list[Tensor], norm: Tensor, not_finite: Tensor) -> None:
-        """Let the fused kernel divide the gradients and skip: it reads both numbers on the device."""
+    def _fused_adam(self) -> AdamState | None:
+        """Return the state for the fused kernel; None where the optimizer has to step by itself."""
         if self._adam is None or not self._adam.is_current():
-            self._adam = AdamState(self.optimizer)
-        scale = None if self._max_norm is None else (norm / self._max_norm).clamp_(min=1.0)
-        self._adam.fused_step(gradients, scale, not_finite)
+            self._adam = AdamState(self.optimizer) if AdamState.fits(self.optimizer) else None
+        return self._adam
 
     def _plain_step(self, norm: Tensor) -> None:
         self._adam = None

@@ -10,10 +10,20 @@ import torch
 
 from rlcore.assembly import in_order, observers
 from rlcore.errors import ConfigError, NoSuchAttributeError, did_you_mean
+from rlcore.ops import DESTINATIONS
 from rlcore.progress import Every
 from rlcore.script_settings import check, horizon
 from rlcore.script_storage import open_stores
-from rlcore.scripted import as_collector, auto_log_hook, batches, metadata, progress_bar_hook, writers
+from rlcore.scripted import (
+    as_collector,
+    auto_log_hook,
+    batches,
+    make_writers,
+    metadata,
+    open_writers,
+    progress_bar_hook,
+)
+from rlcore.torchrl_states import complete
 
 if TYPE_CHECKING:
     from rlcore.hooks import Hook
@@ -32,6 +42,8 @@ _PEERS: Final = {
     "_stop_reason": "request_stop(reason)",
     "_stop_training": "request_stop(reason)",
 }
+# the lists of operations there, by destination
+_PEERS_OPERATIONS: Final = {f"_{destination}_ops" for destination in (*DESTINATIONS, "pre_optim")}
 
 
 class Argument:
@@ -49,9 +61,18 @@ class Argument:
         self._name = name
 
     def __get__(self, trainer: Trainer | None, owner: type | None = None) -> Any:
-        return self if trainer is None else getattr(trainer._settings, self._name)
+        if trainer is None:
+            return self
+        if "_settings" in trainer.__dict__:
+            return getattr(trainer._settings, self._name)
+        if self._name not in trainer.__dict__:
+            raise AttributeError(f"{type(trainer).__name__}.{self._name} is not set before Trainer.__init__ is called")
+        return trainer.__dict__[self._name]
 
     def __set__(self, trainer: Trainer, value: Any) -> None:
+        if "_settings" not in trainer.__dict__:  # a subclass that keeps what it is about to hand over
+            trainer.__dict__[self._name] = value
+            return
         if trainer._of_config:
             raise ConfigError(f"{self._name}: this trainer was built from a config; change the value there")
         before = trainer._settings
@@ -71,7 +92,7 @@ def check_name(trainer: Trainer, name: str) -> None:
     Raises:
         NoSuchAttributeError: there is none, so that setting it would do nothing; says what does.
     """
-    if name in _PEERS or (name.startswith("_") and name.endswith("_ops")):
+    if name in _PEERS or name in _PEERS_OPERATIONS:
         instead = _PEERS.get(name, "register_op(destination, operation)")
         raise NoSuchAttributeError(f"Trainer.{name} belongs to another library and does nothing here: use {instead}")
     if name.startswith("_") or not trainer._strict:
@@ -116,11 +137,17 @@ def follow_frame_skip(trainer: Trainer) -> None:
 
 def follow_batches(trainer: Trainer) -> None:
     """Make minibatches in another way, from the next iteration on."""
-    old, settings = trainer.buffer, trainer._settings
-    new = batches(settings, trainer.parts.collector, trainer.hooks)
-    if hasattr(old, "load_state_dict") or hasattr(new, "load_state_dict"):
-        put_in_place(trainer, "buffer", old, new if hasattr(new, "load_state_dict") else None)
+    new = batches(trainer._settings, trainer.parts.collector, trainer.hooks)
     trainer.buffer = trainer.parts.buffer = new
+
+
+def follow_replay_buffer(trainer: Trainer) -> None:
+    """Save another replay buffer, and draw from it if it is one of rlcore."""
+    registered = trainer._assembly.stateful
+    new = complete(trainer._settings.replay_buffer)
+    if not any(part is new for part in registered.values()):
+        put_in_place(trainer, "buffer", registered.get("buffer"), new)
+    follow_batches(trainer)
 
 
 def follow_steps(trainer: Trainer) -> None:
@@ -143,20 +170,23 @@ def follow_collector(trainer: Trainer) -> None:
 
 
 def follow_loss_module(trainer: Trainer) -> None:
-    """Minimise another loss."""
-    old, new = trainer.learner.loss_module, trainer._settings.loss_module  # type: ignore[attr-defined]
+    """Minimise another loss, and move the targets that it brings."""
+    old, new = trainer.learner.loss_module, complete(trainer._settings.loss_module)  # type: ignore[attr-defined]
     put_in_place(trainer, "loss_module", old, new if isinstance(new, torch.nn.Module) else None)
     trainer.learner.loss_module = new  # type: ignore[attr-defined]
     if trainer.model is old:
         trainer.model = trainer.parts.model = new
+    if getattr(old, "target_updater", None) is not getattr(new, "target_updater", None):
+        trainer._script_hooks.follow_targets(trainer)
 
 
 def follow_logger(trainer: Trainer) -> None:
     """Write metrics elsewhere from here on, and close what they were written to."""
+    writers = make_writers(trainer._settings)
     trainer.metrics.close()
     for name in [name for name in trainer._assembly.stateful if name.startswith("logger.")]:
         put_in_place(trainer, name, None, None)
-    trainer.metrics.writers = writers(trainer._settings, trainer._assembly)
+    trainer.metrics.writers = open_writers(writers, trainer._assembly)
     follow_registered(trainer)
 
 
@@ -231,7 +261,7 @@ class Arguments:
     num_epochs = Argument(follow_steps)
     optim_steps_per_batch = Argument(follow_steps)
     progress_bar = Argument(follow_progress_bar)
-    replay_buffer = Argument(follow_batches)
+    replay_buffer = Argument(follow_replay_buffer)
     save_trainer_file = Argument(follow_storage)
     save_trainer_interval = Argument(follow_save_interval)
     seed = Argument()

@@ -19,6 +19,7 @@ from rlcore.progress import Every
 from rlcore.saver import EVIDENCE, CheckpointSchedule
 from rlcore.script_settings import CheckpointRotation, Settings
 from rlcore.sections import find_component
+from rlcore.state_kinds import KINDS, kind_of
 from rlcore.types import Checkpointer
 
 
@@ -58,8 +59,8 @@ def placed(
     if map_location is None and mmap:
         return states
     move = _mover(map_location)
-    stay = _mover(None)
-    return {name: _moved(state, stay if name in where_they_are else move, mmap) for name, state in states.items()}
+    movers = {name: _mover(None) if name in where_they_are else move for name in states}
+    return {name: _moved(state, movers[name], mmap) for name, state in states.items()}
 
 
 def _mover(map_location: Any) -> Callable[[Tensor], Tensor]:
@@ -85,11 +86,22 @@ def _moved(value: Any, move: Callable[[Tensor], Tensor], mmap: bool) -> Any:
     if isinstance(value, Tensor):
         found = move(value)
         return found.clone() if found is value and not mmap else found
+    mark = kind_of(value)
+    if mark is not None:
+        return KINDS[mark].build(_moved_parts(value, KINDS[mark].plain(value), move, mmap))
     if isinstance(value, Mapping):
         return {key: _moved(item, move, mmap) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(_moved(item, move, mmap) for item in value)
     return value
+
+
+def _moved_parts(value: Any, parts: Any, move: Callable[[Tensor], Tensor], mmap: bool) -> Any:
+    """Return the parts of an object of a kind; a TensorDict would take its entries back to its own device."""
+    moved = _moved(parts, move, mmap)
+    if isinstance(parts, dict) and parts.get("device") is not None:
+        moved["device"] = move(torch.empty(0, device=value.device)).device
+    return moved
 
 
 def schedule_of(settings: Settings) -> CheckpointSchedule:

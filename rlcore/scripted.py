@@ -67,7 +67,7 @@ def assemble(trainer: Trainer, settings: Settings, assembly: Assembly | None) ->
         if not any(part is known for known in built):
             register(name, part)
     progress = register("progress", context.progress)
-    receivers = writers(settings, assembly)
+    receivers = open_writers(make_writers(settings), assembly)
     store, evidence = open_stores(settings)
     schedule = register("checkpoints", schedule_of(settings))
     metrics = register("metrics", Metrics(Every(settings.log_interval), receivers))
@@ -170,17 +170,27 @@ class _OptimSteps:
         return {"optim_steps": Last(trainer.progress.updates)}
 
 
-def writers(settings: Settings, assembly: Assembly) -> list[LogWriter]:
-    """Return the loggers that were handed over, each behind a thread, and registered for checkpoints."""
+def make_writers(settings: Settings) -> list[LogWriter]:
+    """Return the loggers that were handed over, each behind a thread that waits to begin.
+
+    Raises:
+        ConfigError: something that cannot log.
+    """
     given = settings.logger
     loggers = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
     found = []
     for number, logger in enumerate(loggers, start=1):
         name = type(logger).__name__ if len(loggers) == 1 else f"{type(logger).__name__}-{number}"
-        writer = LogWriter(name, as_logger(logger))
-        writer.start()
-        found.append(assembly.register(f"logger.{name}", writer))
+        found.append(LogWriter(name, as_logger(logger)))
     return found
+
+
+def open_writers(writers: list[LogWriter], assembly: Assembly) -> list[LogWriter]:
+    """Begin to write, let the loggers take part in checkpoints, and return them."""
+    for writer in writers:
+        writer.start()
+        assembly.register(f"logger.{writer.name}", writer)
+    return writers
 
 
 def batches(settings: Settings, collector: Any, hooks: LoopHooks) -> Any:

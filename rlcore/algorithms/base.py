@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from rlcore.algorithms.recipes import Recipe
@@ -51,7 +52,8 @@ class NamedTrainer(Trainer):
             arguments["num_epochs"] = recipe.epochs
         self.prepare(collector, arguments)
         super().__init__(collector=collector, total_frames=total_frames, **arguments)
-        self.replay_buffer = buffer
+        # its hook saves it, and draws from it
+        self._settings = replace(self._settings, replay_buffer=buffer)
         self.replay: Any = None
         self.before_replay()
         if buffer is not None:

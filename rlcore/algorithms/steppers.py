@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from rlcore.optimizer_state import check_state
 from rlcore.stock.optimization_stepper import DefaultOptimizationStepper, OptimizationStepper
 
 if TYPE_CHECKING:
@@ -66,7 +67,13 @@ class TD3OptimizationStepper(OptimizationStepper):
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Set them."""
+        """Set them.
+
+        Raises:
+            StorageError: the state is of other parameters.
+        """
+        for name in ("optimizer_actor", "optimizer_critic"):
+            check_state(getattr(self, name), state_dict[name])
         self.calls = state_dict["calls"]
         self.optimizer_actor.load_state_dict(state_dict["optimizer_actor"])
         self.optimizer_critic.load_state_dict(state_dict["optimizer_critic"])

@@ -45,7 +45,9 @@ class Stepper:
         """Do backward, clipping and step; return the norm of the gradients before clipping."""
         if self._step is None or self._clipping != (clip_grad_norm, clip_norm):
             self._clipping = (clip_grad_norm, clip_norm)
-            self._step = self._make(clip_grad_norm, clip_norm)
+            before, self._step = self._step, self._make(clip_grad_norm, clip_norm)
+            if before is not None:  # other clipping in the middle of an iteration, whose end reads the flag
+                self._step.skipped = before.skipped
         self._step.backward(losses, alone=True)
         return self._step.apply()
 

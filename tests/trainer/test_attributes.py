@@ -57,6 +57,20 @@ def test_a_subclass_may_have_any_but_those_that_would_be_without_effect():
         trainer._log_interval = 1
 
 
+def test_a_subclass_may_keep_what_it_is_about_to_hand_over():
+    class Mine(Trainer):
+        def __init__(self):
+            with pytest.raises(AttributeError, match=r"Mine\.collector is not set before Trainer\.__init__"):
+                self.collector  # noqa: B018
+            self.collector, self.clip_norm, self._own_ops = Batches(), 3.0, []
+            super().__init__(collector=self.collector, total_frames=16, progress_bar=False)
+
+    trainer = Mine()
+    assert isinstance(trainer.collector, Batches)
+    assert trainer.clip_norm is None  # what the constructor says is later
+    assert trainer._own_ops == []
+
+
 def test_a_trainer_of_a_config_shows_them_and_leaves_changing_to_the_config():
     trainer = make_configured("run.total_frames=32")
     assert trainer.total_frames == 32
@@ -147,6 +161,39 @@ def test_targets_move_once_where_a_script_hands_the_updater_over_and_registers_a
     trainer.target_net_updater = other
     trainer.train()
     assert (updater.steps, other.steps) == (2, 2)
+
+
+def test_another_loss_brings_its_own_targets():
+    first, second = Regression(), Regression(1)
+    first.target_updater, second.target_updater = Counter(), Counter()
+    trainer = make(total_frames=16, loss=first)
+    trainer.loss_module = second
+    trainer.optimizer = torch.optim.Adam(second.parameters())
+    trainer.train()
+    assert (first.target_updater.steps, second.target_updater.steps) == (0, 2)
+
+
+def test_another_replay_buffer_is_saved_in_place_of_the_one_before():
+    first, second = Batches(), Batches()  # whatever has a state
+    trainer = make()
+    trainer.replay_buffer = first
+    assert trainer.app_state["buffer"] is first
+    trainer.num_epochs = 2
+    assert trainer.app_state["buffer"] is first
+    trainer.replay_buffer = second
+    assert trainer.app_state["buffer"] is second
+    trainer.replay_buffer = None
+    assert "buffer" not in trainer.app_state
+
+
+def test_a_logger_that_cannot_log_leaves_the_one_before():
+    trainer = make(total_frames=16, logger=(rows := Rows()), log_interval=16)
+    with pytest.raises(ConfigError, match="neither log_scalar nor log_metrics"):
+        trainer.logger = 3
+    trainer.train()
+    assert trainer.logger is rows
+    assert rows.of("optim_steps")
+    assert "logger.Rows" in trainer.app_state
 
 
 def test_another_logger_is_written_to_and_the_one_before_is_closed():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
 import torch
+from tensordict import TensorDict, lazy_stack
 
 from rlcore import CheckpointRotation, ConfigError
 from rlcore.checkpoint import MANIFEST
@@ -118,6 +120,25 @@ def test_tensors_come_where_the_script_wants_them(tmp_path, where, device):
     assert table.state["rows"].device.type == table.state["nested"][0][0].device.type == device
     if device == "cpu":
         assert torch.equal(table.state["rows"], torch.arange(6.0))
+
+
+@pytest.mark.parametrize("options", [{"map_location": "cpu"}, {"mmap": False}, {"map_location": "meta"}], ids=str)
+def test_a_tensordict_comes_as_one_where_the_script_wants_it(tmp_path, options):
+    held = TensorDict({"row": torch.arange(3.0), "text": "left"}, batch_size=[3], device="cpu", names=["time"])
+    trainer = make(save_trainer_file=tmp_path)
+    trainer.register_module("table", table := Table())
+    annotated = OrderedDict(rows=torch.ones(2))
+    annotated._metadata = {"batch_size": [2]}
+    table.state = {"batch": held, "stack": lazy_stack([held, held.clone()]), "annotated": annotated}
+    trainer.save_trainer(True)
+    again = make(optimizer=None)
+    again.register_module("table", found := Table())
+    again.load_from_file(tmp_path, drop=["optimizer"], fresh=["loss_module"], **options)
+    device = options.get("map_location", "cpu")
+    batch, stack = found.state["batch"], found.state["stack"]
+    assert (batch.batch_size, batch.names, batch["text"], stack.batch_size) == ((3,), ["time"], "left", (2, 3))
+    assert {batch.device.type, batch["row"].device.type, stack[0]["row"].device.type} == {device}
+    assert found.state["annotated"]._metadata == {"batch_size": [2]}
 
 
 def mapped(path):

@@ -75,6 +75,27 @@ def test_steps_in_which_only_some_parameters_have_gradients(name):
     assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize("max_norm", [None, 0.1])
+def test_a_group_that_is_added_in_the_middle_of_a_run_is_trained_as_torch_does(max_norm):
+    ours, theirs = two_heads(), two_heads()
+    optimizer, reference = (torch.optim.Adam(model["a"].parameters(), lr=0.1) for model in (ours, theirs))
+    step = OptimizerStep(optimizer, max_norm, torch.device("cpu"))
+    for number in range(6):
+        if number == 3:
+            optimizer.add_param_group({"params": list(ours["b"].parameters())})
+            reference.add_param_group({"params": list(theirs["b"].parameters())})
+        step.backward(losses(ours, "a", "b"), alone=True)
+        norm = step.apply()
+        ours.zero_grad()  # what no optimizer has
+        sum(losses(theirs, "a", "b").values()).backward()
+        parameters = [parameter for group in reference.param_groups for parameter in group["params"]]
+        expected = nn.utils.clip_grad_norm_(parameters, max_norm or 1e9)
+        reference.step()
+        theirs.zero_grad()
+        torch.testing.assert_close(norm, expected)
+    same(ours, theirs)
+
+
 def test_a_loaded_state_with_uneven_counts_is_kept():
     _, theirs, _, reference = steps(["ab", "a"], OPTIMIZERS["adam"])
     state = copy.deepcopy(reference.state_dict())
@@ -249,6 +270,15 @@ def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(name):
     assert not torch.isfinite(norm)
     assert float(step.skipped) == 1
     assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_losses_that_reach_no_parameter_of_the_optimizer_are_refused(alone):
+    model = two_heads()
+    step = OptimizerStep(torch.optim.Adam(model["b"].parameters()), None, torch.device("cpu"))
+    step.backward(losses(model, "a"), alone)
+    with pytest.raises(ConfigError, match="depend on none of the 2 parameters of Adam"):
+        step.apply()
 
 
 def test_the_losses_to_minimise():
