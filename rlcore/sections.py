@@ -233,6 +233,8 @@ def _load_plugins(
         try:
             host.load_file(raw.base / file)
         except PluginError as error:
+            if not host.is_installed(name := loose_name(Path(file))):
+                broken.add(name)
             problems.append(str(error))
     for name in enable:
         try:

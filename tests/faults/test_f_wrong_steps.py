@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_gymnasium import step_form
 
 from rlcore import rollout, step_checks
 from rlcore.action_check import ActionCheck
@@ -216,6 +217,15 @@ def test_steps_of_numbers_of_another_width_are_looked_at_once(monkeypatch, dtype
     for _ in range(5):
         flags = np.zeros(2, bool)
         check(Step(np.zeros((2, 3), dtype), np.zeros(2, dtype), flags, flags.copy(), {}, {}))
+    assert len(looked) == 4
+
+
+def test_discrete_observations_that_are_plain_integers_are_looked_at_once(monkeypatch):
+    looked = []
+    monkeypatch.setattr(step_form, "as_numbers", lambda *given: looked.append(given) or np.asarray(given[0]))
+    form = step_form.StepForm((), np.dtype(np.int64))
+    for _ in range(5):
+        assert form.fitting(3, 1, False, np.False_) == (3, 1, False, False)
     assert len(looked) == 4
 
 

@@ -308,6 +308,12 @@ def test_a_loose_file_that_cannot_be_used_is_refused(write_config, workdir, name
     assert {module: sys.modules.get(module) for module in before} == before
 
 
+def test_what_a_missing_loose_file_would_provide_is_no_further_problem(write_config):
+    said = problem(write_config(plugins={"files": ["gone_hooks.py"]}, hook=[{"use": "gone-hooks:clip"}]))
+    assert "gone_hooks.py', which does not exist" in said
+    assert "problems" not in said
+
+
 def test_a_loose_file_can_be_disabled(write_config, workdir):
     (workdir / "my_hooks.py").write_text(LOOSE)
     path = write_config(plugins={"files": ["my_hooks.py"]})

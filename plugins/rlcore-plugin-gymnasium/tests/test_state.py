@@ -189,6 +189,22 @@ def test_an_env_that_ends_elsewhere_is_refused_with_its_name():
         env_of("state/Hardware-v0").load_state_dict(through_checkpoint(env.state_dict()))
 
 
+@pytest.mark.parametrize("error", [SystemExit, ConnectionError])
+def test_an_env_that_fails_when_its_episode_is_played_again_is_named(monkeypatch, error):
+    env = env_of("state/Walk-v0", num_envs=2)
+    env.reset(seed=1)
+    state = through_checkpoint(env.state_dict())
+
+    def failing(self):
+        raise error("gone")
+
+    monkeypatch.setattr(Walk, "start", failing)
+    with pytest.raises(
+        EnvError, match=f"'state/Walk-v0', number 0, raised {error.__name__} at step 0 of its episode: gone"
+    ):
+        env_of("state/Walk-v0", num_envs=2).load_state_dict(state)
+
+
 def test_a_recording_does_not_outlive_its_episode():
     env = env_of("CartPole-v1")
     env.reset(seed=3)

@@ -194,7 +194,7 @@ class SerialEnv:
             raise StorageError("the running episodes are of envs in their own vector form ([env] vectorization)")
         for index, (recording, saved) in enumerate(zip(self._recordings, state["envs"], strict=True)):
             self._elapsed[index] = 0
-            recording.play(saved, partial(self._observation_after, index))
+            self._guarded(index, recording.play, saved, partial(self._observation_after, index))
             self._observation[index] = saved["observation"]
 
     def _observation_after(self, index: int, action: Any) -> Any:
@@ -265,7 +265,7 @@ class SerialEnv:
     def _guarded(self, index: int, call: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
             return call(*arguments, **keywords)
-        except FROM_OUTSIDE:
+        except (*FROM_OUTSIDE, EnvError):
             raise
         except BaseException as error:  # an exit too
             raise self._blame(index, error) from error

@@ -27,6 +27,7 @@ class StepForm:
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._shape = shape
         self._dtype = dtype
+        self._is_integer = not shape and dtype.kind in "iu"
         self.fast = (math.prod(shape) * dtype.itemsize, dtype, float, bool, bool)
 
     def fitting(self, observation: Any, reward: Any, terminated: Any, truncated: Any) -> tuple[Any, Any, Any, Any]:
@@ -35,6 +36,9 @@ class StepForm:
         Raises:
             ValueError: one of them does not fit; says which.
         """
+        alike = (type(reward), type(terminated), type(truncated)) == self.fast[2:]
+        if alike and self._is_integer and type(observation) is int:  # as most of Gymnasium's Discrete observations are
+            return observation, reward, terminated, truncated
         found = self.observation(observation)
         columns = (
             _single("reward", reward, FLOAT),
