@@ -18,7 +18,7 @@ from rlcore.snapshot import Snapshot
 
 _KEPT: Final = (
     *("run_id", "config", "config_hash", "owners", "observers", "versions", "domain"),
-    *("exact", "inexact", "sizes", "digests", "digest"),
+    *("exact", "inexact", "sizes", "digests", "digest", "metadata"),
 )
 _ALL: Final = 2**31
 
@@ -36,7 +36,7 @@ class KeptFacts(Facts):
             StorageError: the state has other hashes.
         """
         _check_digests(snapshot, self.manifest)
-        return {key: self.manifest[key] for key in _KEPT}
+        return {key: self.manifest[key] for key in _KEPT if key in self.manifest}
 
 
 def convert(entry: Entry, target: str) -> Path:

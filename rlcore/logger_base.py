@@ -121,11 +121,11 @@ class LoggerBase:
         """Do nothing: what was written after the position is gone."""
 
     def step_of(self, name: str, step: int | None) -> int:
-        """Return `step`, or, for a call without one, how often `name` was written before."""
+        """Return `step` as an int, also that of NumPy; for a call without one, how often `name` was written before."""
         if step is None:
             step = self._steps[name]
             self._steps[name] += 1
-        return step
+        return int(step)
 
     def _differs(self, what: str) -> None:
         """Say and count that something is not what the checkpoint says; the run goes on."""

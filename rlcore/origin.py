@@ -60,13 +60,15 @@ class Origin:
 
 
 def newest(folder: Path) -> Entry | None:
-    """Return the newest checkpoint of a run folder whose manifest can be read, if there is one.
+    """Return the checkpoint of a run folder that was saved last, of those whose manifest can be read, if there is one.
+
+    One of a later frame may stand there, which was damaged and could not be loaded.
 
     Raises:
         StorageError: the checkpoints cannot be listed.
     """
     entries = scan(folder / CHECKPOINTS).entries
-    return entries[-1] if entries else None
+    return max(entries, key=lambda entry: (entry.manifest["time"], entry.frames), default=None)
 
 
 def new_id() -> str:

@@ -163,12 +163,13 @@ class Sender:
                 self._hurrying.clear()
             return False
         began = time.monotonic()
-        good = [record for record in records if not self._fault(record)]
+        reasons = [self._fault(record) for record in records]
+        good = [record for record, reason in zip(records, reasons, strict=True) if not reason]
         fresh = [part for record in good if (part := self.spool.without_repeats(record)) is not None]
         self._hand_over(fresh, offset)
         self._handed += sum("step" in record for record in fresh)
-        for record in records:
-            if reason := self._fault(record):
+        for record, reason in zip(records, reasons, strict=True):
+            if reason:
                 self._set_aside(record, reason)
         self.spool.acknowledge(len(records), offset)
         if self._confirms:

@@ -140,6 +140,25 @@ def test_what_was_accepted_is_saved_before_the_first_frame(cli, stopped):
     assert cli("train", "--quiet", "--resume", RUN).code == 0
 
 
+def test_what_was_accepted_in_front_of_a_damaged_checkpoint_goes_on_without_a_flag(cli, stopped, monkeypatch):
+    """The damaged one is of a later frame, and has the config of before."""
+    from rlcore.loop import Loop
+
+    def killed(self):
+        raise KeyboardInterrupt
+
+    path = stopped()
+    state = max(RUN.glob("checkpoints/[0-9]*")) / "state.json"
+    state.write_bytes(state.read_bytes()[:-1])
+    with monkeypatch.context() as patch:
+        patch.setattr(Loop, "_iteration", killed)
+        cli("train", path, "--quiet", *ACCEPTED, "--set", "optimizer.lr=0.25")
+    assert [manifest["progress"]["frames"] for manifest in manifests()] == [0, 0, 32]
+    outcome = cli("train", "--quiet", "--resume", RUN)
+    assert outcome.code == 0, outcome.err
+    assert manifests()[-1]["config"]["optimizer"][0]["lr"] == 0.25
+
+
 def as_the_first_format(folder):
     """Write the manifests of a run as rlcore did before they knew run and config."""
     (folder / ID_FILE).unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import torch
 
 from rlcore.convert import convert
 from rlcore.errors import ConfigError, PluginError, StorageError
-from rlcore.manifest import MANIFEST, read_manifest, scan
+from rlcore.manifest import MANIFEST, read_manifest, render, scan
 from rlcore.testing import difference, make_run
 from rlcore.testing.faults.bits import flipped_bits
 
@@ -55,6 +56,13 @@ def test_the_hashes_stay_and_a_run_goes_on_from_it(cli, workdir, finished, sourc
         resumed.trainer.train()
         ended[backend] = {name: value.clone() for name, value in resumed.trainer.model.state_dict().items()}
     assert difference(ended[source], ended[target]) is None
+
+
+def test_what_a_script_said_besides_is_kept(workdir, finished):
+    shutil.copytree(finished["torch"], RUN)
+    file = newest(RUN).path / MANIFEST
+    file.write_text(render(json.loads(file.read_text()) | {"metadata": {"score": 1.5}}))
+    assert read_manifest(convert(newest(RUN), "dcp"))["metadata"] == {"score": 1.5}
 
 
 def test_one_that_is_not_the_newest_is_converted_by_its_frame(cli, workdir, finished):

@@ -113,6 +113,16 @@ def test_everything_arrives_in_order_and_the_run_is_ended(tmp_path, backend, pro
     os.environ.pop("MESS", None)
 
 
+def test_a_step_may_be_a_number_of_numpy(tmp_path, backend):
+    logger = backend()
+    logger.log_metrics({"a": 1.0}, np.int64(3))
+    logger.log_scalar("b", 1.0, step=np.array(4))
+    assert logger.catch_up(30)
+    logger.close()
+    assert [record["step"] for _, _, record in arrived(tmp_path)] == [3, 4]
+    assert logger.spool.count_set_aside() == 0
+
+
 @pytest.mark.parametrize("process", [True, False])
 def test_a_back_end_that_fails_at_first_is_tried_again_and_both_is_said(tmp_path, backend, process, caplog):
     logger = backend(process, fails=2)
