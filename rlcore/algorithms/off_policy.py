@@ -127,8 +127,12 @@ class TD3Trainer(NamedTrainer):
 
 
 def tell_action_space(collector: Any, loss: Any) -> None:
-    """Tell a loss module the action space of a collector, if its target entropy follows from one that it lacks."""
-    if getattr(loss, "_action_spec", collector) is not None:
+    """Tell a loss module the action space of a collector, if its target entropy follows from one that it lacks.
+
+    Raises:
+        ConfigError: the collector does not know it.
+    """
+    if not hasattr(loss, "_action_spec") or loss._action_spec is not None:
         return
     entropy = getattr(loss, "_target_entropy", None)
     if entropy is not None:
@@ -136,4 +140,9 @@ def tell_action_space(collector: Any, loss: Any) -> None:
         spec = spec.get(loss.tensor_keys.action) if hasattr(spec, "get") else spec
         if entropy != "auto" or spec is not None:
             return
+    if not hasattr(collector, "getattr_env"):
+        raise ConfigError(
+            f"the target entropy of {type(loss).__name__} follows from the action space, which a "
+            f"{type(collector).__name__} as the collector does not know; hand action_spec to the loss"
+        )
     loss._action_spec = collector.getattr_env("full_action_spec_unbatched").cpu()

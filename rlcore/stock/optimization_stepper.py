@@ -64,6 +64,7 @@ class DefaultOptimizationStepper(OptimizationStepper):
         if trainer.optimizer is None:
             raise HookError("DefaultOptimizationStepper: the trainer has no optimizer; hand one to Trainer")
         if self._stepper is None or self._stepper.optimizer is not trainer.optimizer:
+            self.check_finite()  # of the optimizer before, whose flag goes with it
             self._stepper = Stepper(trainer.optimizer, self.loss_components)
         losses = trainer.compute_loss(sub_batch)
         norm = self._stepper(losses, trainer.clip_grad_norm, trainer.clip_norm)

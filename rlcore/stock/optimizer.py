@@ -101,7 +101,12 @@ class OptimizerHook(TrainerHookBase):
         self._stepper = Stepper(optimizer, self.loss_components)
 
     def use(self, optimizer: torch.optim.Optimizer) -> None:
-        """Take the steps of another optimizer from here on."""
+        """Take the steps of another optimizer from here on.
+
+        Raises:
+            NumericalError: a step of the one before was not finite, which nobody would find out later.
+        """
+        self._stepper.check_finite()
         self.optimizer = optimizer
         self._stepper = Stepper(optimizer, self.loss_components)
 

@@ -101,6 +101,8 @@ def test_what_an_algorithm_needs_is_asked_for_by_name():
         make(ours, "DQNTrainer", mixing_strategy="vdn")
     with pytest.raises(TypeError, match="it requires an OfflineToOnlineReplayBuffer"):
         make(ours, "OfflineToOnlineTrainer", replay_buffer=[])
+    with pytest.raises(ConfigError, match="which a list as the collector does not know"):
+        make(ours, "SACTrainer", collector=[], loss_module=SimpleNamespace(_action_spec=None))
     with pytest.raises(ConfigError, match="cannot run in the background"):
         make(ours, "OfflineToOnlineTrainer", async_collection=True)
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rlcore import HookError, NumericalError, OptimizerHook
+from rlcore import DefaultOptimizationStepper, HookError, NumericalError, OptimizerHook
 
 
 class Two(torch.nn.Module):
@@ -80,6 +80,27 @@ def test_a_step_that_is_not_finite_changes_nothing_and_stops_the_run(batch, make
     with pytest.raises(NumericalError, match="1 steps of SGD had a loss or gradient that is not finite"):
         trainer.train()
     assert loss.a.item() == 1.0
+
+
+@pytest.mark.parametrize("change", ["optimizer", "clip_norm"])
+@pytest.mark.parametrize("stepper", [True, False], ids=["stepper", "hook"])
+def test_a_step_that_is_not_finite_is_found_though_the_script_changes_how_steps_are_taken(
+    batch, make_trainer, loss, change, stepper
+):
+    def of_first_step(batch):
+        return {"loss_a": loss.a * (float("nan") if trainer.progress.updates == 0 else 1.0)}
+
+    trainer = make_trainer(
+        [batch(4)],
+        loss_module=of_first_step,
+        optimizer=sgd(loss.a),
+        optim_steps_per_batch=2,
+        optimization_stepper=DefaultOptimizationStepper() if stepper else None,
+    )
+    value = sgd(loss.a) if change == "optimizer" else 2.0
+    trainer.register_op("post_optim", lambda: setattr(trainer, change, value))
+    with pytest.raises(NumericalError, match="1 steps of SGD"):
+        trainer.train()
 
 
 @pytest.mark.parametrize(
