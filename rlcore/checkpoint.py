@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.durable_files import beside, describe_durable, write_durable
-from rlcore.errors import StorageError
+from rlcore.errors import FROM_OUTSIDE, StorageError, describe
 from rlcore.manifest import FORMAT as FORMAT
 from rlcore.manifest import MANIFEST as MANIFEST
 from rlcore.manifest import MOST_BYTES, best, check_values, committed, order, read_json, render, scan
@@ -160,13 +160,15 @@ class Store:
             os.rename(place, self.folder / name)
             place = self.folder / name
             sync_folder(self.folder)
-        except Exception as error:  # a back end may raise anything: torch.save says RuntimeError on a full disk
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:  # a back end may raise anything: torch.save says RuntimeError on a full disk
             discard(place)
             if isinstance(error, StorageError):
                 raise
             raise StorageError(
                 f"checkpoint at frame {snapshot.frames} could not be written to {self.folder}: "
-                f"{type(error).__name__}: {error}; checkpoints saved before are untouched"
+                f"{describe(error)}; checkpoints saved before are untouched"
             ) from error
         try:
             self._point_to(name)

@@ -184,7 +184,11 @@ class Companion:
 
     def _end(self, reason: str, place: str) -> None:
         """Kill the process."""
-        os.kill(self._watched.pid, signal.SIGKILL)
+        try:
+            os.kill(self._watched.pid, signal.SIGKILL)
+        except ProcessLookupError:  # it ended by itself just now
+            self._after_its_end("")
+            return
         self._watched.wait(_GONE_SECONDS)
         say(f"{reason}{place}; it was killed")
         self._after_its_end(f"{reason}{place}; it was killed")

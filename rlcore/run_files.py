@@ -56,7 +56,9 @@ class RunFiles:
 
     @property
     def setting(self) -> str:
-        """The config without what tells the runs of one experiment apart."""
+        """The config without what tells the runs of one experiment apart; without a config, the folder."""
+        if not self.config:
+            return str(self.folder.resolve())
         config = {name: section for name, section in self.config.items() if name != "versions"}
         config["run"] = {k: v for k, v in self.section("run").items() if k not in ("name", "seed", "folder")}
         return json.dumps(config, sort_keys=True, default=str)

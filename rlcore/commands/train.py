@@ -107,12 +107,12 @@ def _train(ending: Ending, config: Config, options: argparse.Namespace) -> None:
         hooks.append(ProgressLines())
     with watchdog.watching():
         built = build(config, resume=_resume(options), hooks=hooks, heart=ending.heart, place=ending.named)
+        ending.begin(built)
         for restored in built.report:
             if restored.outcome != "not stateful":
                 log.info("  %s", restored)
         if options.until is not None:
             built.trainer.stop_at = min(options.until, built.trainer.stop_at)
-        ending.begin(built)
         with logging_redirect_tqdm():
             try:
                 built.trainer.train()

@@ -306,6 +306,10 @@ def test_unlike_runs_are_lines_of_their_own(cli, write_config, workdir):
         "one": ["one", "two"],
         "other": ["other"],
     }
+    for folder in folders[:2]:
+        shutil.copytree(folder, workdir / folder.name, ignore=shutil.ignore_patterns("config.toml"))
+    unknown = [RunFiles(workdir / folder.name) for folder in folders[:2]]
+    assert list(experiments(unknown)) == ["one", "two"], "without a config nothing says that they are alike"
     assert colours_in(plot_runs(folders, workdir / "all.png")) == list(COLOURS[:2])
     assert colours_in(plot_runs(folders[:2], workdir / "alike.png")) == list(COLOURS[:1])
 

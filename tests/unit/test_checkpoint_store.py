@@ -324,6 +324,7 @@ class Failing(TorchCheckpointer):
         OSError(errno.EIO, "Input/output error"),
         OSError(errno.EROFS, "Read-only file system"),
         RuntimeError("unexpected pos 704 vs 598"),  # what torch.save says on a full disk
+        SystemExit(17),
     ],
     ids=str,
 )
