@@ -17,7 +17,7 @@ from rlcore.evaluations import Evaluations
 from rlcore.exactness import domain
 from rlcore.hooks import Hook, LoopHooks
 from rlcore.implementations import check_marks, marked
-from rlcore.log_writer import LogWriter, open_writer
+from rlcore.log_writer import LogWriter, close_all, open_writer
 from rlcore.metrics import Metrics
 from rlcore.parts import Parts
 from rlcore.progress import Every
@@ -220,12 +220,16 @@ class Builder:
     def _writers(self) -> list[LogWriter]:
         if self._context.run.folder is None:
             return []
-        writers = []
-        for section in self._config.sections["logger"]:
-            build = partial(self._assembly.build, section.provided, section.config, section.name)
-            writer = open_writer(section.name, build, section.required)
-            self._assembly.register(f"logger.{section.name}", writer, section.provided.owner.distribution)
-            writers.append(writer)
+        writers: list[LogWriter] = []
+        try:
+            for section in self._config.sections["logger"]:
+                build = partial(self._assembly.build, section.provided, section.config, section.name)
+                writers.append(open_writer(section.name, build, section.required))
+                name = f"logger.{section.name}"
+                self._assembly.register(name, writers[-1], section.provided.owner.distribution)
+        except BaseException:
+            close_all(writers)
+            raise
         return writers
 
     def _store(self) -> tuple[Store | None, CheckpointSchedule | None]:

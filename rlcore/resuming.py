@@ -68,6 +68,9 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
     found = _changes(run.config, before, watching)
     options = _with_new_episodes(options, run, before.config, now)
     report = _restore(run, entry, states, before, found, options)
+    for writer in run.trainer.metrics.writers:
+        if f"logger.{writer.name}" in options.fresh:  # what it wrote after the checkpoint would else stand twice
+            writer.begin_anew()
     asked_for = [
         *([before.foreign(parts.facts.run_id)] if before.foreign(parts.facts.run_id) else []),
         *(f"[config] {change}" for change in found),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -242,3 +243,14 @@ def test_parts_that_come_and_go_are_named_at_once(cli, stopped, write_config):
     assert "--drop hook.old" in outcome.err
     assert "--fresh hook.new" in outcome.err
     assert cli("train", path, "--quiet", *ACCEPTED, "--drop", "hook.old", "--fresh", "hook.new").code == 0
+
+
+def test_a_fresh_logger_writes_no_row_twice(cli, stopped):
+    """It would go on after rows that are newer than the checkpoint, as a kill leaves them."""
+    stopped(logger=[{"use": "csv"}], metrics={"every": 16})
+    shutil.rmtree(max(RUN.glob("checkpoints/[0-9]*")))
+    outcome = cli("train", "--quiet", "--resume", RUN, "--fresh", "logger.csv")
+    assert outcome.code == 0, outcome.err
+    rows = [line.rpartition(",")[0] for line in (RUN / "metrics.csv").read_text().splitlines()]
+    assert len(rows) == len(set(rows)) > 1
+    assert len(list(RUN.glob("metrics.csv.before-*"))) == 1

@@ -237,8 +237,10 @@ def test_e2_a_logger_that_cannot_be_built_is_left_out_unless_it_is_required(tmp_
     run = train(tmp_path, {"use": "bad"})
     assert digests(run) == without_loggers
     assert "logger 'bad' failed: RuntimeError: broken from the start" in caplog.text
+    before = set(threading.enumerate())
     with pytest.raises(ConfigError, match="broken from the start"):
-        train(tmp_path / "required", {"use": "bad", "required": True})
+        train(tmp_path / "required", {"use": "csv"}, {"use": "bad", "required": True})
+    assert not [thread.name for thread in set(threading.enumerate()) - before if thread.name.startswith("log-")]
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS])
