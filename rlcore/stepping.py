@@ -118,7 +118,8 @@ class Rollout:
         storage.finish(self._ended)
         self._check_finite(storage, frame)
         self._check_actions(storage.actions)
-        self._watch.look(storage.next_observation)
+        if self._first_env == 0:  # of several processes one speaks for all
+            self._watch.look(storage.next_observation)
         finished = self._episodes.take(storage.reward, storage.done, storage.mask)
         self._ended = storage.done[-1].copy()
         self._observation = storage.observation[-1]

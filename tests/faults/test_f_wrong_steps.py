@@ -129,6 +129,20 @@ def test_observations_outside_of_their_space_are_said_once(returns, caplog):
     assert len([record for record in caplog.records if "outside of its space" in record.message]) == 1
 
 
+def test_of_several_workers_one_says_that_observations_lie_outside_of_their_space(returns, tmp_path):
+    returns(observation=np.full(4, 5.0, np.float32))
+    env = {"use": "gymnasium", "id": "Given-v0", "num_envs": 2}
+    collector = {"use": "parallel:workers", "num_workers": 2, "frames_per_batch": 32, "start_method": "fork"}
+    log = logging.getLogger("rlcore.space_watch")
+    log.addHandler(handler := logging.FileHandler(tmp_path / "log"))  # which forked processes write into too
+    try:
+        make_run(sections={"env": env, "evaluator": [], "collector": collector}).trainer.train()
+    finally:
+        log.removeHandler(handler)
+        handler.close()
+    assert (tmp_path / "log").read_text().count("outside of its space") == 1
+
+
 class Bent(ToyEnv):
     """A vector env that changes a part of each step."""
 
