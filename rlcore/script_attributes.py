@@ -13,7 +13,7 @@ from rlcore.errors import ConfigError, NoSuchAttributeError, did_you_mean
 from rlcore.ops import DESTINATIONS
 from rlcore.progress import Every
 from rlcore.script_settings import check, horizon
-from rlcore.script_storage import open_stores
+from rlcore.script_storage import open_stores, schedule_of
 from rlcore.scripted import (
     as_collector,
     auto_log_hook,
@@ -204,7 +204,13 @@ def follow_save_interval(trainer: Trainer) -> None:
 
 
 def follow_storage(trainer: Trainer) -> None:
-    """Save elsewhere, or nowhere."""
+    """Save elsewhere, or nowhere, at the interval that there was."""
+    old, new = trainer.parts.schedule, schedule_of(trainer._settings)
+    assert old is not None, "a script's trainer has one"
+    new.every = old.every
+    new.load_state_dict(old.state_dict())
+    trainer.parts.schedule = new
+    put_in_place(trainer, "checkpoints", old, new)
     trainer.parts.store, trainer.parts.evidence = open_stores(trainer._settings)
     trainer.saving.saver = trainer.parts.saver()
     follow_metadata(trainer)

@@ -32,11 +32,13 @@ _MADE_BY_READING: Final = {"_value_estimator": "value_estimator", "target_entrop
 def complete(part: Any) -> Any:
     """Make the state of a buffer or loss of TorchRL whole, in place, and return it; anything else stays as it is.
 
+    So does a subclass of a storage, sampler or writer that has a `state_dict` of its own.
+
     What it was given is part of the object, so a copy of it and its way into another process keep it.
     """
     for inner in _parts(part):
         methods = next((methods for name, methods in _COMPLETED.items() if _is(inner, name)), None)
-        if methods is not None:
+        if methods is not None and (methods[0] is _save_loss or not _saves_itself(inner)):
             inner.state_dict, inner.load_state_dict = (partial(method, inner) for method in methods)
     return part
 
@@ -57,6 +59,12 @@ def _parts(part: Any) -> Iterator[Any]:
 def _is(part: Any, name: str) -> bool:
     """Return whether it is of a class of TorchRL, which is not imported for this."""
     return any(kind.__name__ == name and kind.__module__.startswith("torchrl.") for kind in type(part).__mro__)
+
+
+def _saves_itself(part: Any) -> bool:
+    """Return whether the class that says how a part is saved is a script's own."""
+    kind = next((kind for kind in type(part).__mro__ if "state_dict" in vars(kind)), None)
+    return kind is not None and not kind.__module__.startswith(("torchrl.", "torch."))
 
 
 def _save_writer(writer: Any) -> State:

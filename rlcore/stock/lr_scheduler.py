@@ -51,6 +51,7 @@ class LRSchedulerHook(TrainerHookBase):
         self.interval = interval
         self._trainer: Trainer | None = None
         self._scheduled: list[Scheduled] | None = None
+        self._optimizer: Any = None
         self._last_optim_count = 0
 
     def attach(self, trainer: Trainer) -> None:
@@ -84,7 +85,8 @@ class LRSchedulerHook(TrainerHookBase):
             return
         if trainer is None:
             raise HookError("LRSchedulerHook: a schedule follows a trainer's progress; call register(trainer)")
-        if self._scheduled is None:
+        if self._scheduled is None or trainer.optimizer is not self._optimizer:  # a script may set another one
+            self._optimizer = trainer.optimizer
             self._scheduled = bind([self.scheduler], _optimizers(trainer))
         for scheduled in self._scheduled:
             scheduled.apply(trainer.progress)

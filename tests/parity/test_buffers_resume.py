@@ -346,6 +346,28 @@ def test_elements_of_unlike_shapes_with_texts_come_back(tmp_path):
         assert old["x"].data_ptr() != new["x"].data_ptr()
 
 
+class OwnStorage(ListStorage):
+    """A storage of a script that has more to save."""
+
+    label = ""
+
+    def state_dict(self):
+        return {**super().state_dict(), "label": self.label}
+
+    def load_state_dict(self, state):
+        super().load_state_dict({key: value for key, value in state.items() if key != "label"})
+        self.label = state["label"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_storage_that_saves_itself_is_left_to_it(tmp_path):
+    buffer, back = (ReplayBuffer(storage=OwnStorage(20), batch_size=4) for _ in range(2))
+    buffer.storage.label = "mine"
+    saver_of(tmp_path, "torch", buffer).save_trainer(force_save=True)
+    saver_of(tmp_path, "torch", back).load_from_file(tmp_path)
+    assert back.storage.label == "mine"
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_elements_that_are_alike_are_not_named_one_by_one(tmp_path):
     """A checkpoint is read up to a number of values, and a list may have a million elements."""

@@ -232,6 +232,27 @@ def test_checkpoints_go_where_it_is_said_last(tmp_path):
     assert not (tmp_path / "third").exists()
 
 
+def test_a_folder_that_is_set_later_keeps_the_best_as_one_that_is_handed_over(tmp_path):
+    handed = make(save_trainer_file=tmp_path, save_trainer_interval=48)
+    later = make(save_trainer_interval=48)
+    later.save_trainer_file = tmp_path
+    for trainer in (handed, later):
+        schedule = trainer.app_state["checkpoints"]
+        assert schedule is trainer.parts.schedule
+        assert schedule.due(trainer.progress, evaluation=1.0)
+        assert schedule.every.interval == 48
+
+
+def test_another_optimizer_follows_the_schedule_too():
+    trainer = make()
+    LRSchedulerHook(Linear(ScheduleConfig(), None)).register(trainer)
+    second = torch.optim.Adam(trainer.loss_module.parameters(), lr=1e-2)
+    for progress in trainer:
+        if progress.iterations == 2:
+            trainer.optimizer = second
+    assert second.param_groups[0]["lr"] < 1e-3
+
+
 @pytest.mark.parametrize("bar", [True, False])
 def test_a_run_without_an_end_ends_whole_with_its_data(bar, tmp_path, capfd):
     rows = Rows()
