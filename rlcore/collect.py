@@ -137,7 +137,8 @@ class LocalCollector:
             self._started = True
         elif state.get("running"):
             self.dropped_episodes += state["running"]
-            log.warning("%d running episodes are dropped: %s", state["running"], self.inexact())
+            reason = self.inexact() or "their state could not be saved"
+            log.warning("%d running episodes are dropped: %s", state["running"], reason)
 
 
 class _Elsewhere:

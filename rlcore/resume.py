@@ -110,7 +110,8 @@ def restore(
             problems += [problem] if problem else []
             report.append(Restored(name, "restored" + notes.get(name, "")))
     _refuse(problems)
-    _forget_episodes(components, anew)
+    if _begins_episodes(components.get("collector"), states.get("collector"), anew):
+        _forget_episodes(components)
     return report
 
 
@@ -158,14 +159,24 @@ def _new_observers(components: Mapping[str, Any], states: Mapping[str, Any], unu
     ]
 
 
-def _forget_episodes(components: Mapping[str, Any], anew: Collection[str]) -> None:
-    """Let parts drop what they keep of running episodes, where the collector begins new ones."""
-    inexact = getattr(components.get("collector"), "inexact", None)
+def _begins_episodes(collector: Any, state: Any, anew: Collection[str]) -> bool:
+    """Return whether a collector begins new episodes: as it is new, says so, or dropped the running ones of its state.
+
+    It may have dropped them for what was so at the save alone, such as an episode too long to be recorded.
+    """
+    inexact = getattr(collector, "inexact", None)
     if "collector" in anew or (inexact is not None and inexact() is not None):
-        for component in components.values():
-            forget = getattr(component, "forget_episodes", None)
-            if forget is not None:
-                forget()
+        return True
+    dropped = state.get("dropped_episodes", 0) if isinstance(state, Mapping) else 0
+    return bool(getattr(collector, "dropped_episodes", 0) > dropped)
+
+
+def _forget_episodes(components: Mapping[str, Any]) -> None:
+    """Let parts drop what they keep of running episodes."""
+    for component in components.values():
+        forget = getattr(component, "forget_episodes", None)
+        if forget is not None:
+            forget()
 
 
 def _check_names(

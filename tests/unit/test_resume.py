@@ -232,6 +232,24 @@ def test_loggers_may_come_and_go_and_the_resume_is_exact(tmp_path):
     assert whole["digest"] == parts["digest"]
 
 
+def test_what_could_not_be_saved_of_episodes_is_forgotten_though_a_new_env_could_save_it(tmp_path, monkeypatch, caplog):
+    """An episode was too long to be recorded; the env of the resume is in none."""
+    monkeypatch.setattr("rlcore_plugin_gymnasium.serial.LONGEST", 5)
+    sections = {
+        "env": {"use": "gymnasium", "id": "MountainCar-v0", "num_envs": 2},
+        "transform": [{"use": "transforms:reward-norm", "name": "norm"}],
+        "evaluator": [],
+    }
+    stopped(tmp_path, sections=sections)
+    run = make_run(folder=tmp_path, sections=sections, resume=True)
+    assert run.trainer.collector.inexact() is None
+    assert run.trainer.collector.dropped_episodes == 2
+    assert "2 running episodes are dropped: their state could not be saved" in caplog.text
+    assert run.trainer.parts.transforms[0].state_dict()["carried"] is None
+    run.trainer.train()
+    assert manifest(tmp_path)["exact"] is False
+
+
 TELLING = """
 from pydantic import BaseModel
 

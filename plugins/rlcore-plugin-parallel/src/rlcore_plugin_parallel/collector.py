@@ -188,7 +188,8 @@ class WorkersCollector:
             self._running, self._started = state["running"], True
         elif state.get("running"):
             self.dropped_episodes += state["running"]
-            log.warning("%d running episodes are dropped: %s", state["running"], self.inexact())
+            reason = self.inexact() or "their state could not be saved"
+            log.warning("%d running episodes are dropped: %s", state["running"], reason)
 
     def _discard_what_is_under_way(self) -> None:
         while self._pool is not None and self._taken < self._sent:
