@@ -38,6 +38,8 @@ _PRINT_BESIDES: Final = ("train", "prove", "sync", "plot", "report")
 
 # how long what plugins left in the process of a command without --grace may take to end
 _END_SECONDS: Final = 20.0
+# what may be asked for, as the system cannot wait for ever: 115 days
+_MOST_SECONDS: Final = 10_000_000
 # the kinds that `rlcore plugins new` has a template for
 NEW_KINDS: Final = ("hook", "logger", "loss", "env", "model", "collector", "buffer", "learner", "checkpointer")
 
@@ -135,7 +137,7 @@ def _train(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     train.add_argument(
         "--grace",
-        type=float,
+        type=_seconds,
         default=20.0,
         metavar="SECONDS",
         help="time for a stop by signal, and for what plugins left running at the end; default: 20",
@@ -239,7 +241,7 @@ def _sync(commands: argparse._SubParsersAction[Parser]) -> None:
     sync = commands.add_parser("sync", help=text, description=text.capitalize() + ".")
     sync.add_argument("run", metavar="RUN", help="a run folder")
     sync.add_argument(
-        "--seconds", type=float, default=60.0, metavar="N", help="how long to wait for a server; default: 60"
+        "--seconds", type=_seconds, default=60.0, metavar="N", help="how long to wait for a server; default: 60"
     )
 
 
@@ -263,6 +265,13 @@ def _override_arguments(command: argparse.ArgumentParser) -> None:
 
 def _trust_argument(command: argparse.ArgumentParser) -> None:
     command.add_argument("--trust", action="store_true", help="run the code that the run folder of another user names")
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= _MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"must be from 0 to {_MOST_SECONDS:,} seconds")
+    return value
 
 
 def _positive(text: str) -> int:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 if TYPE_CHECKING:
     from rlcore.companion import Companion
 
+# the interpreter itself takes some time to end, which nobody has to hear of, and which is never cut short
 _SAY_AFTER: Final = 1.0
 _LOOK_SECONDS: Final = 0.1
 # what the companion gives this process beyond its own bound, as the interpreter takes seconds to end on a busy machine
@@ -29,8 +30,9 @@ def leave(code: int, seconds: float) -> NoReturn:
 
     Args:
         code: the exit code.
-        seconds: how long threads, children and handlers of `atexit` that plugins left may take.
+        seconds: how long threads, children and handlers of `atexit` that plugins left may take; a second at least.
     """
+    seconds = max(seconds, _SAY_AFTER)
     beside = _companion()
     if beside is not None:
         beside.end_within(seconds + _MARGIN_SECONDS)
@@ -58,7 +60,7 @@ def _companion() -> Companion | None:
 def _bound(code: int, seconds: float) -> None:
     """Say what the process waits for, and end it when that takes too long."""
     began = time.monotonic()
-    time.sleep(min(_SAY_AFTER, seconds))
+    time.sleep(_SAY_AFTER)
     _say(f"the command is over and waits up to {seconds:g} s for {left()}")
     while time.monotonic() < began + seconds:
         time.sleep(_LOOK_SECONDS)

@@ -295,7 +295,23 @@ def test_plot_draws_one_and_several_runs(cli, trained, write_config):
     assert "runs/absent has no metrics.csv" in outcome.err
 
 
+@pytest.mark.parametrize("seconds", ["-1", "nan", "inf"])
+@pytest.mark.parametrize("command", [["train", "c.toml", "--grace"], ["sync", "runs/tiny", "--seconds"]])
+def test_a_time_that_nobody_can_wait_for_is_refused(cli, command, seconds):
+    *command, flag = command
+    outcome = cli(*command, f"{flag}={seconds}")
+    assert outcome.code == 2
+    assert f"argument {flag}: must be from 0 to 10,000,000 seconds" in outcome.err
+
+
 # the program itself
+
+
+def test_a_run_without_grace_time_ends_as_any_other(write_config):
+    command = [sys.executable, "-m", "rlcore", "train", str(write_config()), "--quiet", "--grace", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "the process ends without" not in done.stderr
 
 
 @pytest.mark.parametrize("command", [["rlcore"], [sys.executable, "-m", "rlcore.cli"]], ids=["script", "module"])
