@@ -31,7 +31,7 @@ from rlcore.manifest import verify as verify
 from rlcore.migrations import migrated_state
 from rlcore.moving_save import SYNC_PATIENCE, MovingSave
 from rlcore.retention import PARTIAL, TRASH, KeepBest, clear, discard, remove, surplus
-from rlcore.run_folder import sync_folder
+from rlcore.run_folder import replace_whole, sync_folder
 from rlcore.types import Checkpointer, InPlaceCheckpointer
 from rlcore.watchdog import Heart
 
@@ -322,13 +322,7 @@ class Store:
 
     def _point_to(self, name: str) -> None:
         """Write the name of the newest checkpoint where people and scripts find it; a cache, never trusted."""
-        temporary = self.folder / f".{LATEST}-{secrets.token_hex(3)}"
-        try:
-            temporary.write_text(name + "\n")
-            os.replace(temporary, self.folder / LATEST)
-        except OSError:
-            clear(temporary)
-            raise
+        replace_whole(self.folder / LATEST, name + "\n")
 
     def _prune(self, newest: str) -> None:
         """Remove what is older than the checkpoint just saved and not to be kept.

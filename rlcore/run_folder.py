@@ -76,12 +76,27 @@ def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
 
 def replace_durably(file: Path, text: str) -> None:
     """Write a file as a whole, so that after a crash it has this text or the one before; its folder is not synced."""
+    replace_whole(file, text, durable=True)
+
+
+def replace_whole(file: Path, text: str, durable: bool = False) -> None:
+    """Write a file as a whole, so that whoever reads it finds this text or the one before.
+
+    Args:
+        file: its folder is there.
+        text: of the file, in UTF-8.
+        durable: whether that holds after a power cut too.
+
+    Raises:
+        OSError: it cannot be written; the one before is as it was, and nothing is left beside it.
+    """
     temporary = file.with_name(f".{file.name}-{secrets.token_hex(3)}")
     try:
         with temporary.open("w", encoding="utf-8") as stream:
             stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
         os.replace(temporary, file)
     except BaseException:
         with suppress(OSError):

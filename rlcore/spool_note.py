@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +11,7 @@ import xxhash
 
 from rlcore.errors import StorageError
 from rlcore.growing_file import open_log
+from rlcore.run_folder import replace_whole
 
 UNKNOWN: Final = -1
 SENT: Final = "sent.json"
@@ -90,9 +89,7 @@ def read_note(file: Path) -> Any:
 def write_note(file: Path, content: Any) -> None:
     """Write a note, replaced as a whole."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}-{secrets.token_hex(3)}")
-    temporary.write_text(json.dumps({"note": content, _CHECKSUM: _checksum(content)}), encoding="utf-8")
-    os.replace(temporary, file)
+    replace_whole(file, json.dumps({"note": content, _CHECKSUM: _checksum(content)}))
 
 
 def _checksum(content: Any) -> str:

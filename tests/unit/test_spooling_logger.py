@@ -434,6 +434,20 @@ def test_records_that_the_disk_refuses_for_a_while_are_kept_and_written_once(tmp
     assert [record["step"] for record in Spool(tmp_path / "spool").read(10)[0]] == [1, 2]
 
 
+@pytest.mark.parametrize("operation", ["write", "replace"])
+def test_a_note_that_a_full_disk_refuses_leaves_nothing_beside_the_one_before(tmp_path, operation):
+    spool = Spool(tmp_path)
+    spool.write_sent()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    spool.sent.id = "another"
+    with (
+        FailingDisk(tmp_path, errno.ENOSPC, at=1, lasting=True, operations={operation}),
+        pytest.raises(OSError, match="space"),
+    ):
+        spool.write_sent()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_a_spool_that_was_changed_before_the_checkpoint_is_said_at_the_resume(tmp_path, backend, caplog):
     logger = backend(fails=1000)
     for step in (1, 2):
