@@ -157,30 +157,6 @@ class DrawingEnv(ToyEnv):
         return state
 
 
-class ConstantEnv(ToyEnv):
-    """Observes the same always, as a bandit does; that is no fault."""
-
-    def reset(self, seed=None):
-        return np.zeros_like(super().reset(seed))
-
-    def step(self, action):
-        step = super().step(action)
-        finals = {index: np.zeros_like(final) for index, final in step.final_observation.items()}
-        return step._replace(observation=np.zeros_like(step.observation), final_observation=finals)
-
-
-class TwoStartsEnv(ToyEnv):
-    """Begins episodes in one of two ways, which the seed 1 makes the same in three envs; that is no fault."""
-
-    starts = {1: (0, 0, 0), 2: (0, 0, 1)}
-
-    def reset(self, seed=None):
-        observation = super().reset(seed)
-        if seed is not None:
-            observation[:] = np.reshape(self.starts[seed], (3, 1))
-        return observation
-
-
 class NextEnv(ToyEnv):
     """Gives the first observation of the next episode as the last one."""
 

@@ -12,6 +12,7 @@ import pytest
 from rlcore.buffer import RolloutBuffer
 from rlcore.errors import PluginError
 from rlcore.testing import contracts as c
+from rlcore.testing.toy import ToyEnv
 
 
 def load(name):
@@ -24,7 +25,33 @@ def load(name):
 
 
 PARTS = {**load("broken_parts"), **load("broken_machinery")}
-SOUND = {"RolloutBuffer": RolloutBuffer}
+
+
+class ConstantEnv(ToyEnv):
+    """Observes the same always, as a bandit does."""
+
+    def reset(self, seed=None):
+        return np.zeros_like(super().reset(seed))
+
+    def step(self, action):
+        step = super().step(action)
+        finals = {index: np.zeros_like(final) for index, final in step.final_observation.items()}
+        return step._replace(observation=np.zeros_like(step.observation), final_observation=finals)
+
+
+class TwoStartsEnv(ToyEnv):
+    """Begins episodes in one of two ways, which are the same in three envs for the seed 1."""
+
+    starts = {1: (0, 0, 0), 2: (0, 0, 1)}
+
+    def reset(self, seed=None):
+        observation = super().reset(seed)
+        if seed is not None:
+            observation[:] = np.reshape(self.starts[seed], (3, 1))
+        return observation
+
+
+SOUND = {"RolloutBuffer": RolloutBuffer, "ConstantEnv": ConstantEnv, "TwoStartsEnv": TwoStartsEnv}
 
 
 class ToyLines(c.LoggerContract):
