@@ -36,9 +36,9 @@ _SHOWN_BY: Final = ("progress-bar", "console-table")
 
 def run(options: argparse.Namespace) -> int:
     """Train; return the exit code."""
+    if options.resume and not options.resume.endswith(".toml"):
+        check_own(Path(options.resume), options.trust)  # before anything of it is touched
     _place_config(options)
-    if options.resume:
-        check_own(Path(options.resume), options.trust)
     raw = read(Path(options.config), options.set)
     if options.resume:
         _name_after(raw, Path(options.resume))
