@@ -139,7 +139,7 @@ def test_what_the_server_never_confirmed_is_counted_and_sent_the_next_time(serve
     assert logger.unsent == 10
     assert "10 records of logger 'trial' have not arrived" in caplog.text
     server.start()
-    again = logger_of(server, tmp_path)
+    again = logger_of(server, tmp_path, spool=logger.spool.folder)
     again.start(wait=True)
     assert again.catch_up(60)
     again.close()
@@ -167,19 +167,19 @@ def test_a_server_that_is_not_there_at_the_start_is_waited_for(tmp_path, caplog)
 
 def test_a_resume_sends_what_the_killed_run_left_before_it_goes_on(server, tmp_path):
     code = f"""
-    import os, sys, time
+    import json, os, sys, time
     from rlcore_plugin_wandb.logger import WandbLogger
     logger = WandbLogger("trial", save_dir={str(tmp_path)!r}, base_url={server.url!r}, api_key={KEY!r},
                          project="games", log_env_packages=False, process=True)
     for step in range(10):
         logger.log_metrics({{"a": step / 2}}, step)
         if step == 4:
-            size = logger.state_dict()["size"]
+            state = logger.state_dict()
         if step == 0:
             logger.start(wait=True)
             sys.stdin.readline()
     assert logger.catch_up(60)
-    print(size, logger._sender._process.pid, flush=True)
+    print(json.dumps([state, logger._sender._process.pid]), flush=True)
     time.sleep(60)
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
@@ -188,12 +188,12 @@ def test_a_resume_sends_what_the_killed_run_left_before_it_goes_on(server, tmp_p
         server.kill()
         training.stdin.write("\n")
         training.stdin.flush()
-        size, sender = map(int, training.stdout.readline().split())
+        state, sender = json.loads(training.stdout.readline())
         training.send_signal(signal.SIGKILL)
         subprocess.run(["kill", "-9", str(sender)], check=False)
     server.start()
     resumed = logger_of(server, tmp_path)
-    resumed.load_state_dict({"size": size, "id": ""})
+    resumed.load_state_dict(state)
     write(resumed, *range(5, 12))
     assert resumed.catch_up(120)
     resumed.close()
