@@ -46,6 +46,20 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.tensor_memory", "rlcore.tensor_files"), ("tests/unit/test_tensor_memory.py",)),
     (("rlcore.convert", "rlcore.migrations"), ("tests/integration/test_convert.py",)),
     (("rlcore.report", "rlcore.svg"), ("tests/unit/test_svg.py", "tests/integration/test_report.py")),
+    (("rlcore.optimizer_state", "rlcore.dependents"), ("tests/unit/test_optimizer_state.py",)),
+    (("rlcore.sources",), ("tests/unit/test_sources.py", "tests/faults/test_c_sources.py")),
+    (("rlcore.state_tree", "rlcore.state_kinds"), ("tests/unit/test_state_tree.py",)),
+    (("rlcore.torch_steps",), ("tests/unit/test_optimizer_step.py", "tests/unit/test_learner.py")),
+    (
+        ("rlcore.step_checks", "rlcore.space_watch", "rlcore.action_check"),
+        ("tests/faults/test_f_wrong_steps.py",),
+    ),
+    (
+        ("rlcore.entries", "rlcore.build_problems"),
+        ("tests/faults/test_i_entries.py", "tests/faults/test_i_all_at_once.py"),
+    ),
+    (("rlcore.growing_file", "rlcore.evaluations"), ("tests/faults/test_e_logs.py", "tests/unit/test_evaluate.py")),
+    (("rlcore.origin", "rlcore.config_changes"), ("tests/faults/test_c_bound_resume.py", "tests/unit/test_resume.py")),
     (("rlcore.inside",), ("tests/unit/test_inside.py", "tests/faults/test_j_folders.py")),
     (
         ("rlcore.trust", "rlcore.run_files", "rlcore.plotting", "rlcore.terminal", "rlcore.run_folder"),
