@@ -99,11 +99,12 @@ class Companion:
         self._limit = limit
         self._stacks = stacks
         self._number = number
+        self._sources = [source for source in (0, watched.gone) if source is not None]
 
     def run(self) -> None:
         """Watch until the process is gone, or does not need this one any more."""
         watched, rest = self._watched, b""
-        sources = [source for source in (0, watched.gone) if source is not None]
+        sources = self._sources
         looked = time.monotonic()
         while not watched.dismissed:
             ready = select.select(sources, [], [], _LOOK_SECONDS)[0]
@@ -142,11 +143,16 @@ class Companion:
             self._end(f"process {watched.pid} did not end by itself", self._place())
             return True
         if self._limit and silent > self._limit + _MARGIN_SECONDS:
-            self._end(
-                f"no thread of process {watched.pid} moved for {silent:.0f} s, as if one held the GIL", self._place()
-            )
+            place = self._place()
+            if self._hears():  # the signal that asks for the stacks may wake a call that slept
+                return False
+            self._end(f"no thread of process {watched.pid} moved for {silent:.0f} s, as if one held the GIL", place)
             return True
         return False
+
+    def _hears(self) -> bool:
+        """Return whether the process has said something since."""
+        return 0 in self._sources and bool(select.select([0], [], [], 0)[0])
 
     def _note_stop(self, now: float) -> None:
         """Leave alone a process that somebody stopped, and say so when it lasts."""

@@ -193,17 +193,20 @@ clock = time.perf_counter
 class Phases:
     """Seconds spent collecting and updating, one entry per batch, and the optimizer steps of each update.
 
-    Optimizer steps are counted by a hook on all torch optimizers, so the counts are what the peer really did.
+    Optimizer steps are counted by a hook on all torch optimizers, so the counts are what the peer really did. Whoever
+    counts them itself switches that off: rlcore takes the slower way where somebody watches its optimizers.
     """
 
     batch: int
+    counts_steps: bool = True
     collect: list[float] = field(default_factory=list)
     update: list[float] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
     _pending: int = 0
 
     def __post_init__(self) -> None:
-        register_optimizer_step_post_hook(self._count)
+        if self.counts_steps:
+            register_optimizer_step_post_hook(self._count)
 
     def _count(self, *_: Any) -> None:
         self._pending += 1

@@ -42,7 +42,7 @@ def main() -> None:
     prepare(args)
     workload = WORKLOADS[args.workload]
     frames = whole_batches(workload, args.frames)
-    phases, hook = Phases(workload.batch), Clock()
+    phases, hook = Phases(workload.batch, counts_steps=False), Clock()
     with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
         terminal, sys.stderr = sys.stderr, nowhere
         trainer = build(config_for(args.workload, frames, args.seed, args.compile, folder), hooks=[hook]).trainer

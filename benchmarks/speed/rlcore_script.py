@@ -19,7 +19,7 @@ def main() -> None:
     prepare(args)
     workload = WORKLOADS["idp"]
     frames = whole_batches(workload, args.frames)
-    phases, hook = Phases(workload.batch), Clock()
+    phases, hook = Phases(workload.batch, counts_steps=False), Clock()
     with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
         terminal, sys.stderr = sys.stderr, nowhere
         make = Factory(total_frames=frames, seed=args.seed, folder=folder)

@@ -71,6 +71,12 @@ def test_f3_an_env_that_keeps_the_gil_is_ended_from_outside(bad):
     assert "in hold_the_gil" in (RUN / "stacks.txt").read_text()
 
 
+def test_f3_a_call_that_the_search_for_its_place_wakes_is_not_ended(bad):
+    done = train(bad("hold_the_gil_until_a_signal"))
+    assert done.returncode == 0, done.stderr
+    assert on_disk()["state"] == "done"
+
+
 @pytest.mark.parametrize("how", ["end_without_a_word", pytest.param("kill", marks=pytest.mark.slow)])
 def test_a1_d10_the_status_of_a_process_that_could_not_say_its_end_is_the_truth(bad, how):
     done = train(bad(how))
