@@ -33,10 +33,10 @@ from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 from torch.distributed import checkpoint as dcp
 
-from rlcore.checkpoint import Facts, Store
-from rlcore.progress import Every, Progress
-from rlcore.saver import CheckpointSchedule, Saver
-from rlcore.snapshot import Snapshot
+from rlcore.checkpoints.store import Facts, Store
+from rlcore.state.snapshot import Snapshot
+from rlcore.training.saver import CheckpointSchedule, Saver
+from rlcore.types.progress import Every, Progress
 
 Tensors = dict[str, torch.Tensor]
 

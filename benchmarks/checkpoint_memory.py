@@ -41,7 +41,7 @@ def resident(field: str) -> int:
 def store_of(folder: Path, name: str) -> Any:
     import importlib
 
-    from rlcore.checkpoint import Store
+    from rlcore.checkpoints.store import Store
 
     module = importlib.import_module(f"rlcore_plugin_{name}.checkpointer")
     kind = getattr(module, f"{name.capitalize()}Checkpointer")
@@ -53,10 +53,10 @@ def of_replay(folder: Path, name: str, elements: int) -> Iterator[Call]:
     from rlcore_plugin_replay.buffer import ReplayBuffer
     from tensordict import TensorDict
 
-    from rlcore.checkpoint import Facts
-    from rlcore.progress import Progress
-    from rlcore.snapshot import Snapshot
-    from rlcore.tensor_memory import bytes_of, let_go
+    from rlcore.checkpoints.store import Facts
+    from rlcore.state.memory import bytes_of, let_go
+    from rlcore.state.snapshot import Snapshot
+    from rlcore.types.progress import Progress
 
     store, rows = store_of(folder, name), elements // ROW
     first, second = (ReplayBuffer.of(folder=folder, capacity=rows, storage="memmap") for _ in range(2))
@@ -73,10 +73,10 @@ def of_replay(folder: Path, name: str, elements: int) -> Iterator[Call]:
 
 
 def of_rlcore(folder: Path, name: str) -> Way:
-    from rlcore.checkpoint import Facts
-    from rlcore.progress import Progress
-    from rlcore.snapshot import Snapshot
-    from rlcore.tensor_memory import copy_in_pieces
+    from rlcore.checkpoints.store import Facts
+    from rlcore.state.memory import copy_in_pieces
+    from rlcore.state.snapshot import Snapshot
+    from rlcore.types.progress import Progress
 
     store = store_of(folder, name)
 

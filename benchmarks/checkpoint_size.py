@@ -22,9 +22,9 @@ import torch
 from bench import RESULTS, machine
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
-from rlcore.checkpoint import Facts, Store
-from rlcore.progress import Progress
-from rlcore.snapshot import Snapshot
+from rlcore.checkpoints.store import Facts, Store
+from rlcore.state.snapshot import Snapshot
+from rlcore.types.progress import Progress
 
 
 def seconds(call: Callable[[], object]) -> float:

@@ -16,7 +16,7 @@ import torch
 from bench import RESULTS, machine
 
 from rlcore import build, hookimpl, load_config
-from rlcore.hooks import Hook, LoopHooks
+from rlcore.hooks.points import Hook, LoopHooks
 
 CONFIG = Path(__file__).resolve().parents[1] / "examples" / "ppo-cartpole.toml"
 

@@ -21,7 +21,7 @@ PLUGINS = 50
 ROUNDS = 7
 COMMANDS = (["--help"], ["plugins", "list"], ["config", "check", "examples/ppo-idp.toml"])
 PROBE = (
-    "import sys; from rlcore.cli import main\n"
+    "import sys; from rlcore.cli.command_line import main\n"
     "try: main(sys.argv[1:])\n"
     "except SystemExit as stop: assert not stop.code, stop\n"
     "sys.stderr.write(str('torch' in sys.modules or 'tensordict' in sys.modules))"

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from rlcore_plugin_video.tensordict_recorder import TensorDictRecorder as TensorDictRecorder
     from rlcore_plugin_video.video_recorder import VideoRecorder as VideoRecorder
 
-    from rlcore.components import Component as Component
-    from rlcore.context import Context as Context
-    from rlcore.env_checks import check_env_specs as check_env_specs
+    from rlcore.buffers.minibatch import Minibatch as Minibatch
+    from rlcore.config.sections import load_config as load_config
+    from rlcore.envs.checks import check_env_specs as check_env_specs
+    from rlcore.envs.exploration import ExplorationType as ExplorationType
+    from rlcore.envs.exploration import exploration_type as exploration_type
+    from rlcore.envs.exploration import set_exploration_type as set_exploration_type
+    from rlcore.envs.rollout import rollout as rollout
     from rlcore.errors import ConfigError as ConfigError
     from rlcore.errors import EnvError as EnvError
     from rlcore.errors import HookError as HookError
@@ -24,19 +28,13 @@ if TYPE_CHECKING:
     from rlcore.errors import PluginError as PluginError
     from rlcore.errors import RlcoreError as RlcoreError
     from rlcore.errors import StorageError as StorageError
-    from rlcore.exploration import ExplorationType as ExplorationType
-    from rlcore.exploration import exploration_type as exploration_type
-    from rlcore.exploration import set_exploration_type as set_exploration_type
-    from rlcore.factory import Factory as Factory
-    from rlcore.hookspecs import hookimpl as hookimpl
-    from rlcore.metrics import Last as Last
-    from rlcore.minibatch import Minibatch as Minibatch
-    from rlcore.progress import Every as Every
-    from rlcore.progress import Progress as Progress
-    from rlcore.rollouts import rollout as rollout
-    from rlcore.run import build as build
-    from rlcore.script_settings import CheckpointRotation as CheckpointRotation
-    from rlcore.sections import load_config as load_config
+    from rlcore.hooks.specs import hookimpl as hookimpl
+    from rlcore.loggers.metrics import Last as Last
+    from rlcore.plugins.component import Component as Component
+    from rlcore.run.build import build as build
+    from rlcore.scripts.factory import Factory as Factory
+    from rlcore.scripts.settings import CheckpointRotation as CheckpointRotation
+    from rlcore.scripts.trainer import Trainer as Trainer
     from rlcore.stock.base import TrainerHookBase as TrainerHookBase
     from rlcore.stock.batch_sub_sampler import BatchSubSampler as BatchSubSampler
     from rlcore.stock.clear_cuda_cache import ClearCudaCache as ClearCudaCache
@@ -59,34 +57,36 @@ if TYPE_CHECKING:
     from rlcore.stock.validation_reward import LogValidationReward as LogValidationReward
     from rlcore.stock.validation_reward import Recorder as Recorder
     from rlcore.stock.value_estimator import ValueEstimatorHook as ValueEstimatorHook
-    from rlcore.trainer import Trainer as Trainer
     from rlcore.types import EnvSpec as EnvSpec
     from rlcore.types import Episode as Episode
     from rlcore.types import EvaluationResult as EvaluationResult
     from rlcore.types import Step as Step
+    from rlcore.types.context import Context as Context
+    from rlcore.types.progress import Every as Every
+    from rlcore.types.progress import Progress as Progress
 
 __version__: Final = "0.1.0"
 
 _PLACES: Final = {
-    "Component": "rlcore.components",
+    "Component": "rlcore.plugins.component",
     "ConfigError": "rlcore.errors",
-    "Context": "rlcore.context",
+    "Context": "rlcore.types.context",
     "EnvError": "rlcore.errors",
     "EnvSpec": "rlcore.types",
     "Episode": "rlcore.types",
     "EvaluationResult": "rlcore.types",
-    "Every": "rlcore.progress",
-    "ExplorationType": "rlcore.exploration",
+    "Every": "rlcore.types.progress",
+    "ExplorationType": "rlcore.envs.exploration",
     "HookError": "rlcore.errors",
-    "Last": "rlcore.metrics",
-    "Minibatch": "rlcore.minibatch",
+    "Last": "rlcore.loggers.metrics",
+    "Minibatch": "rlcore.buffers.minibatch",
     "NumericalError": "rlcore.errors",
     "PluginError": "rlcore.errors",
-    "Progress": "rlcore.progress",
+    "Progress": "rlcore.types.progress",
     "RlcoreError": "rlcore.errors",
     "Step": "rlcore.types",
     "StorageError": "rlcore.errors",
-    "Trainer": "rlcore.trainer",
+    "Trainer": "rlcore.scripts.trainer",
     "LogTiming": "rlcore.stock.timing",
     "TargetNetUpdaterHook": "rlcore.stock.target_net_updater",
     "OptimizerHook": "rlcore.stock.optimizer",
@@ -109,15 +109,15 @@ _PLACES: Final = {
     "ValueEstimatorHook": "rlcore.stock.value_estimator",
     "mask_batch": "rlcore.stock.mask_batch",
     "TrainerHookBase": "rlcore.stock.base",
-    "Factory": "rlcore.factory",
-    "CheckpointRotation": "rlcore.script_settings",
-    "build": "rlcore.run",
-    "check_env_specs": "rlcore.env_checks",
-    "exploration_type": "rlcore.exploration",
-    "rollout": "rlcore.rollouts",
-    "set_exploration_type": "rlcore.exploration",
-    "hookimpl": "rlcore.hookspecs",
-    "load_config": "rlcore.sections",
+    "Factory": "rlcore.scripts.factory",
+    "CheckpointRotation": "rlcore.scripts.settings",
+    "build": "rlcore.run.build",
+    "check_env_specs": "rlcore.envs.checks",
+    "exploration_type": "rlcore.envs.exploration",
+    "rollout": "rlcore.envs.rollout",
+    "set_exploration_type": "rlcore.envs.exploration",
+    "hookimpl": "rlcore.hooks.specs",
+    "load_config": "rlcore.config.sections",
 }
 __all__ = [*sorted(_PLACES), "__version__"]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rlcore.cli import program
+from rlcore.cli.command_line import program
 
 program()

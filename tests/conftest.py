@@ -15,7 +15,7 @@ import pytest
 import tomli_w
 
 import rlcore
-from rlcore import cli as command_line
+from rlcore.cli import command_line as command_line
 
 TINY: dict[str, Any] = {
     "run": {"name": "tiny", "seed": 1, "total_frames": 96, "device": "cpu"},

@@ -1,7 +1,7 @@
 """Which public functions could return None without any test noticing?
 
     python tests/survivors.py                        every row of TARGETS
-    python tests/survivors.py rlcore.ops             the rows that name this module
+    python tests/survivors.py rlcore.hooks.operations             the rows that name this module
 
 For each public function and method of a module, its tests run once with the body replaced by `return None`, each time
 in a process of its own. The names for which every test passes are printed: they are not tested. A body that does
@@ -28,45 +28,69 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 # modules or packages, and where their tests are
 TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
-    (("rlcore.trainer", "rlcore.ops", "rlcore.scripted", "rlcore.adapters"), ("tests/trainer",)),
-    (("rlcore.factory", "rlcore.assembly"), ("tests/trainer",)),
-    (("rlcore.episodes",), ("tests/unit/test_episodes.py",)),
-    (("rlcore.optimizer_step",), ("tests/unit/test_optimizer_step.py",)),
+    (
+        ("rlcore.scripts.trainer", "rlcore.hooks.operations", "rlcore.scripts.parts", "rlcore.adapters"),
+        ("tests/trainer",),
+    ),
+    (("rlcore.scripts.factory", "rlcore.run.assembly"), ("tests/trainer",)),
+    (("rlcore.collectors.episodes",), ("tests/unit/test_episodes.py",)),
+    (("rlcore.learners.optimizer_step",), ("tests/unit/test_optimizer_step.py",)),
     (("rlcore.stock",), ("tests/stock", "tests/unit/test_stock.py", "tests/contract/test_stock.py", "tests/trainer")),
     (("rlcore.helpers",), ("tests/helpers",)),
-    (("rlcore.env_checks", "rlcore.rollouts"), ("tests/unit/test_env_checks.py", "tests/unit/test_rollouts.py")),
-    (("rlcore.spool", "rlcore.spool_sender", "rlcore.spooling_logger"), ("tests/unit/test_spooling_logger.py",)),
+    (("rlcore.envs.checks", "rlcore.envs.rollout"), ("tests/unit/test_env_checks.py", "tests/unit/test_rollouts.py")),
     (
-        ("rlcore.log_writer", "rlcore.log_values", "rlcore.logger_base", "rlcore.media", "rlcore.loggers"),
+        ("rlcore.spooling.spool", "rlcore.spooling.sender", "rlcore.spooling.logger"),
+        ("tests/unit/test_spooling_logger.py",),
+    ),
+    (
+        (
+            "rlcore.loggers.writer",
+            "rlcore.loggers.values",
+            "rlcore.loggers.base",
+            "rlcore.loggers.media",
+            "rlcore.loggers",
+        ),
         (
             *("tests/unit/test_logger_parts.py", "tests/unit/test_loggers.py", "tests/unit/test_log_writer.py"),
             *("plugins/rlcore-plugin-csv/tests", "tests/trainer/test_loop.py"),
         ),
     ),
-    (("rlcore.tensor_memory", "rlcore.tensor_files"), ("tests/unit/test_tensor_memory.py",)),
-    (("rlcore.convert", "rlcore.migrations"), ("tests/integration/test_convert.py",)),
-    (("rlcore.report", "rlcore.svg"), ("tests/unit/test_svg.py", "tests/integration/test_report.py")),
-    (("rlcore.optimizer_state", "rlcore.dependents"), ("tests/unit/test_optimizer_state.py",)),
-    (("rlcore.sources",), ("tests/unit/test_sources.py", "tests/faults/test_c_sources.py")),
-    (("rlcore.state_tree", "rlcore.state_kinds"), ("tests/unit/test_state_tree.py",)),
-    (("rlcore.torch_steps",), ("tests/unit/test_optimizer_step.py", "tests/unit/test_learner.py")),
+    (("rlcore.state.memory", "rlcore.checkpoints.tensor_files"), ("tests/unit/test_tensor_memory.py",)),
+    (("rlcore.checkpoints.convert", "rlcore.checkpoints.migrations"), ("tests/integration/test_convert.py",)),
+    (("rlcore.reports.page", "rlcore.reports.svg"), ("tests/unit/test_svg.py", "tests/integration/test_report.py")),
+    (("rlcore.restore.optimizers", "rlcore.restore.dependents"), ("tests/unit/test_optimizer_state.py",)),
+    (("rlcore.state.sources",), ("tests/unit/test_sources.py", "tests/faults/test_c_sources.py")),
+    (("rlcore.state.tree", "rlcore.state.kinds"), ("tests/unit/test_state_tree.py",)),
+    (("rlcore.learners.torch_steps",), ("tests/unit/test_optimizer_step.py", "tests/unit/test_learner.py")),
     (
-        ("rlcore.step_checks", "rlcore.space_watch", "rlcore.action_check"),
+        ("rlcore.envs.step_checks", "rlcore.envs.space_watch", "rlcore.envs.action_check"),
         ("tests/faults/test_f_wrong_steps.py",),
     ),
     (
-        ("rlcore.entries", "rlcore.build_problems"),
+        ("rlcore.buffers.entries", "rlcore.config.build_problems"),
         ("tests/faults/test_i_entries.py", "tests/faults/test_i_all_at_once.py"),
     ),
-    (("rlcore.growing_file", "rlcore.evaluations"), ("tests/faults/test_e_logs.py", "tests/unit/test_evaluate.py")),
-    (("rlcore.origin", "rlcore.config_changes"), ("tests/faults/test_c_bound_resume.py", "tests/unit/test_resume.py")),
-    (("rlcore.inside",), ("tests/unit/test_inside.py", "tests/faults/test_j_folders.py")),
     (
-        ("rlcore.trust", "rlcore.run_files", "rlcore.plotting", "rlcore.terminal", "rlcore.run_folder"),
+        ("rlcore.files.growing", "rlcore.training.evaluations"),
+        ("tests/faults/test_e_logs.py", "tests/unit/test_evaluate.py"),
+    ),
+    (
+        ("rlcore.run_folder.origin", "rlcore.config.changes"),
+        ("tests/faults/test_c_bound_resume.py", "tests/unit/test_resume.py"),
+    ),
+    (("rlcore.files.inside",), ("tests/unit/test_inside.py", "tests/faults/test_j_folders.py")),
+    (
+        (
+            "rlcore.run_folder.trust",
+            "rlcore.reports.run_files",
+            "rlcore.reports.plotting",
+            "rlcore.process.terminal",
+            "rlcore.run_folder.folder",
+        ),
         ("tests/faults/test_j_folders.py", "tests/unit/test_run_lock.py", "tests/unit/test_small_parts.py"),
     ),
     (
-        ("rlcore.retention", "rlcore.manifest"),
+        ("rlcore.checkpoints.retention", "rlcore.checkpoints.manifest"),
         ("tests/unit/test_checkpoint_store.py", "tests/integration/test_ckpt.py"),
     ),
     *(

@@ -17,7 +17,7 @@ from common import Job, describe
 from rows import main
 
 import rlcore
-from rlcore import cli
+from rlcore.cli import command_line as cli
 
 PARTS = Path(__file__).resolve().with_name("rlcore_parts.py")
 

@@ -23,13 +23,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from rlcore import types
-from rlcore.cli import EXIT_CODES, parser
-from rlcore.commands.plugins_new import SUMMARIES, package
-from rlcore.components import KINDS, Provided
-from rlcore.config import COMPONENT_SECTIONS, CORE_SECTIONS, CheckpointConfig, Interval, Secret
-from rlcore.hookspecs import POINTS, LifeSpecs, LoopSpecs, Point
-from rlcore.plugins import PluginHost
-from rlcore.sections import DEFAULT_USE, REQUIRED
+from rlcore.cli.command_line import EXIT_CODES, parser
+from rlcore.cli.plugins_new import SUMMARIES, package
+from rlcore.config.file import COMPONENT_SECTIONS, CORE_SECTIONS, CheckpointConfig, Interval, Secret
+from rlcore.config.sections import DEFAULT_USE, REQUIRED
+from rlcore.hooks.specs import POINTS, LifeSpecs, LoopSpecs, Point
+from rlcore.plugins.component import KINDS, Provided
+from rlcore.plugins.host import PluginHost
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 COMMAND: Final = "python docs/reference/generate.py"

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 from rlcore.algorithms.recipes import Recipe
 from rlcore.errors import ArgumentTypeError, ConfigError
+from rlcore.scripts.trainer import Trainer
 from rlcore.stock.log_scalar import LogScalar
 from rlcore.stock.replay_buffer import ReplayBufferTrainer
 from rlcore.stock.update_weights import UpdateWeights
 from rlcore.stock.utd_ratio import UTDRHook
-from rlcore.trainer import Trainer
 
 
 class NamedTrainer(Trainer):

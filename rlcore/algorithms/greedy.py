@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from rlcore.progress import Progress
 from rlcore.stock.base import TrainerHookBase
+from rlcore.types.progress import Progress
 
 
 class GreedySteps(TrainerHookBase):

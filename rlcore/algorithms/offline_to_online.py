@@ -10,8 +10,8 @@ from rlcore.algorithms.base import check_kind
 from rlcore.algorithms.off_policy import SACTrainer
 from rlcore.algorithms.recipes import SAC, Recipe
 from rlcore.errors import ConfigError
+from rlcore.state.torchrl import complete
 from rlcore.stock.base import TrainerHookBase
-from rlcore.torchrl_states import complete
 
 
 class MixedReplay(TrainerHookBase):

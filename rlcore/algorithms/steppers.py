@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rlcore.optimizer_state import check_state
+from rlcore.restore.optimizers import check_state
 from rlcore.stock.optimization_stepper import DefaultOptimizationStepper, OptimizationStepper
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
 
 
 class TD3OptimizationStepper(OptimizationStepper):

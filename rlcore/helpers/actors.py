@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.context import Context
 from rlcore.errors import ConfigError, NotSupportedError
 from rlcore.helpers.settings import from_plugin, setting
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     import torch

@@ -8,13 +8,13 @@ from typing import Any, Final, Literal
 
 import torch
 
-from rlcore.context import Context
+from rlcore.config.sections import find_component
+from rlcore.envs.joined import JoinedEnv
 from rlcore.errors import ConfigError, NotSupportedError
 from rlcore.helpers.settings import setting
-from rlcore.joined_env import JoinedEnv
-from rlcore.plugins import PluginHost
-from rlcore.sections import find_component
+from rlcore.plugins.host import PluginHost
 from rlcore.types import Collector, Env
+from rlcore.types.context import Context
 
 OF_WORKERS: Final = ("start_method", "timeout", "max_lag", "exact_rows")
 MakeEnv = Callable[..., Env]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import NotSupportedError
 from rlcore.helpers.settings import from_plugin, setting
-from rlcore.targets import TargetUpdater
+from rlcore.learners.targets import TargetUpdater
 
 if TYPE_CHECKING:
     from rlcore_plugin_dqn.loss import QLearningLoss

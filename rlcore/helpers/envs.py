@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from rlcore.context import Context
+from rlcore.envs.joined import JoinedEnv
+from rlcore.envs.transformed import TransformedEnv
 from rlcore.errors import NotSupportedError
 from rlcore.helpers.settings import from_plugin, setting
 from rlcore.helpers.statistics import get_stats_random_rollout
-from rlcore.joined_env import JoinedEnv
-from rlcore.transformed import TransformedEnv
 from rlcore.types import Env, Step, Transform
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from rlcore.types import Array

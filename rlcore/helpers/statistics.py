@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlcore.context import Context
 from rlcore.errors import ConfigError, EnvError
 from rlcore.helpers.settings import from_plugin, setting
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from rlcore.types import Array, Env

@@ -12,6 +12,7 @@ from torch import nn
 
 from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
 from rlcore.helpers.settings import setting
+from rlcore.scripts.trainer import Trainer
 from rlcore.stock.batch_sub_sampler import BatchSubSampler
 from rlcore.stock.clear_cuda_cache import ClearCudaCache
 from rlcore.stock.count_frames import CountFramesLog
@@ -23,7 +24,6 @@ from rlcore.stock.select_keys import SelectKeys
 from rlcore.stock.target_net_updater import TargetNetUpdaterHook
 from rlcore.stock.update_weights import UpdateWeights
 from rlcore.stock.validation_reward import LogValidationReward
-from rlcore.trainer import Trainer
 
 if TYPE_CHECKING:
     from rlcore.types import Key

@@ -7,8 +7,8 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+from rlcore.checkpoints.manifest import scan
 from rlcore.errors import RlcoreError
-from rlcore.manifest import scan
 from rlcore.prove.subject import Subject, times_of
 from rlcore.prove.table import Row
 from rlcore.testing.faults.chain import Job, run_chain, run_once

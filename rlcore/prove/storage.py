@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.checkpoint import Facts, Store
+from rlcore.checkpoints.store import Facts, Store
+from rlcore.config.sections import load_config
 from rlcore.errors import StorageError
-from rlcore.progress import Progress
 from rlcore.prove.table import Row
-from rlcore.run import Run, build
-from rlcore.sections import load_config
-from rlcore.snapshot import Snapshot
+from rlcore.run.build import Run, build
+from rlcore.state.snapshot import Snapshot
 from rlcore.testing.compare import difference
 from rlcore.testing.faults.bits import cut_files, flipped_bits
 from rlcore.testing.faults.crash_states import CrashRecorder
+from rlcore.types.progress import Progress
 
 # what no checkpoint may bring about, also when something is imported late
 FOREIGN: Final = ("pickle.find_class", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect")

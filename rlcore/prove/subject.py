@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import tomli_w
 
-from rlcore.config import read
-from rlcore.plugins import installed
-from rlcore.run import Run, build
-from rlcore.sections import Config, validate
+from rlcore.config.file import read
+from rlcore.config.sections import Config, validate
+from rlcore.plugins.host import installed
+from rlcore.run.build import Run, build
 from rlcore.testing.faults.chain import Job
 from rlcore.types import Stateful
 

@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from rlcore.errors import HookError
-from rlcore.hookspecs import hookimpl
-from rlcore.ops import DESTINATIONS
+from rlcore.hooks.operations import DESTINATIONS
+from rlcore.hooks.specs import hookimpl
 
 if TYPE_CHECKING:
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
 
 HookType = TypeVar("HookType", bound="TrainerHookBase")
 

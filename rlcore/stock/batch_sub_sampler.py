@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
+from rlcore.buffers.minibatch import Minibatch
+from rlcore.buffers.reading import valid_mask
 from rlcore.errors import HookArgumentError, HookError
-from rlcore.minibatch import Minibatch
 from rlcore.stock.base import TrainerHookBase, as_component
-from rlcore.stock.entries import valid_mask
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
 from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase, as_component
+from rlcore.types.context import Context
 
 
 class ClearCudaCache(TrainerHookBase):

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
-from rlcore.hookspecs import hookimpl
-from rlcore.metrics import STATISTICS
-from rlcore.progress import ENDLESS
-from rlcore.streams import lenient
+from rlcore.hooks.specs import hookimpl
+from rlcore.loggers.metrics import STATISTICS
+from rlcore.process.streams import lenient
+from rlcore.types.context import Context
+from rlcore.types.progress import ENDLESS
 
 if TYPE_CHECKING:
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
 
 
 class ConsoleTable:

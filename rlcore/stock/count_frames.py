@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
-from rlcore.metrics import Last
+from rlcore.buffers.reading import valid_mask
+from rlcore.loggers.metrics import Last
 from rlcore.stock.base import TrainerHookBase, as_component
-from rlcore.stock.entries import valid_mask
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

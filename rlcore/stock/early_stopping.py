@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
 from rlcore.errors import HookArgumentError, HookError, did_you_mean
-from rlcore.metrics import Last
+from rlcore.loggers.metrics import Last
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types import Key
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
 
 log = logging.getLogger(__name__)
 

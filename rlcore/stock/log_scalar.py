@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
+from rlcore.buffers.reading import REWARD, as_key, valid_entry
 from rlcore.errors import HookArgumentError, HookError, did_you_mean
 from rlcore.stock.base import TrainerHookBase, as_component
-from rlcore.stock.entries import REWARD, as_key, valid_entry
 from rlcore.types import Key
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
 
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
 
 Reduction = Literal["mean", "sum", "min", "max"]
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import torch
 
 from rlcore.errors import HookArgumentError, HookError
-from rlcore.scheduled import Scheduled, bind
+from rlcore.learners.scheduled import Scheduled, bind
 from rlcore.stock.base import TrainerHookBase
 
 if TYPE_CHECKING:
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
 
 Interval = Literal["batch", "optim"]
 

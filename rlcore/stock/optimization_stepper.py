@@ -14,7 +14,7 @@ from rlcore.stock.optimizer import Stepper, chosen_losses
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
 
 
 class OptimizationStepper(TrainerHookBase, ABC):

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import HookArgumentError, NumericalError
-from rlcore.optimizer_state import check_state
-from rlcore.optimizer_step import OptimizerStep
+from rlcore.learners.optimizer_step import OptimizerStep
+from rlcore.restore.optimizers import check_state
 from rlcore.stock.base import TrainerHookBase
 
 

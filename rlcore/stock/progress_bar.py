@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
 
-from rlcore.context import Context
-from rlcore.hookspecs import hookimpl
-from rlcore.progress import ENDLESS
-from rlcore.streams import lenient
+from rlcore.hooks.specs import hookimpl
+from rlcore.process.streams import lenient
+from rlcore.types.context import Context
+from rlcore.types.progress import ENDLESS
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
 
 # metric to (label, format)
 SHOWN: Final = {

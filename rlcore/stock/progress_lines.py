@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rlcore.hookspecs import hookimpl
+from rlcore.hooks.specs import hookimpl
 
 if TYPE_CHECKING:
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
     from rlcore.types import EvaluationResult
 
 log = logging.getLogger(__name__)

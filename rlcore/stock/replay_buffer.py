@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rlcore.buffers.reading import valid_mask
 from rlcore.errors import HookArgumentError
+from rlcore.state.torchrl import complete
 from rlcore.stock.base import TrainerHookBase
-from rlcore.stock.entries import valid_mask
-from rlcore.torchrl_states import complete
 
 if TYPE_CHECKING:
     import torch

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
-from rlcore.hookspecs import hookimpl
+from rlcore.hooks.specs import hookimpl
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

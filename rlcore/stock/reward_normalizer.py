@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
+from rlcore.buffers.minibatch import Minibatch
+from rlcore.buffers.reading import REWARD, as_key, entry, valid_entry
 from rlcore.errors import HookError
-from rlcore.minibatch import Minibatch
 from rlcore.stock.base import TrainerHookBase, as_component
-from rlcore.stock.entries import REWARD, as_key, entry, valid_entry
 from rlcore.types import Key
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
+from rlcore.buffers.reading import as_key, missing
 from rlcore.errors import HookError
 from rlcore.stock.base import TrainerHookBase, as_component
-from rlcore.stock.entries import as_key, missing
 from rlcore.types import Key
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

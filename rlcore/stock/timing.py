@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
-from rlcore.metrics import Last
+from rlcore.loggers.metrics import Last
 from rlcore.stock.base import TrainerHookBase, as_component
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
-    from rlcore.hooks import Hook
-    from rlcore.trainer import Trainer
+    from rlcore.hooks.points import Hook
+    from rlcore.scripts.trainer import Trainer
 
 
 class LogTiming(TrainerHookBase):

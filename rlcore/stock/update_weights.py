@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
 from rlcore.errors import HookArgumentError, HookError
-from rlcore.progress import Progress
 from rlcore.stock.base import TrainerHookBase, as_component
+from rlcore.types.context import Context
+from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
 
 IntervalUnit = Literal["batches", "optim_steps"]
 

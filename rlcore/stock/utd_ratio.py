@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from rlcore.metrics import Last
+from rlcore.loggers.metrics import Last
 from rlcore.stock.base import TrainerHookBase
 
 if TYPE_CHECKING:
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import torch
 from tensordict.nn import InteractionType, set_interaction_type
 
+from rlcore.buffers.reading import REWARD, entry
 from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
-from rlcore.stock.entries import REWARD, entry
 from rlcore.types import Key
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from rlcore.state_tree import through_checkpoint as through_checkpoint
+    from rlcore.state.tree import through_checkpoint as through_checkpoint
     from rlcore.testing.compare import difference as difference
     from rlcore.testing.compare import snapshot as snapshot
     from rlcore.testing.light_import import check_light_import as check_light_import
@@ -27,7 +27,7 @@ _PLACES: Final = {
     "make_run": "rlcore.testing.small_run",
     "make_trainer": "rlcore.testing.small_run",
     "snapshot": "rlcore.testing.compare",
-    "through_checkpoint": "rlcore.state_tree",
+    "through_checkpoint": "rlcore.state.tree",
 }
 __all__ = sorted(_PLACES)
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import tomli_w
 
-from rlcore.config import read
-from rlcore.resume import ResumeOptions
-from rlcore.run import Run, build
-from rlcore.sections import Config, validate
-from rlcore.trainer import Trainer
+from rlcore.config.file import read
+from rlcore.config.sections import Config, validate
+from rlcore.restore.states import ResumeOptions
+from rlcore.run.build import Run, build
+from rlcore.scripts.trainer import Trainer
 
 TOY_CONFIG: Final[Mapping[str, Any]] = {
     "run": {"name": "toy", "seed": 1, "total_frames": 64, "device": "cpu"},

@@ -12,10 +12,10 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
-from rlcore.context import Context
-from rlcore.env_maker import FIRST_ENV
 from rlcore.errors import ConfigError, EnvError
+from rlcore.run.env_maker import FIRST_ENV
 from rlcore.types import EnvSpec, Step
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from rlcore.types import Array

@@ -15,17 +15,17 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
-from rlcore.context import Context
 from rlcore.errors import ConfigError, StorageError
-from rlcore.growing_file import GrowingFile
-from rlcore.hookspecs import hookimpl
-from rlcore.logger_base import LoggerBase
+from rlcore.files.growing import GrowingFile
+from rlcore.hooks.specs import hookimpl
+from rlcore.loggers.base import LoggerBase
 from rlcore.types import Key
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
     from rlcore.types import Array, BoolArray, Env
 
 

@@ -6,12 +6,12 @@ import os
 import numpy as np
 import torch
 
-from rlcore.buffer import RolloutBuffer
-from rlcore.collect import LocalCollector
-from rlcore.evaluate import EpisodeEvaluator
-from rlcore.learner import GradientLearner
-from rlcore.optimizers import AdamConfig
-from rlcore.schedules import Linear, ScheduleConfig
+from rlcore.buffers.rollout import RolloutBuffer
+from rlcore.collectors.local import LocalCollector
+from rlcore.envs.evaluator import EpisodeEvaluator
+from rlcore.learners.gradient import GradientLearner
+from rlcore.learners.optimizers import AdamConfig
+from rlcore.learners.schedules import Linear, ScheduleConfig
 from rlcore.testing.toy import ToyDistribution, ToyEnv, ToyModel
 from rlcore.testing.toy_parts import ToyCheckpointer, ToyLogger
 

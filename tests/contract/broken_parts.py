@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from rlcore.hookspecs import hookimpl
+from rlcore.hooks.specs import hookimpl
 from rlcore.testing.toy_parts import ToyEstimator, ToyHook, ToyLoss, ToyTransform
 
 

@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from rlcore.progress import Progress
 from rlcore.testing.contracts import (
     CollectorContract,
     EvaluatorContract,
@@ -15,6 +14,7 @@ from rlcore.testing.contracts import (
     RolloutBufferContract,
     SchedulerContract,
 )
+from rlcore.types.progress import Progress
 
 
 class TestPlugin(PluginContract):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.plugins import PluginHost
+from rlcore.plugins.host import PluginHost
 from rlcore.testing.contracts import ComponentContract, PluginContract
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.config import COMPONENT_SECTIONS, CheckpointConfig
-from rlcore.plugins import PluginHost
+from rlcore.config.file import COMPONENT_SECTIONS, CheckpointConfig
+from rlcore.plugins.host import PluginHost
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))

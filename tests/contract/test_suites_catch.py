@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rlcore.buffer import RolloutBuffer
+from rlcore.buffers.rollout import RolloutBuffer
 from rlcore.errors import PluginError
 from rlcore.testing import contracts as c
 from rlcore.testing.toy import ToyEnv

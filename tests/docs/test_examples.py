@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rlcore import build, cli, load_config
-from rlcore.config import read
+from rlcore import build, load_config
+from rlcore.cli import command_line as cli
+from rlcore.config.file import read
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

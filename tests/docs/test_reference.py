@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.hookspecs import POINTS
-from rlcore.implementations import marked
+from rlcore.hooks.resolution import marked
+from rlcore.hooks.specs import POINTS
 from rlcore.testing import make_trainer
 
 ROOT = Path(__file__).resolve().parents[2]

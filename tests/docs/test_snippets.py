@@ -37,7 +37,8 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from rlcore import cli, load_config
+from rlcore import load_config
+from rlcore.cli import command_line as cli
 
 ROOT = Path(__file__).resolve().parents[2]
 READMES = sorted(ROOT.glob("plugins/*/README.md"))

@@ -20,7 +20,7 @@ import gymnasium
 import numpy as np
 
 from rlcore import hookimpl
-from rlcore.watchdog import Heart
+from rlcore.types.heart import Heart
 
 
 class Bad(gymnasium.Env):

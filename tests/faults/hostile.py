@@ -23,15 +23,15 @@ from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
-from rlcore import cli
-from rlcore.checkpoint import Facts, Store
-from rlcore.commands import ckpt  # noqa: F401  (imported before the guard)
+from rlcore.checkpoints.manifest import scan
+from rlcore.checkpoints.store import Facts, Store
+from rlcore.cli import ckpt  # noqa: F401  (imported before the guard)
+from rlcore.cli import command_line as cli
 from rlcore.errors import RlcoreError, StorageError
-from rlcore.manifest import scan
-from rlcore.progress import Progress
-from rlcore.snapshot import Snapshot
+from rlcore.state.snapshot import Snapshot
 from rlcore.testing.faults.bits import forge
 from rlcore.testing.faults.guard import bounds, guard, outcome
+from rlcore.types.progress import Progress
 
 SECONDS, MEMORY = 10, 1 << 30
 BACKENDS = {"torch": TorchCheckpointer, "torchsnapshot": TorchsnapshotCheckpointer, "dcp": DcpCheckpointer}

@@ -9,9 +9,9 @@ import threading
 import pytest
 import torch
 
+from rlcore.checkpoints.manifest import read_manifest, scan, verify
 from rlcore.errors import NumericalError, StorageError
-from rlcore.manifest import read_manifest, scan, verify
-from rlcore.signals import GraceExpired
+from rlcore.process.signals import GraceExpired
 from rlcore.testing import make_run
 from rlcore.testing.faults.disk import FailingDisk
 

@@ -11,11 +11,12 @@ import pytest
 import torch
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
-from rlcore import checkpoint, manifest, migrations
-from rlcore.checkpoint import Store
+from rlcore.checkpoints import manifest, migrations
+from rlcore.checkpoints import store as checkpoint
+from rlcore.checkpoints.manifest import FORMAT, scan
+from rlcore.checkpoints.migrations import MIGRATIONS, Migration, migrated_manifest, migrated_state
+from rlcore.checkpoints.store import Store
 from rlcore.errors import StorageError
-from rlcore.manifest import FORMAT, scan
-from rlcore.migrations import MIGRATIONS, Migration, migrated_manifest, migrated_state
 from rlcore.testing import difference
 
 GOLDEN = Path(__file__).parents[1] / "checkpoints"

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from rlcore_plugin_gymnasium.env import Config, make
 
-from rlcore.background_save import BackgroundSave
-from rlcore.context import Context
+from rlcore.checkpoints.background import BackgroundSave
 from rlcore.errors import StorageError
+from rlcore.process.watchdog import Watchdog
 from rlcore.testing import make_run
-from rlcore.watchdog import Heart, Watchdog
+from rlcore.types.context import Context
+from rlcore.types.heart import Heart
 
 BAD_SAVES = Path(__file__).with_name("bad_saves.py")
 RUN = Path("runs/tiny")

@@ -23,18 +23,18 @@ from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
-from rlcore.checkpoint import Facts, Store
+from rlcore.checkpoints.manifest import FORMAT, read_manifest, scan, verify
+from rlcore.checkpoints.store import Facts, Store
 from rlcore.errors import ConfigError, NumericalError, StorageError
-from rlcore.manifest import FORMAT, read_manifest, scan, verify
-from rlcore.progress import Progress
-from rlcore.resume import ResumeOptions
-from rlcore.run import build
-from rlcore.snapshot import Snapshot
+from rlcore.restore.states import ResumeOptions
+from rlcore.run.build import build
+from rlcore.state.snapshot import Snapshot
 from rlcore.testing import difference, make_config, make_run
 from rlcore.testing.faults.bits import cut_files, flipped_bits, forge, kept, rearranged
 from rlcore.testing.faults.crash_states import CrashRecorder
 from rlcore.testing.faults.disk import ERRORS, FailingDisk
 from rlcore.testing.toy_parts import ToyCheckpointer
+from rlcore.types.progress import Progress
 
 BACKENDS = {
     "toy": ToyCheckpointer,
@@ -451,9 +451,9 @@ def test_b10_a_save_that_fails_ends_the_run_and_what_was_saved_stands(tmp_path):
 _WRITER = """
 import sys, torch
 from pathlib import Path
-from rlcore.checkpoint import Facts, Store
-from rlcore.progress import Progress
-from rlcore.snapshot import Snapshot
+from rlcore.checkpoints.store import Facts, Store
+from rlcore.types.progress import Progress
+from rlcore.state.snapshot import Snapshot
 from rlcore.testing.toy_parts import ToyCheckpointer
 store = Store(Path(sys.argv[1]), ToyCheckpointer(ToyCheckpointer.Config(), None), "toy", keep_last=1000)
 for frames in range(1, 31):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.manifest import render
-from rlcore.origin import ID_FILE, NEXT_CONFIG, settle_after_crash
+from rlcore.checkpoints.manifest import render
+from rlcore.run_folder.origin import ID_FILE, NEXT_CONFIG, settle_after_crash
 
 RUN = Path("runs/tiny")
 ACCEPTED = ("--resume", "--accept-changes")
@@ -125,7 +125,7 @@ def test_what_is_no_announced_config_is_left_alone(cli, stopped, kind):
 
 def test_what_was_accepted_is_saved_before_the_first_frame(cli, stopped):
     """So that a process that is killed before its first checkpoint leaves a run that goes on as it was asked to."""
-    from rlcore.loop import Loop
+    from rlcore.training.loop import Loop
 
     def killed(self):
         raise KeyboardInterrupt
@@ -142,7 +142,7 @@ def test_what_was_accepted_is_saved_before_the_first_frame(cli, stopped):
 
 def test_what_was_accepted_in_front_of_a_damaged_checkpoint_goes_on_without_a_flag(cli, stopped, monkeypatch):
     """The damaged one is of a later frame, and has the config of before."""
-    from rlcore.loop import Loop
+    from rlcore.training.loop import Loop
 
     def killed(self):
         raise KeyboardInterrupt

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import rlcore
-from rlcore.resume import ResumeOptions
+from rlcore.restore.states import ResumeOptions
 
 RUN = Path("runs/tiny")
 OPTIMIZERS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.checkpoint import Store
+from rlcore.checkpoints.store import Store
 from rlcore.testing.faults.chain import run_chain
 from rlcore.testing.faults.killer import Strike
 from rlcore.testing.faults.recorder import compare, iterations, read

@@ -9,8 +9,8 @@ from importlib import invalidate_caches
 import gymnasium
 import pytest
 
-from rlcore import sources
-from rlcore.manifest import scan
+from rlcore.checkpoints.manifest import scan
+from rlcore.state import sources
 from rlcore.testing import make_run
 from rlcore.testing.faults.bits import forge
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlcore import HookError, PluginError, hookimpl
-from rlcore.hookspecs import POINTS
+from rlcore.hooks.specs import POINTS
 from rlcore.testing import make_run
 
 SAVING = ("run.total_frames=96", "checkpoint.every=16")

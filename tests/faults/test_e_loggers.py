@@ -20,16 +20,18 @@ from rlcore_plugin_mlflow.logger import MLFlowLogger
 from rlcore_plugin_tensorboard.logger import TensorboardLogger
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from rlcore import log_values, log_writer, metrics
-from rlcore.curves import read_metrics
 from rlcore.errors import ConfigError
-from rlcore.log_writer import LogWriter
-from rlcore.metrics import Metrics
-from rlcore.progress import Every, Progress
-from rlcore.spool import Spool
-from rlcore.stock.status import losses
+from rlcore.loggers import metrics
+from rlcore.loggers import values as log_values
+from rlcore.loggers import writer as log_writer
+from rlcore.loggers.metrics import Metrics
+from rlcore.loggers.writer import LogWriter
+from rlcore.reports.curves import read_metrics
+from rlcore.run.status import losses
+from rlcore.spooling.spool import Spool
 from rlcore.testing import make_run
 from rlcore.testing.faults.disk import FailingDisk
+from rlcore.types.progress import Every, Progress
 
 STEPS = {0, 16, 32, 48, 64}
 KEY = "0123456789" * 4
@@ -177,7 +179,7 @@ BAD = """
 import time
 
 from rlcore import Component, hookimpl
-from rlcore.logger_base import LoggerBase
+from rlcore.loggers.base import LoggerBase
 
 
 class Bad(LoggerBase):

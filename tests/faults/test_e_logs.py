@@ -12,9 +12,9 @@ from rlcore_plugin_csv.logger import CSVLogger
 from rlcore_plugin_tensorboard.logger import TensorboardLogger
 
 from rlcore import hookimpl
-from rlcore.log_writer import LogWriter
-from rlcore.run_folder import Status, read_status
-from rlcore.stock.status import StatusHook, losses
+from rlcore.loggers.writer import LogWriter
+from rlcore.run.status import StatusHook, losses
+from rlcore.run_folder.folder import Status, read_status
 from rlcore.testing import make_run
 from rlcore.testing.faults.disk import FailingDisk
 

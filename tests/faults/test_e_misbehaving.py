@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from rlcore import log_writer
 from rlcore.errors import ConfigError
-from rlcore.log_writer import LogWriter, close_all, drain_all
-from rlcore.logger_base import LoggerBase
-from rlcore.patience import Patience
-from rlcore.stock.status import losses
+from rlcore.loggers import writer as log_writer
+from rlcore.loggers.base import LoggerBase
+from rlcore.loggers.writer import LogWriter, close_all, drain_all
+from rlcore.process.patience import Patience
+from rlcore.run.status import losses
 from rlcore.testing import make_run
 
 BAD = """
@@ -20,7 +20,7 @@ import ctypes
 import time
 
 from rlcore import Component, hookimpl
-from rlcore.logger_base import LoggerBase
+from rlcore.loggers.base import LoggerBase
 
 
 class Unreadable(Exception):

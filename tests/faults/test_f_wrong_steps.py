@@ -8,13 +8,14 @@ import pytest
 import torch
 from rlcore_plugin_gymnasium import step_form
 
-from rlcore import rollout, step_checks
-from rlcore.action_check import ActionCheck
+from rlcore import rollout
+from rlcore.envs import step_checks
+from rlcore.envs.action_check import ActionCheck
+from rlcore.envs.space_watch import SpaceWatch
+from rlcore.envs.transformed import TransformedEnv
 from rlcore.errors import EnvError, PluginError
-from rlcore.space_watch import SpaceWatch
 from rlcore.testing import make_run
 from rlcore.testing.toy import ToyEnv, ToyPolicy
-from rlcore.transformed import TransformedEnv
 from rlcore.types import EnvSpec, Step
 
 
@@ -133,7 +134,7 @@ def test_of_several_workers_one_says_that_observations_lie_outside_of_their_spac
     returns(observation=np.full(4, 5.0, np.float32))
     env = {"use": "gymnasium", "id": "Given-v0", "num_envs": 2}
     collector = {"use": "parallel:workers", "num_workers": 2, "frames_per_batch": 32, "start_method": "fork"}
-    log = logging.getLogger("rlcore.space_watch")
+    log = logging.getLogger("rlcore.envs.space_watch")
     log.addHandler(handler := logging.FileHandler(tmp_path / "log"))  # which forked processes write into too
     try:
         make_run(sections={"env": env, "evaluator": [], "collector": collector}).trainer.train()

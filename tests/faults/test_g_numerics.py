@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rlcore import NumericalError, boundary, hookimpl
-from rlcore.checkpoint import Store
+from rlcore import NumericalError, hookimpl
+from rlcore.checkpoints.store import Store
+from rlcore.state import boundary
 from rlcore.testing import difference, make_run
 
 POISON = {

@@ -2,10 +2,10 @@
 
 import pytest
 
-from rlcore.all_problems import try_out, validated
-from rlcore.build_problems import ConfigProblems
-from rlcore.config import read
+from rlcore.config.build_problems import ConfigProblems
+from rlcore.config.file import read
 from rlcore.errors import ConfigError, PluginError
+from rlcore.run.problems import try_out, validated
 from rlcore.testing import make_run
 
 GOOD = """

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tomli_w
 
-from rlcore.config import CORE_SECTIONS, CheckpointConfig
-from rlcore.sections import load_config
+from rlcore.config.file import CORE_SECTIONS, CheckpointConfig
+from rlcore.config.sections import load_config
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = tomllib.loads((ROOT / "examples" / "ppo-idp.toml").read_text())

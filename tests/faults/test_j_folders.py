@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlcore import run_folder
 from rlcore.errors import ConfigError
-from rlcore.plotting import plot_runs
-from rlcore.run_files import RunFiles, experiments
-from rlcore.svg import COLOURS
+from rlcore.reports.plotting import plot_runs
+from rlcore.reports.run_files import RunFiles, experiments
+from rlcore.reports.svg import COLOURS
+from rlcore.run_folder import folder as run_folder
 
 NOBODY = 65534
 CSV = {"logger": [{"use": "csv"}]}

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from rlcore.config.sections import load_config
 from rlcore.errors import ConfigError
-from rlcore.sections import load_config
 
 HOSTILE = Path(__file__).with_name("hostile.py")
 

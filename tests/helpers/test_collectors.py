@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from rlcore.collect import LocalCollector
+from rlcore.collectors.local import LocalCollector
+from rlcore.envs.joined import JoinedEnv
 from rlcore.errors import ConfigError
-from rlcore.factory import Factory
 from rlcore.helpers import (
     make_collector_offpolicy,
     make_collector_onpolicy,
@@ -17,7 +17,7 @@ from rlcore.helpers import (
     sync_async_collector,
     sync_sync_collector,
 )
-from rlcore.joined_env import JoinedEnv
+from rlcore.scripts.factory import Factory
 from rlcore.testing import difference
 
 FORK = {"frames_per_batch": 64, "start_method": "fork"}

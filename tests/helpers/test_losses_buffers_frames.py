@@ -22,7 +22,7 @@ from rlcore.helpers import (
     make_target_updater,
 )
 from rlcore.helpers.settings import from_plugin, setting
-from rlcore.records import EnvSpec, Step
+from rlcore.types.records import EnvSpec, Step
 
 
 def settings(**values):

@@ -10,8 +10,8 @@ from tensordict import TensorDict
 
 import rlcore
 from rlcore.errors import ConfigError, HookError
-from rlcore.factory import Factory
 from rlcore.helpers import make_trainer
+from rlcore.scripts.factory import Factory
 
 SHORT = {"total_frames": 256, "frames_per_batch": 64, "optim_steps_per_batch": 3, "batch_size": 16, "sub_traj_len": 8}
 

@@ -10,8 +10,8 @@ import torch
 
 from rlcore import hookimpl
 from rlcore.errors import HookError
-from rlcore.hooks import Hook, LoopHooks
-from rlcore.hookspecs import POINTS
+from rlcore.hooks.points import Hook, LoopHooks
+from rlcore.hooks.specs import POINTS
 
 
 class Implements:

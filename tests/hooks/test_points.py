@@ -7,7 +7,7 @@ import torch
 
 from rlcore import EvaluationResult, hookimpl
 from rlcore.errors import HookError
-from rlcore.hookspecs import POINTS
+from rlcore.hooks.specs import POINTS
 
 ITERATIONS, EPOCHS, MINIBATCHES = 3, 2, 2  # of the tiny run: 96 frames, batches of 32, minibatches of 16
 

@@ -7,9 +7,9 @@ import torch
 
 import rlcore
 from rlcore import PluginError, hookimpl
-from rlcore.hooks import Hook, LoopHooks
-from rlcore.hookspecs import POINTS, point
-from rlcore.implementations import marked
+from rlcore.hooks.points import Hook, LoopHooks
+from rlcore.hooks.resolution import marked
+from rlcore.hooks.specs import POINTS, point
 
 
 def resolved(*instances):
@@ -180,13 +180,13 @@ def test_specs_take_arguments_that_hooks_may_ask_for():
 
 
 def test_declaring_a_point_records_it(monkeypatch):
-    monkeypatch.setattr("rlcore.hookspecs.POINTS", {})
+    monkeypatch.setattr("rlcore.hooks.specs.POINTS", {})
 
     @point("notify", "outer")
     def something(self, batch, trainer):
         """Called sometimes."""
 
-    (declared,) = rlcore.hookspecs.POINTS.values()
+    (declared,) = rlcore.hooks.specs.POINTS.values()
     assert (declared.name, declared.kind, declared.where) == ("something", "notify", "outer")
     assert declared.arguments == ("batch", "trainer")
 

@@ -9,7 +9,7 @@ import inspect
 import json
 from pathlib import Path
 
-from rlcore.hookspecs import POINTS, LifeSpecs, LoopSpecs, PluginSpecs
+from rlcore.hooks.specs import POINTS, LifeSpecs, LoopSpecs, PluginSpecs
 
 FILE = Path(__file__).with_name("surface.json")
 

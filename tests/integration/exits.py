@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from rlcore import Component, Context, hookimpl
-from rlcore.logger_base import LoggerBase
+from rlcore.loggers.base import LoggerBase
 
 
 class Mute(Exception):  # noqa: N818

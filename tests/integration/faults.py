@@ -17,7 +17,7 @@ from rlcore_plugin_ppo.loss import PPOLoss
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
 from rlcore import Component, Context, hookimpl
-from rlcore.logger_base import LoggerBase
+from rlcore.loggers.base import LoggerBase
 from rlcore.testing.toy_parts import ToyCheckpointer
 
 

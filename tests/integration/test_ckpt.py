@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.run_folder import Lock
+from rlcore.run_folder.folder import Lock
 from rlcore.testing.faults.bits import flipped_bits, forge
 
 RUN = Path("runs/tiny")
@@ -135,7 +135,7 @@ def test_prune_does_not_count_damaged_ones_and_leaves_them(cli, names):
 
 def test_prune_waits_for_nobody_and_touches_no_running_run(cli, names):
     code = (
-        "import sys, time; from pathlib import Path; from rlcore.run_folder import Lock\n"
+        "import sys, time; from pathlib import Path; from rlcore.run_folder.folder import Lock\n"
         "lock = Lock(Path(sys.argv[1]))\n"
         "print('locked', flush=True); time.sleep(60)"
     )
@@ -172,7 +172,7 @@ def test_codes_for_the_terminal_are_not_obeyed(cli, names):
 
 def test_looking_at_checkpoints_needs_no_torch(names):
     code = (
-        "import sys; from rlcore.cli import main\n"
+        "import sys; from rlcore.cli.command_line import main\n"
         "codes = [main(['ckpt', action, sys.argv[1]]) for action in ('list', 'verify', 'show', 'prune')]\n"
         "assert codes == [0] * 4, codes\n"
         "heavy = {'torch', 'numpy', 'tensordict', 'gymnasium'} & set(sys.modules)\n"

@@ -314,7 +314,9 @@ def test_a_run_without_grace_time_ends_as_any_other(write_config):
     assert "the process ends without" not in done.stderr
 
 
-@pytest.mark.parametrize("command", [["rlcore"], [sys.executable, "-m", "rlcore.cli"]], ids=["script", "module"])
+@pytest.mark.parametrize(
+    "command", [["rlcore"], [sys.executable, "-m", "rlcore.cli.command_line"]], ids=["script", "module"]
+)
 def test_the_program_is_there_and_documents_its_exit_codes(command):
     if command == ["rlcore"]:
         command = [str(Path(sys.executable).with_name("rlcore"))]
@@ -326,7 +328,9 @@ def test_the_program_is_there_and_documents_its_exit_codes(command):
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
-    script = "rlcore plugins list --json | head -c 1".replace("rlcore", f"{sys.executable} -m rlcore.cli", 1)
+    script = "rlcore plugins list --json | head -c 1".replace(
+        "rlcore", f"{sys.executable} -m rlcore.cli.command_line", 1
+    )
     done = subprocess.run(["bash", "-o", "pipefail", "-c", script], capture_output=True, text=True, cwd=tmp_path)
     assert "Traceback" not in done.stderr
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from rlcore.convert import convert
+from rlcore.checkpoints.convert import convert
+from rlcore.checkpoints.manifest import MANIFEST, read_manifest, render, scan
 from rlcore.errors import ConfigError, PluginError, StorageError
-from rlcore.manifest import MANIFEST, read_manifest, render, scan
 from rlcore.testing import difference, make_run
 from rlcore.testing.faults.bits import flipped_bits
 

@@ -7,9 +7,10 @@ import json
 import pytest
 import torch
 
-from rlcore import boundary, hookimpl
+from rlcore import hookimpl
+from rlcore.checkpoints.manifest import scan
 from rlcore.errors import EnvError, NumericalError, RlcoreError, StorageError
-from rlcore.manifest import scan
+from rlcore.state import boundary
 from rlcore.testing import make_run
 
 SECTIONS = {"hook": [{"use": "testing:toy"}], "evaluator": {"use": "episodes", "episodes": 2, "every": 16}}
@@ -334,7 +335,7 @@ def test_a_run_that_was_killed_between_its_last_save_and_its_end_writes_what_it_
 
 
 def test_a_hook_that_fails_at_the_last_checkpoint_does_not_hide_the_first_error(tmp_path, monkeypatch):
-    monkeypatch.setattr("rlcore.boundary._COST_FACTOR", 0)
+    monkeypatch.setattr("rlcore.state.boundary._COST_FACTOR", 0)
 
     class Twice:
         @hookimpl

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.hookspecs import POINTS
+from rlcore.hooks.specs import POINTS
 
 FAULTS = str(Path(__file__).with_name("faults.py"))
 RUN = Path("runs/tiny")

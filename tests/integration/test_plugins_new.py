@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 import rlcore
-from rlcore.cli import NEW_KINDS
-from rlcore.commands.plugins_new import FILES, LONGEST, SUMMARIES
-from rlcore.config import COMPONENT_SECTIONS
-from rlcore.plugins import installed
+from rlcore.cli.command_line import NEW_KINDS
+from rlcore.cli.plugins_new import FILES, LONGEST, SUMMARIES
+from rlcore.config.file import COMPONENT_SECTIONS
+from rlcore.plugins.host import installed
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "rlcore" / "templates" / "plugin"
@@ -162,7 +162,8 @@ def test_templates_are_those_of_the_kinds():
 def test_it_imports_nothing_heavy(tmp_path):
     heavy = ("torch", "tensordict", "gymnasium")
     code = (
-        "import sys\nfrom rlcore.cli import main\nassert main(['plugins', 'new', 'light', '--kind', 'loss']) == 0\n"
+        "import sys\nfrom rlcore.cli.command_line import main\n"
+        "assert main(['plugins', 'new', 'light', '--kind', 'loss']) == 0\n"
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import tomli_w
 
+from rlcore.config.sections import load_config
 from rlcore.prove import storage
 from rlcore.prove.runs import Runs
 from rlcore.prove.subject import make_subject
 from rlcore.prove.table import Row, failed, table
-from rlcore.run import build
-from rlcore.sections import load_config
+from rlcore.run.build import build
 from rlcore.testing.faults.killer import Launcher, Strike
 from rlcore.testing.small_run import TOY_CONFIG
 
@@ -137,7 +137,7 @@ def test_a_store_that_forgets_to_sync_is_found_out(saved, workdir, monkeypatch):
     run, checkpoints = saved
     (workdir / "whole").mkdir()
     assert storage.power_cuts(run, checkpoints, workdir / "whole", 200, lambda what: None).verdict == "holds"
-    monkeypatch.setattr("rlcore.checkpoint.sync_folder", lambda folder: None)
+    monkeypatch.setattr("rlcore.checkpoints.store.sync_folder", lambda folder: None)
     row = storage.power_cuts(run, checkpoints, workdir, 200, lambda what: None)
     assert row.verdict == "does not hold"
     assert "is lost" in row.figures

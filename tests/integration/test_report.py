@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from rlcore import report
+from rlcore.reports import page as report
 from rlcore.testing import make_run
 
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_reported_is_refused(runs, cli, arguments, message):
 
 def test_a_report_needs_no_torch(runs, tmp_path):
     code = (
-        "import sys; from rlcore.cli import main; "
+        "import sys; from rlcore.cli.command_line import main; "
         f"assert main(['report', {str(runs[0])!r}, '--output', {str(tmp_path / 'page.html')!r}]) == 0; "
         "print([name for name in ('torch', 'matplotlib') if name in sys.modules])"
     )

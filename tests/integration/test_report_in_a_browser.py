@@ -49,7 +49,7 @@ addEventListener("load", async () => {
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """The page of two seeds with an image, a GIF and an mp4."""
-    from rlcore.report import write_report
+    from rlcore.reports.page import write_report
 
     folder = tmp_path_factory.mktemp("runs")
     made = []

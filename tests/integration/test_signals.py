@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from rlcore.checkpoint import read_manifest
+from rlcore.checkpoints.store import read_manifest
 from rlcore.testing.small_run import TOY_CONFIG
 
 FAULTS = str(Path(__file__).with_name("faults.py"))
@@ -26,7 +26,7 @@ def launch():
     processes = []
 
     def begin(path, *arguments):
-        command = [sys.executable, "-m", "rlcore.cli", "train", str(path), "--quiet", *arguments]
+        command = [sys.executable, "-m", "rlcore.cli.command_line", "train", str(path), "--quiet", *arguments]
         environment = os.environ | {"TEST_FAULTS": "1", "OMP_NUM_THREADS": "1"}
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
         processes.append(process)
@@ -178,7 +178,7 @@ def test_a_grace_time_that_ends_while_the_run_is_summed_up_is_no_error(cli, toy,
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(30)
 
-    monkeypatch.setattr("rlcore.commands.train.summary", slow_summary)
+    monkeypatch.setattr("rlcore.cli.train.summary", slow_summary)
     outcome = cli("train", toy(), "--grace", "0.2", *until)
     assert outcome.code == 143, outcome.err
     assert "Traceback" not in outcome.err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.streams import Lenient, lenient_output
+from rlcore.process.streams import Lenient, lenient_output
 
 RUN = Path("runs/tiny")
 RLCORE = [sys.executable, "-m", "rlcore"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rlcore.ops import DESTINATIONS
+from rlcore.hooks.operations import DESTINATIONS
 
 RETURNS = {
     "process_loss": lambda sub_batch, losses: losses,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlcore
-from rlcore.ops import DESTINATIONS
+from rlcore.hooks.operations import DESTINATIONS
 
 trainers = pytest.importorskip("torchrl.trainers.trainers")
 

@@ -10,7 +10,7 @@ from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 
 import rlcore
-from rlcore.metrics import Last
+from rlcore.loggers.metrics import Last
 
 trainers = pytest.importorskip("torchrl.trainers")
 

@@ -121,7 +121,7 @@ def test_the_key_of_a_stock_log_can_be_monitored(batch, make_trainer):
 
 
 def test_it_sees_what_a_hook_before_it_logs_at_the_same_moment(batch, make_trainer):
-    from rlcore.metrics import Last
+    from rlcore.loggers.metrics import Last
 
     found = []
     trainer = make_trainer([batch(4)] * 2)

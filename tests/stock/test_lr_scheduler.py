@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rlcore import Context, HookError, LRSchedulerHook, OptimizerHook, Progress
-from rlcore.schedules import Linear, ScheduleConfig
+from rlcore.learners.schedules import Linear, ScheduleConfig
 
 
 def halving(optimizer):

@@ -21,7 +21,7 @@ import pytest
 import tomli_w
 
 import rlcore
-from rlcore.plugins import installed
+from rlcore.plugins.host import installed
 from rlcore.testing.small_run import TOY_CONFIG
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,7 +141,7 @@ HOSTILE = {
     "imports-what-is-missing": "import package_that_is_not_there",
     "leaves-the-folder": "import os\nos.chdir('/')",
     "empties-the-path": "import sys\nsys.path.clear()",
-    "forgets-modules": "import sys\nsys.modules.pop('rlcore.run', None)",
+    "forgets-modules": "import sys\nsys.modules.pop('rlcore.run.build', None)",
     "changes-the-core": "import rlcore\nrlcore.__version__ = '99'",
     "closes-the-output": "import sys\nsys.stdout.close()",
     "removes-signals": "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)",
@@ -172,7 +172,7 @@ def test_j5_twenty_hostile_plugins_that_nothing_names_have_no_effect(site, write
         ["train", "config.toml", "--quiet"],
     ]
     code = (
-        "import sys\nfrom rlcore.cli import main\n"
+        "import sys\nfrom rlcore.cli.command_line import main\n"
         f"codes = [main(command) for command in {commands!r}]\n"
         "print(codes, [name for name in sys.modules if name.startswith('hostile_')])"
     )

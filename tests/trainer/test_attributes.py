@@ -7,7 +7,7 @@ import torch
 
 from rlcore import ConfigError, LRSchedulerHook, TargetNetUpdaterHook, Trainer, hookimpl
 from rlcore.errors import NoSuchAttributeError
-from rlcore.schedules import Linear, ScheduleConfig
+from rlcore.learners.schedules import Linear, ScheduleConfig
 from rlcore.testing import make_trainer as make_configured
 from tests.trainer.scripts import Batches, Regression, Rows, make, make_batch, weights
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from rlcore import ConfigError, Factory, LogValidationReward, LRSchedulerHook, PluginError, build
-from rlcore.config import RawConfig
-from rlcore.sections import validate
+from rlcore.config.file import RawConfig
+from rlcore.config.sections import validate
 
 KEYS = {
     "env": {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 2},

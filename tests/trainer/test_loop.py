@@ -377,7 +377,7 @@ class Complete(Rows):
 
 
 def test_a_logger_that_knows_more_than_scalars_is_asked_for_it(caplog):
-    from rlcore.adapters.logger import as_logger
+    from rlcore.loggers.plain import as_logger
 
     logger = Complete()
     adapted = as_logger(logger)

@@ -7,7 +7,7 @@ import torch
 from tensordict import TensorDict
 
 from rlcore import HookError, hookimpl
-from rlcore.ops import DESTINATIONS
+from rlcore.hooks.operations import DESTINATIONS
 from rlcore.testing import make_trainer
 from tests.trainer.scripts import Regression, make, make_batch
 

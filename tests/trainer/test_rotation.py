@@ -11,8 +11,8 @@ import torch
 from tensordict import TensorDict, lazy_stack
 
 from rlcore import CheckpointRotation, ConfigError
-from rlcore.checkpoint import MANIFEST
-from rlcore.config import read
+from rlcore.checkpoints.store import MANIFEST
+from rlcore.config.file import read
 from tests.trainer.scripts import Batches, Regression, make, make_batch, weights
 
 

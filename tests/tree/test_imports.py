@@ -121,8 +121,8 @@ def test_parts_of_the_core_are_reached_through_the_registry():
 
 
 def test_the_checks_would_find_an_import():
-    code = "import rlcore.trainer\nif TYPE_CHECKING:\n    import rlcore.run\ndef f():\n    from rlcore import cli\n"
-    assert list(imported(ast.parse(code))) == [(1, "rlcore.trainer"), (5, "rlcore.cli")]
+    code = "import rlcore.training.loop\nif TYPE_CHECKING:\n    import rlcore.run.build\ndef f():\n    from rlcore import cli\n"
+    assert list(imported(ast.parse(code))) == [(1, "rlcore.scripts.trainer"), (5, "rlcore.cli.command_line")]
 
 
 HEAVY = ("torch", "tensordict", "gymnasium", "matplotlib", "tensorboard", "av", "wandb", "mlflow")
@@ -133,9 +133,9 @@ HEAVY = ("torch", "tensordict", "gymnasium", "matplotlib", "tensorboard", "av", 
     [
         "import rlcore",
         "from rlcore import Component, hookimpl, ConfigError, Progress, Every, Minibatch, Step, EnvSpec, Context",
-        "from rlcore.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n    pass",
-        "from rlcore.cli import main\nassert main(['plugins', 'list']) == 0",
-        "from rlcore.plugins import PluginHost, installed\nhost = PluginHost()\n"
+        "from rlcore.cli.command_line import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n    pass",
+        "from rlcore.cli.command_line import main\nassert main(['plugins', 'list']) == 0",
+        "from rlcore.plugins.host import PluginHost, installed\nhost = PluginHost()\n"
         "[host.load(p.name) for p in installed() if p.distribution.startswith('rlcore-plugin-')]",
     ],
     ids=["import", "names", "help", "plugins list", "plugin modules"],

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from rlcore import Progress, boundary
-from rlcore.boundary import Boundary
-from rlcore.evaluations import Evaluations
-from rlcore.snapshot import Snapshot
-from rlcore.state_tree import flatten, unflatten
+from rlcore import Progress
+from rlcore.state import boundary
+from rlcore.state.boundary import Boundary
+from rlcore.state.snapshot import Snapshot
+from rlcore.state.tree import flatten, unflatten
+from rlcore.training.evaluations import Evaluations
 from rlcore.types import EvaluationResult
 
 

@@ -9,7 +9,7 @@ import torch
 from tensordict import TensorDict
 
 from rlcore import ConfigError, Context, Progress
-from rlcore.buffer import RolloutBuffer
+from rlcore.buffers.rollout import RolloutBuffer
 from rlcore.types import RunInfo
 
 

@@ -8,7 +8,7 @@ from rlcore_plugin_mlp import model as mlp
 
 import rlcore
 from rlcore import ConfigError, EnvError, PluginError, RlcoreError, hookimpl
-from rlcore.components import Component, Owner, Provided
+from rlcore.plugins.component import Component, Owner, Provided
 from rlcore.testing import make_run, make_trainer
 
 PENDULUM = {"env": {"use": "gymnasium", "id": "Pendulum-v1"}, "model": {"use": "mlp", "hidden": [8]}}
@@ -68,7 +68,7 @@ def test_building_a_network_draws_from_no_global_generator():
 def test_frozen_weights_are_left_out_of_the_optimizer():
     from types import SimpleNamespace
 
-    from rlcore.optimizers import parameters_of
+    from rlcore.learners.optimizers import parameters_of
 
     model = make_trainer().model
     model.critic.requires_grad_(False)

@@ -14,14 +14,15 @@ import torch
 import xxhash
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
-from rlcore import Progress, manifest
-from rlcore.checkpoint import Facts, Store
+from rlcore import Progress
+from rlcore.checkpoints import manifest
+from rlcore.checkpoints.manifest import STATE
+from rlcore.checkpoints.store import Facts, Store
 from rlcore.errors import StorageError
-from rlcore.manifest import STATE
-from rlcore.progress import Every
-from rlcore.saver import CheckpointSchedule
-from rlcore.snapshot import Snapshot
+from rlcore.state.snapshot import Snapshot
 from rlcore.testing.faults.bits import forge
+from rlcore.training.saver import CheckpointSchedule
+from rlcore.types.progress import Every
 
 
 @pytest.fixture

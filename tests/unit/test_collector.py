@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from rlcore import ConfigError, Context, EnvSpec, Progress, Step, hookimpl
-from rlcore.batch_storage import BatchStorage
-from rlcore.collect import LocalCollector
+from rlcore.collectors.batch_storage import BatchStorage
+from rlcore.collectors.local import LocalCollector
 from rlcore.errors import EnvError
 from rlcore.types import RunInfo
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import rlcore
-from rlcore import ConfigError, plugins
-from rlcore.config import Secret, read
+from rlcore import ConfigError
+from rlcore.config.file import Secret, read
+from rlcore.plugins import host as plugins
 
 
 @pytest.fixture
@@ -191,7 +192,7 @@ def test_j9_a_secret_of_a_run_is_in_no_file_that_the_run_writes(write_config, wo
     (workdir / "with_secret.py").write_text("""
 from pydantic import BaseModel
 from rlcore import Component, hookimpl
-from rlcore.config import Secret
+from rlcore.config.file import Secret
 
 class Keeps:
     class Config(BaseModel, extra="forbid"):

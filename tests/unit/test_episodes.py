@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rlcore.episodes import EpisodeCounter, Finished
+from rlcore.collectors.episodes import EpisodeCounter, Finished
 
 
 def batch(rewards, ends, mask=None):

@@ -6,8 +6,8 @@ import pytest
 
 from rlcore import CheckpointRotation, Factory, hookimpl
 from rlcore.errors import ConfigError
-from rlcore.evaluations import COLUMNS, TABLE
 from rlcore.testing import make_run
+from rlcore.training.evaluations import COLUMNS, TABLE
 
 
 class Seen:

@@ -7,8 +7,8 @@ import platform
 import pytest
 import torch
 
-from rlcore.checkpoint import Facts
-from rlcore.exactness import differences, domain, inexact_device, inexact_parts
+from rlcore.checkpoints.store import Facts
+from rlcore.state.exactness import differences, domain, inexact_device, inexact_parts
 
 CPU = torch.device("cpu")
 

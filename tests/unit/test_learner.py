@@ -12,9 +12,9 @@ from torch import nn
 
 from rlcore import ConfigError, Context, Progress, hookimpl
 from rlcore.errors import NumericalError
-from rlcore.hooks import Hook, LoopHooks
-from rlcore.learner import GradientLearner
-from rlcore.optimizers import AdamConfig, SGDConfig, adam, adamw, sgd
+from rlcore.hooks.points import Hook, LoopHooks
+from rlcore.learners.gradient import GradientLearner
+from rlcore.learners.optimizers import AdamConfig, SGDConfig, adam, adamw, sgd
 from rlcore.types import RunInfo
 
 KINDS = {"adam": (adam, AdamConfig), "adamw": (adamw, AdamConfig), "sgd": (sgd, SGDConfig)}

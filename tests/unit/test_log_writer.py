@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from rlcore import log_writer
-from rlcore.log_writer import LogWriter
+from rlcore.loggers import writer as log_writer
+from rlcore.loggers.writer import LogWriter
 
 
 class Recorder:

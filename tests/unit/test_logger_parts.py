@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from rlcore import ConfigError, log_values, media
-from rlcore.config_schema import config_schema
+from rlcore import ConfigError
+from rlcore.config.schema import config_schema
 from rlcore.errors import RlcoreError
-from rlcore.log_writer import LogWriter
-from rlcore.logger_base import LoggerBase
-from rlcore.metrics import Metrics
-from rlcore.progress import Every
+from rlcore.loggers import media
+from rlcore.loggers import values as log_values
+from rlcore.loggers.base import LoggerBase
+from rlcore.loggers.metrics import Metrics
+from rlcore.loggers.writer import LogWriter
 from rlcore.testing import make_config, make_run
+from rlcore.types.progress import Every
 
 
 class Rows(LoggerBase):

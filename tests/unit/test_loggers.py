@@ -10,7 +10,7 @@ from tensordict import TensorDict
 
 from rlcore import loggers
 from rlcore.errors import PluginError
-from rlcore.spooling_logger import SpoolingLogger
+from rlcore.spooling.logger import SpoolingLogger
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from rlcore import Every, Progress
-from rlcore import metrics as module
-from rlcore.metrics import Last, Metrics
-from rlcore.state_tree import flatten, unflatten
+from rlcore.loggers import metrics as module
+from rlcore.loggers.metrics import Last, Metrics
+from rlcore.state.tree import flatten, unflatten
 
 
 class Rows:

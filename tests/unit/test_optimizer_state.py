@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from rlcore.adam import AdamState
-from rlcore.dependents import dependents
 from rlcore.errors import StorageError
-from rlcore.optimizer_state import check_state, misfits, with_hyperparameters
-from rlcore.resume import restore
+from rlcore.learners.adam import AdamState
+from rlcore.restore.dependents import dependents
+from rlcore.restore.optimizers import check_state, misfits, with_hyperparameters
+from rlcore.restore.states import restore
 from rlcore.stock.lr_scheduler import LRSchedulerHook
 from rlcore.stock.optimizer import OptimizerHook
 

@@ -12,9 +12,9 @@ import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from rlcore.adam import AdamState
 from rlcore.errors import ConfigError
-from rlcore.optimizer_step import OptimizerStep, total_loss
+from rlcore.learners.adam import AdamState
+from rlcore.learners.optimizer_step import OptimizerStep, total_loss
 
 
 def two_heads():

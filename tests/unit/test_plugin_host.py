@@ -8,7 +8,7 @@ import pytest
 
 import rlcore
 from rlcore import ConfigError, PluginError
-from rlcore.plugins import WELL_KNOWN, PluginHost, installed
+from rlcore.plugins.host import WELL_KNOWN, PluginHost, installed
 
 HOOK = """
     from rlcore import Component, hookimpl

@@ -7,10 +7,10 @@ import copy
 import pytest
 import torch
 
-from rlcore.config_changes import FREE, changes, check_unchanged
+from rlcore.checkpoints.manifest import scan
+from rlcore.config.changes import FREE, changes, check_unchanged
 from rlcore.errors import ConfigError, StorageError
-from rlcore.manifest import scan
-from rlcore.resume import Restored, ResumeOptions, restore
+from rlcore.restore.states import Restored, ResumeOptions, restore
 from rlcore.testing import make_config, make_run
 
 # restoring
@@ -254,7 +254,7 @@ TELLING = """
 from pydantic import BaseModel
 
 from rlcore import Component, hookimpl
-from rlcore.logger_base import LoggerBase
+from rlcore.loggers.base import LoggerBase
 
 
 class Telling(LoggerBase):

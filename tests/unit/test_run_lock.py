@@ -12,13 +12,14 @@ import threading
 
 import pytest
 
-from rlcore import ConfigError, hookimpl, run_folder
-from rlcore.liveness import in_use
+from rlcore import ConfigError, hookimpl
+from rlcore.process.liveness import in_use
+from rlcore.run_folder import folder as run_folder
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from rlcore.run_folder import Lock
+from rlcore.run_folder.folder import Lock
 lock = Lock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)

@@ -7,7 +7,7 @@ import torch
 from torch.optim import lr_scheduler
 
 from rlcore import Progress
-from rlcore.schedules import Cosine, Linear, ScheduleConfig
+from rlcore.learners.schedules import Cosine, Linear, ScheduleConfig
 
 
 def ours(kind, initial, final, steps):

@@ -10,7 +10,7 @@ import tomli_w
 
 import rlcore
 from rlcore import ConfigError
-from rlcore.plugins import WELL_KNOWN
+from rlcore.plugins.host import WELL_KNOWN
 
 
 def problem(path, *overrides):

@@ -14,14 +14,16 @@ import numpy as np
 import pytest
 import torch
 
-from rlcore import ConfigError, Context, Minibatch, Progress, run_folder
-from rlcore.curves import mean_and_spread, read_metrics
+from rlcore import ConfigError, Context, Minibatch, Progress
 from rlcore.errors import StorageError
-from rlcore.plotting import plot_runs
-from rlcore.random_state import GlobalGenerators, seed_all
-from rlcore.signals import GraceExpired, StopAtOnce, stop_on_signal
+from rlcore.process.signals import GraceExpired, StopAtOnce, stop_on_signal
+from rlcore.process.watchdog import wait_while_moving
+from rlcore.reports.curves import mean_and_spread, read_metrics
+from rlcore.reports.plotting import plot_runs
+from rlcore.run_folder import folder as run_folder
+from rlcore.state.generators import GlobalGenerators, seed_all
 from rlcore.types import EvaluationResult, RunInfo
-from rlcore.watchdog import Heart, wait_while_moving
+from rlcore.types.heart import Heart
 
 # run folder
 
@@ -173,7 +175,7 @@ def test_a_process_that_is_forked_inside_handles_its_own_signals_and_its_parent_
 
 
 def test_a_save_that_moves_may_finish_and_one_that_stands_still_may_not(monkeypatch):
-    monkeypatch.setattr("rlcore.signals._STANDING", 0.5)
+    monkeypatch.setattr("rlcore.process.signals._STANDING", 0.5)
     began, moves = time.monotonic(), 1.0
 
     def run():
@@ -187,7 +189,7 @@ def test_a_save_that_moves_may_finish_and_one_that_stands_still_may_not(monkeypa
 
 
 def test_a_sync_in_which_nothing_can_be_seen_to_move_has_its_own_patience(monkeypatch):
-    monkeypatch.setattr("rlcore.signals._STANDING", 0.2)
+    monkeypatch.setattr("rlcore.process.signals._STANDING", 0.2)
     with stop_on_signal(lambda reason: None, 0.1, saving=lambda: ("in a sync", 20)):
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.8)
@@ -209,7 +211,7 @@ def test_a_last_save_is_waited_for_as_long_as_a_sync_may_take(tmp_path, patience
 @pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]], ids=["grace", "at once"])
 def test_a_main_thread_that_does_not_react_is_given_up(monkeypatch, signals):
     """It waits for a lock, and no signal interrupts that."""
-    monkeypatch.setattr("rlcore.signals._REACTION", 0.2)
+    monkeypatch.setattr("rlcore.process.signals._REACTION", 0.2)
     given_up, numbers = threading.Event(), []
 
     def send():
@@ -270,7 +272,7 @@ def draws():
 
 
 def test_the_state_of_every_global_generator_is_saved_and_restored():
-    from rlcore.state_tree import flatten, unflatten
+    from rlcore.state.tree import flatten, unflatten
 
     seed_all(5)
     draws()

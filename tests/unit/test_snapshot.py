@@ -10,7 +10,7 @@ import torch
 
 from rlcore import Progress
 from rlcore.errors import StorageError
-from rlcore.snapshot import Snapshot, training_digest
+from rlcore.state.snapshot import Snapshot, training_digest
 
 
 def take(copy=False, **states):

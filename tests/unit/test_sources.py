@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from rlcore.sources import PREFIX, module_of, modules_of, source_differences, source_hashes, without_sources
+from rlcore.state.sources import PREFIX, module_of, modules_of, source_differences, source_hashes, without_sources
 
 
 @pytest.fixture

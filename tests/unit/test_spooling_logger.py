@@ -15,11 +15,11 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from rlcore import spool_sender
 from rlcore.errors import RlcoreError, StorageError
-from rlcore.run_folder import Lock
-from rlcore.spool import Spool
-from rlcore.spooling_logger import SpoolingLogger, own_spool
+from rlcore.run_folder.folder import Lock
+from rlcore.spooling import sender as spool_sender
+from rlcore.spooling.logger import SpoolingLogger, own_spool
+from rlcore.spooling.spool import Spool
 from rlcore.testing.faults.disk import FailingDisk
 
 BACKEND = """
@@ -287,7 +287,7 @@ def test_the_sender_ends_when_the_training_process_is_killed(tmp_path, backend):
     import sys, time
     sys.path.insert(0, {str(tmp_path)!r})
     from pathlib import Path
-    from rlcore.spooling_logger import SpoolingLogger
+    from rlcore.spooling.logger import SpoolingLogger
     logger = SpoolingLogger("trial", "", Path({str(tmp_path / "spool")!r}), "module_of_backend:FileBackend",
                             {{"file": {str(tmp_path / "arrived")!r}}}, True)
     logger.log_metrics({{"a": 1.0}}, 1)

@@ -12,7 +12,7 @@ import torch
 from tensordict import LazyStackedTensorDict, NonTensorData, TensorDict, TensorDictParams
 
 from rlcore.errors import StorageError
-from rlcore.state_tree import flatten, tensor_names, unflatten
+from rlcore.state.tree import flatten, tensor_names, unflatten
 
 
 def there_and_back(value):

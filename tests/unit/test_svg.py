@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from rlcore.svg import COLOURS, Line, chart
+from rlcore.reports.svg import COLOURS, Line, chart
 
 
 def line(x, y, low=None, high=None, name="a"):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from rlcore.errors import RlcoreError
-from rlcore.targets import TargetUpdater
+from rlcore.learners.targets import TargetUpdater
 
 
 def networks():

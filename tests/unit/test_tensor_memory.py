@@ -13,12 +13,12 @@ from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
 import rlcore
-from rlcore.checkpoint import Facts, Store
-from rlcore.progress import Progress
-from rlcore.snapshot import Snapshot
-from rlcore.tensor_memory import PIECE_BYTES, bytes_of, copy_in_pieces, in_shared_file, let_go, pieces
+from rlcore.checkpoints.store import Facts, Store
+from rlcore.state.memory import PIECE_BYTES, bytes_of, copy_in_pieces, in_shared_file, let_go, pieces
+from rlcore.state.snapshot import Snapshot
 from rlcore.testing import make_run
 from rlcore.testing.toy_parts import ToyCheckpointer
+from rlcore.types.progress import Progress
 
 BACKENDS = {"toy": ToyCheckpointer, "torchsnapshot": TorchsnapshotCheckpointer, "dcp": DcpCheckpointer}
 
@@ -111,9 +111,9 @@ import sys
 from pathlib import Path
 import torch
 import rlcore
-from rlcore.checkpoint import Facts, Store
-from rlcore.progress import Progress
-from rlcore.snapshot import Snapshot
+from rlcore.checkpoints.store import Facts, Store
+from rlcore.types.progress import Progress
+from rlcore.state.snapshot import Snapshot
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 folder, elements = Path(sys.argv[1]), int(sys.argv[2])
 def peak(name="VmHWM"):
@@ -190,10 +190,10 @@ import importlib, sys
 from pathlib import Path
 import torch
 import rlcore
-from rlcore.checkpoint import Facts, Store
-from rlcore.progress import Progress
-from rlcore.snapshot import Snapshot
-from rlcore.tensor_memory import bytes_of, let_go
+from rlcore.checkpoints.store import Facts, Store
+from rlcore.types.progress import Progress
+from rlcore.state.snapshot import Snapshot
+from rlcore.state.memory import bytes_of, let_go
 from rlcore_plugin_replay.buffer import ReplayBuffer
 from tensordict import TensorDict
 folder, name = Path(sys.argv[1]), sys.argv[2]

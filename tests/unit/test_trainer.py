@@ -11,7 +11,7 @@ import torch
 import rlcore
 from rlcore import ConfigError, hookimpl
 from rlcore.errors import StorageError
-from rlcore.resume import ResumeOptions
+from rlcore.restore.states import ResumeOptions
 
 
 def weights(run):
@@ -197,7 +197,7 @@ def test_a_resumed_run_has_the_state_it_was_saved_with(build):
 
 
 def flat(state):
-    from rlcore.state_tree import flatten
+    from rlcore.state.tree import flatten
 
     tensors = {}
     tree = flatten(state, "", tensors)
@@ -241,7 +241,7 @@ def test_resuming_without_a_hook_that_had_state_is_refused(build, workdir):
 
 def test_another_version_is_noted_when_resuming(build, monkeypatch):
     build(write=True).trainer.train()
-    from rlcore import sections
+    from rlcore.config import sections
 
     versions = sections.versions
     monkeypatch.setattr(sections, "versions", lambda host: versions(host) | {"rlcore-plugin-mlp": "9.9"})

@@ -8,9 +8,9 @@ from rlcore_plugin_dqn.policy import GREEDY, EpsilonConfig, EpsilonGreedy
 from rlcore_plugin_mlp.network import MLP
 
 from rlcore.errors import ConfigError
-from rlcore.progress import Progress
 from rlcore.testing import make_run, make_trainer
 from rlcore.testing.contracts import ModelContract
+from rlcore.types.progress import Progress
 
 AROUND = {
     "env": {"use": "testing:toy", "actions": "discrete"},

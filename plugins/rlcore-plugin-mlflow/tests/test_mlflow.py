@@ -20,7 +20,7 @@ from mlflow import MlflowClient
 from rlcore_plugin_mlflow.logger import MLFlowLogger
 
 from rlcore.errors import ConfigError
-from rlcore.resume import ResumeOptions
+from rlcore.restore.states import ResumeOptions
 from rlcore.testing import make_run
 from rlcore.testing.contracts import PluginContract, SpoolingLoggerContract
 from rlcore.testing.contracts.logger import frames_of

@@ -5,13 +5,13 @@ import json
 import pytest
 import torch
 
-from rlcore.checkpoint import Facts, Store
+from rlcore.checkpoints.store import Facts, Store
 from rlcore.errors import StorageError
-from rlcore.progress import Progress
-from rlcore.snapshot import Snapshot
+from rlcore.state.snapshot import Snapshot
 from rlcore.testing import difference
 from rlcore.testing.contracts import CheckpointerContract, PluginContract
 from rlcore.testing.contracts.checkpointer import cases
+from rlcore.types.progress import Progress
 
 
 class TestPlugin(PluginContract):

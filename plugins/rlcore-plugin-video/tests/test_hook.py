@@ -9,7 +9,7 @@ import torch
 from rlcore_plugin_video.mp4 import read_mp4
 
 from rlcore.errors import ConfigError, EnvError, StorageError
-from rlcore.log_writer import LogWriter
+from rlcore.loggers.writer import LogWriter
 from rlcore.testing import make_run
 from rlcore.testing.contracts import HookContract
 

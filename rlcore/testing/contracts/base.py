@@ -17,17 +17,17 @@ import tomli_w
 import torch
 from pydantic import BaseModel, ValidationError
 
-from rlcore.components import Component, Owner, Provided
-from rlcore.config import COMPONENT_SECTIONS
-from rlcore.context import Context
-from rlcore.plugins import PluginHost
-from rlcore.run import Run, build
-from rlcore.sections import Config, Section
-from rlcore.state_tree import through_checkpoint
+from rlcore.config.file import COMPONENT_SECTIONS
+from rlcore.config.sections import Config, Section
+from rlcore.plugins.component import Component, Owner, Provided
+from rlcore.plugins.host import PluginHost
+from rlcore.run.build import Run, build
+from rlcore.scripts.trainer import Trainer
+from rlcore.state.tree import through_checkpoint
 from rlcore.testing.compare import difference
 from rlcore.testing.small_run import TOY_CONFIG, make_config
-from rlcore.trainer import Trainer
 from rlcore.types import RunInfo
+from rlcore.types.context import Context
 
 
 @lru_cache(maxsize=128)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import pytest
 import torch
 
-from rlcore.context import Context
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import made_up
 from rlcore.testing.small_run import TOY_CONFIG
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

@@ -21,8 +21,8 @@ from rlcore.types import InPlaceCheckpointer
 _AUDITED: Final = """
 import sys
 from pathlib import Path
-from rlcore.context import Context
-from rlcore.plugins import PluginHost
+from rlcore.types.context import Context
+from rlcore.plugins.host import PluginHost
 
 plugin, name, folder = sys.argv[1:]
 host = PluginHost()

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 import torch
 
-from rlcore.context import Context
 from rlcore.errors import EnvError
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import StateContract, saved
 from rlcore.testing.small_run import TOY_CONFIG
 from rlcore.testing.toy import ToyEnv
 from rlcore.types import Episode
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

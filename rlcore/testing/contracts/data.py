@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlcore.context import Context
-from rlcore.minibatch import Minibatch
-from rlcore.rollouts import random_actions
+from rlcore.buffers.minibatch import Minibatch
+from rlcore.envs.rollout import random_actions
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pytest
 
-from rlcore.env_checks import end_problem, observation_problem, step_problem
+from rlcore.envs.checks import end_problem, observation_problem, step_problem
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract, saved
 from rlcore.testing.contracts.data import actions, infos_of, steps_of

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from rlcore.context import Context
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import made_up
 from rlcore.types import Estimator
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

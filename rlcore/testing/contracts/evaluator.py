@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from rlcore.context import Context
-from rlcore.progress import Every
-from rlcore.state_tree import through_checkpoint
+from rlcore.state.tree import through_checkpoint
 from rlcore.testing.compare import difference, snapshot
 from rlcore.testing.contracts.base import ComponentContract
 from rlcore.testing.toy import ToyEnv
 from rlcore.types import EvaluationResult
+from rlcore.types.context import Context
+from rlcore.types.progress import Every
 
 MODES = ["same_step", "next_step"]
 

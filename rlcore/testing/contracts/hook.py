@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from rlcore.hooks import Hook, LoopHooks
-from rlcore.implementations import marked
+from rlcore.hooks.points import Hook, LoopHooks
+from rlcore.hooks.resolution import marked
+from rlcore.scripts.trainer import Trainer
 from rlcore.testing.compare import difference, snapshot
 from rlcore.testing.contracts.base import ComponentContract, saved
 from rlcore.testing.contracts.data import collected
-from rlcore.trainer import Trainer
 
 
 class HookContract(ComponentContract):

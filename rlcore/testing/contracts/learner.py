@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from rlcore.context import Context
 from rlcore.errors import NumericalError
-from rlcore.hooks import Hook, LoopHooks
-from rlcore.hookspecs import hookimpl
-from rlcore.targets import TargetUpdater
+from rlcore.hooks.points import Hook, LoopHooks
+from rlcore.hooks.specs import hookimpl
+from rlcore.learners.targets import TargetUpdater
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract, saved
 from rlcore.testing.contracts.data import minibatch
+from rlcore.types.context import Context
 
 INNER = ["process_optim_batch", "post_loss", "post_optim", "post_optim_log"]
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rlcore.state_tree import through_checkpoint
+from rlcore.state.tree import through_checkpoint
 from rlcore.testing.contracts.base import ComponentContract
 from rlcore.testing.faults.disk import FailingDisk
 

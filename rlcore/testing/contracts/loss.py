@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from rlcore.context import Context
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import minibatch
 from rlcore.types import Key
+from rlcore.types.context import Context
 
 
 class LossContract(StateContract):

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from rlcore.context import Context
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import observations
 from rlcore.types import Policy
+from rlcore.types.context import Context
 
 
 class ModelContract(StateContract):

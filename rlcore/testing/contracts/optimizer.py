@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from rlcore.context import Context
 from rlcore.errors import ConfigError
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract, saved
+from rlcore.types.context import Context
 
 
 class OptimizerContract(ComponentContract):

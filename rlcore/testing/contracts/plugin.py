@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from rlcore.components import Provided
-from rlcore.plugins import Installed, PluginHost, installed, version_conflict
+from rlcore.plugins.component import Provided
+from rlcore.plugins.host import Installed, PluginHost, installed, version_conflict
 from rlcore.testing.light_import import check_light_import
 
 

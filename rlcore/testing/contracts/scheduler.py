@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from rlcore.progress import Progress
 from rlcore.testing.contracts.base import ComponentContract
+from rlcore.types.progress import Progress
 
 TOTAL = 1000
 

@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rlcore.spool import Spool
-from rlcore.spooling_logger import FOLDER
+from rlcore.spooling.logger import FOLDER
+from rlcore.spooling.spool import Spool
 from rlcore.testing.contracts.logger import LoggerContract, Row
 
 
 class SpoolingLoggerContract(LoggerContract):
-    """Base of the tests of a logger that derives from `rlcore.spooling_logger.SpoolingLogger`."""
+    """Base of the tests of a logger that derives from `rlcore.spooling.logger.SpoolingLogger`."""
 
     cuts = False
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from rlcore.context import Context
-from rlcore.rollouts import random_actions
+from rlcore.envs.rollout import random_actions
 from rlcore.testing.compare import difference, snapshot
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import actions, collected, steps_of
 from rlcore.types import Env, Transform
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from rlcore.types import Array

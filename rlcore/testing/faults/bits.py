@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rlcore.manifest import MANIFEST, describe, render
+from rlcore.checkpoints.manifest import MANIFEST, describe, render
 
 
 @contextmanager

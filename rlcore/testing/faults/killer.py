@@ -19,10 +19,10 @@ from typing import Any, Final, Self
 
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
 from rlcore.errors import RlcoreError
-from rlcore.hookspecs import hookimpl
+from rlcore.hooks.specs import hookimpl
 from rlcore.testing.faults.template import PROGRAM
+from rlcore.types.context import Context
 
 EVENTS: Final = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.link", "os.symlink")
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC

@@ -12,10 +12,10 @@ from typing import Any, Final, Literal
 import numpy as np
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
-from rlcore.hookspecs import hookimpl
-from rlcore.records import Step
+from rlcore.hooks.specs import hookimpl
 from rlcore.testing.toy import ToyEnv
+from rlcore.types.context import Context
+from rlcore.types.records import Step
 
 EnvFault = Literal[
     "none",

@@ -19,14 +19,14 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.context import Context
 from rlcore.errors import ConfigError, StorageError
-from rlcore.hookspecs import hookimpl
+from rlcore.hooks.specs import hookimpl
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
     from rlcore.types import EvaluationResult
 
 OBSERVATIONS: Final = ("observation",)

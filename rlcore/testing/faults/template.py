@@ -15,9 +15,9 @@ import traceback
 from collections.abc import Iterable
 from typing import Any, Final
 
-PROGRAM: Final = "rlcore.cli"
+PROGRAM: Final = "rlcore.cli.command_line"
 # imports that every run makes; a request can name more
-COMMON: Final = ("torch", "tensordict", "numpy", "gymnasium", "rlcore.commands.train")
+COMMON: Final = ("torch", "tensordict", "numpy", "gymnasium", "rlcore.cli.train")
 
 
 def serve() -> None:

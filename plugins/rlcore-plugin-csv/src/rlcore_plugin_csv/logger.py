@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import numpy as np
 from pydantic import BaseModel, Field
 
-from rlcore import log_values, media
-from rlcore.context import Context
 from rlcore.errors import ConfigError, PluginError, StorageError
-from rlcore.growing_file import GrowingFile
-from rlcore.inside import inside
-from rlcore.logger_base import LoggerBase
+from rlcore.files.growing import GrowingFile
+from rlcore.files.inside import inside
+from rlcore.loggers import media
+from rlcore.loggers import values as log_values
+from rlcore.loggers.base import LoggerBase
+from rlcore.types.context import Context
 from rlcore_plugin_csv.table import Table
 
 if TYPE_CHECKING:
-    from rlcore.records import Array
+    from rlcore.types.records import Array
 
 log = logging.getLogger(__name__)
 

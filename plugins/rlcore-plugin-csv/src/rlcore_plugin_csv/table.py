@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rlcore.growing_file import GrowingFile, open_log
+from rlcore.files.growing import GrowingFile, open_log
 
 
 class Table:

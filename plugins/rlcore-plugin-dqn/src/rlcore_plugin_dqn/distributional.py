@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from rlcore.context import Context
 from rlcore.errors import ConfigError
 from rlcore.types import Key
+from rlcore.types.context import Context
 from rlcore_plugin_dqn.loss import QLearningConfig, QLearningLoss, weighted_mean
 from rlcore_plugin_dqn.network import CategoricalQNetwork
 

@@ -10,9 +10,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from rlcore.context import Context
-from rlcore.targets import TargetConfig, TargetUpdater
+from rlcore.learners.targets import TargetConfig, TargetUpdater
 from rlcore.types import Key
+from rlcore.types.context import Context
 
 Error = Literal["smooth_l1", "l1", "l2"]
 

@@ -11,8 +11,8 @@ from pydantic import Field, PositiveInt, model_validator
 from rlcore_plugin_mlp.network import Activation, Initialisation, mlp_for
 from torch import nn
 
-from rlcore.context import Context
 from rlcore.errors import ConfigError
+from rlcore.types.context import Context
 from rlcore_plugin_dqn.network import CategoricalQNetwork, support_of
 from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy
 

@@ -9,8 +9,8 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.progress import Progress
 from rlcore.types import Key
+from rlcore.types.progress import Progress
 
 GREEDY: Final = -1
 

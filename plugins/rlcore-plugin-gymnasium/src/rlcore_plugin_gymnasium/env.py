@@ -7,8 +7,8 @@ from typing import Any, Literal
 import gymnasium
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, RlcoreError, describe
+from rlcore.types.context import Context
 from rlcore_plugin_gymnasium import advice
 from rlcore_plugin_gymnasium.native import NativeEnv
 from rlcore_plugin_gymnasium.rendering import advice_on_making, prepare_rendering

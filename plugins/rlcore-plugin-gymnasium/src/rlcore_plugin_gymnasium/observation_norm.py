@@ -11,10 +11,10 @@ import gymnasium
 import numpy as np
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
+from rlcore.envs.rollout import random_actions
 from rlcore.errors import ConfigError, EnvError
-from rlcore.fitting import check_array
-from rlcore.rollouts import random_actions
+from rlcore.restore.fitting import check_array
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     import numpy.typing as npt

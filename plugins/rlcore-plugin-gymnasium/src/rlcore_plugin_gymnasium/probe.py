@@ -10,10 +10,10 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from rlcore.errors import FROM_OUTSIDE, describe
-from rlcore.random_state import untouched_generators
-from rlcore.state_tree import through_checkpoint
+from rlcore.state.generators import untouched_generators
+from rlcore.state.tree import through_checkpoint
 from rlcore.types import Env, Stateful
-from rlcore.watchdog import Heart
+from rlcore.types.heart import Heart
 from rlcore_plugin_gymnasium.held import contents
 
 SEED: Final = 20_011

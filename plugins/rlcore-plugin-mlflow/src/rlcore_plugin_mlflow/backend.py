@@ -13,12 +13,12 @@ from mlflow.entities import Metric, Param
 from mlflow.exceptions import MlflowException
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
-from rlcore import log_values
-from rlcore.spool import Record
+from rlcore.loggers import values as log_values
+from rlcore.spooling.spool import Record
 
 Entry = TypeVar("Entry")
 
-TOKEN_TAG: Final = "rlcore.spool"
+TOKEN_TAG: Final = "rlcore.spooling.spool"
 _METRICS_PER_CALL: Final = 1000
 _PARAMS_PER_CALL: Final = 100
 _LONGEST_PARAM: Final = 6000

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, field_validator
 
-from rlcore.config import Secret
-from rlcore.context import Context
+from rlcore.config.file import Secret
 from rlcore.errors import ConfigError
-from rlcore.spooling_logger import SpoolingLogger, own_spool, require_library, spool_folder
+from rlcore.spooling.logger import SpoolingLogger, own_spool, require_library, spool_folder
+from rlcore.types.context import Context
 
 
 class Config(BaseModel, extra="forbid"):

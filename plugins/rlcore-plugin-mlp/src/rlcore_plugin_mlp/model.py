@@ -10,8 +10,8 @@ import torch
 from pydantic import BaseModel, Field, PositiveInt
 from torch import Tensor, nn
 
-from rlcore.context import Context
 from rlcore.errors import ConfigError
+from rlcore.types.context import Context
 from rlcore_plugin_mlp.distributions import UNIT_SCALE, Normal
 from rlcore_plugin_mlp.network import MLP, Activation, Initialisation, mlp_for
 from rlcore_plugin_mlp.spaces import for_space

@@ -13,10 +13,10 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore import Context
-from rlcore.batch_storage import layout_of
-from rlcore.collect import steps_per_env, written
+from rlcore.collectors.batch_storage import layout_of
+from rlcore.collectors.local import steps_per_env, written
+from rlcore.collectors.stepping import inexact_env
 from rlcore.errors import StorageError
-from rlcore.stepping import inexact_env
 from rlcore.types import Episode, Policy
 from rlcore_plugin_parallel import memory
 from rlcore_plugin_parallel.bundle import Bundle

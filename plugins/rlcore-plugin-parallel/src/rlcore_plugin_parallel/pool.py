@@ -17,9 +17,10 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore import EnvError, RlcoreError, companion, errors
-from rlcore.signals import STOPPING
-from rlcore.watchdog import Heart
+from rlcore import EnvError, RlcoreError, errors
+from rlcore.process import companion
+from rlcore.process.signals import STOPPING
+from rlcore.types.heart import Heart
 from rlcore_plugin_parallel.memory import Counters
 from rlcore_plugin_parallel.worker import Assignment, main
 

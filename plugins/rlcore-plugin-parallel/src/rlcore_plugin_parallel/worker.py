@@ -18,12 +18,12 @@ from typing import Any, Final
 import torch
 
 from rlcore import ConfigError, RlcoreError
-from rlcore.env_maker import EnvMaker
+from rlcore.collectors.stepping import Acting, Rollout, inexact_env, unrestored_env
 from rlcore.errors import describe
-from rlcore.random_state import seed_all
-from rlcore.signals import STOPPING
-from rlcore.stepping import Acting, Rollout, inexact_env, unrestored_env
-from rlcore.streams import lenient
+from rlcore.process.signals import STOPPING
+from rlcore.process.streams import lenient
+from rlcore.run.env_maker import EnvMaker
+from rlcore.state.generators import seed_all
 from rlcore.types import Policy
 from rlcore_plugin_parallel.all_rows import AllRows
 from rlcore_plugin_parallel.bundle import Bundle

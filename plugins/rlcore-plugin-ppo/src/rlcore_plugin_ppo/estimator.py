@@ -9,7 +9,7 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.context import Context
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -9,8 +9,8 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
-from rlcore.context import Context
 from rlcore.types import Key
+from rlcore.types.context import Context
 
 CriticLoss = Literal["smooth_l1", "l2"]
 

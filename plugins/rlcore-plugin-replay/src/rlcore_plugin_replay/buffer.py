@@ -15,14 +15,14 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.buffer import MASK, rows
-from rlcore.context import Context
+from rlcore.buffers.minibatch import Minibatch
+from rlcore.buffers.rollout import MASK, rows
 from rlcore.errors import RlcoreError, StorageError
-from rlcore.fitting import check_array
-from rlcore.minibatch import Minibatch
-from rlcore.progress import Progress
-from rlcore.records import RunInfo
+from rlcore.restore.fitting import check_array
 from rlcore.types import Key
+from rlcore.types.context import Context
+from rlcore.types.progress import Progress
+from rlcore.types.records import RunInfo
 from rlcore_plugin_replay.layout import RowLayout
 from rlcore_plugin_replay.n_step import STEPS, NStep
 from rlcore_plugin_replay.ring import Ring

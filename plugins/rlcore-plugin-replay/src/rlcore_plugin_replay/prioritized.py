@@ -9,10 +9,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from rlcore.context import Context
+from rlcore.buffers.minibatch import Minibatch
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.minibatch import Minibatch
 from rlcore.types import Key
+from rlcore.types.context import Context
 from rlcore_plugin_replay.buffer import INDEX, ReplayBuffer
 from rlcore_plugin_replay.sum_tree import SumTree
 

@@ -15,11 +15,12 @@ from pydantic import BaseModel
 from tensorboard.compat.proto.summary_pb2 import Summary
 from torch.utils.tensorboard import SummaryWriter
 
-from rlcore import log_values, media
-from rlcore.context import Context
 from rlcore.errors import ConfigError
-from rlcore.inside import inside
-from rlcore.logger_base import LoggerBase
+from rlcore.files.inside import inside
+from rlcore.loggers import media
+from rlcore.loggers import values as log_values
+from rlcore.loggers.base import LoggerBase
+from rlcore.types.context import Context
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from torchsnapshot.io_types import ReadIO, StoragePlugin, WriteIO
 
-from rlcore.tensor_memory import pieces
+from rlcore.state.memory import pieces
 
 
 def flat(location: str) -> str:

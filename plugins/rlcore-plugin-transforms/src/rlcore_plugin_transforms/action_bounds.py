@@ -8,8 +8,8 @@ import gymnasium
 import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
-from rlcore.context import Context
 from rlcore.errors import ConfigError
+from rlcore.types.context import Context
 from rlcore_plugin_transforms.pass_through import PassThrough
 
 if TYPE_CHECKING:

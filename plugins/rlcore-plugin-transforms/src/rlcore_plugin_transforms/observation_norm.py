@@ -10,8 +10,8 @@ import gymnasium
 import numpy as np
 from pydantic import BaseModel, Field
 
-from rlcore.context import Context
 from rlcore.errors import ConfigError, EnvError
+from rlcore.types.context import Context
 from rlcore_plugin_transforms.moments import Moments
 
 if TYPE_CHECKING:

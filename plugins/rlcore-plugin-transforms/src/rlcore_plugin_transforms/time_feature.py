@@ -10,8 +10,8 @@ import gymnasium
 import numpy as np
 from pydantic import BaseModel
 
-from rlcore.context import Context
 from rlcore.errors import ConfigError
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

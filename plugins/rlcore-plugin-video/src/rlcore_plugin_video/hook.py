@@ -13,15 +13,15 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore import hookimpl
-from rlcore.context import Context
+from rlcore.envs.play import play
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.play import play
 from rlcore.types import Env, RenderableEnv
+from rlcore.types.context import Context
 from rlcore_plugin_video.frames import MAX_FRAMES, center_crop, stack, tile, to_frames
 from rlcore_plugin_video.mp4 import VideoFolder
 
 if TYPE_CHECKING:
-    from rlcore.trainer import Trainer
+    from rlcore.scripts.trainer import Trainer
     from rlcore.types import BoolArray, EvaluationResult
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import BaseModel, Field
 
-from rlcore.config import Secret
-from rlcore.context import Context
+from rlcore.config.file import Secret
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.spooling_logger import SpoolingLogger, own_spool, require_library, spool_folder
+from rlcore.spooling.logger import SpoolingLogger, own_spool, require_library, spool_folder
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from rlcore_plugin_wandb.backend import WandbBackend

@@ -1,1 +1,0 @@
-"""What a script hands to `Trainer`, as the parts that the loop calls."""

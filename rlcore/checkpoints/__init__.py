@@ -1,0 +1,1 @@
+"""The state of a run on disk: committed, verified, kept, converted."""

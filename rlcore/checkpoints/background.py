@@ -1,0 +1,63 @@
+"""One save in a thread of its own, while training goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent import futures
+from pathlib import Path
+from typing import Final
+
+from rlcore.errors import StorageError
+from rlcore.types.heart import Heart
+
+_LOOK_SECONDS: Final = 0.2
+
+
+class BackgroundSave:
+    """Runs a save in a thread; the process may end without it, which leaves what a crash leaves.
+
+    Args:
+        save: writes a checkpoint and returns its folder.
+        heart: knows when a save does not move any more and is given up.
+    """
+
+    def __init__(self, save: Callable[[], Path], heart: Heart) -> None:
+        self._save = save
+        self._heart = heart
+        self._future: futures.Future[Path] = futures.Future()
+        self._thread = threading.Thread(target=self._run, name="rlcore checkpoint", daemon=True)
+        self._thread.start()
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self._future.done()
+
+    def wait(self) -> None:
+        """Return when it has ended, well or not, or is given up."""
+        while not self.done and not self._given_up():
+            futures.wait([self._future], _LOOK_SECONDS)
+
+    def result(self) -> Path:
+        """Wait for its end, and return the folder of the checkpoint.
+
+        Raises:
+            StorageError: it was given up.
+            BaseException: what the save raised.
+        """
+        self.wait()
+        if not self.done:
+            raise StorageError("the checkpoint that was being written in the background did not move and is given up")
+        return self._future.result()
+
+    def _given_up(self) -> bool:
+        return any(save.given_up for save in tuple(self._heart.saves) if save.thread is self._thread)
+
+    def _run(self) -> None:
+        try:
+            path = self._save()
+        except BaseException as error:
+            self._future.set_exception(error)
+        else:
+            self._future.set_result(path)

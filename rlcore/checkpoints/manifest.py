@@ -1,0 +1,320 @@
+"""The manifest of a checkpoint: what it says, which folders hold one, and whether their files are whole.
+
+Nothing here needs torch, so checkpoints are listed and verified at once. Writing and loading is in `checkpoint.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import xxhash
+
+from rlcore.checkpoints.migrations import migrated_manifest
+from rlcore.errors import StorageError
+from rlcore.files.inside import plain_file, read_plain
+
+log = logging.getLogger(__name__)
+
+FORMAT: Final = 2
+MANIFEST: Final = "manifest.json"
+STATE: Final = "state.json"
+# what is read whole into memory; saving refuses more, so that nothing is saved that could not be loaded
+MOST_BYTES: Final[Mapping[str, int]] = {MANIFEST: 16 << 20, STATE: 256 << 20}
+# an empty list takes 2 bytes in a file and 64 in memory
+MOST_VALUES: Final = 4_000_000
+_CHECKSUM: Final = "checksum"
+
+
+class NewerFormatError(StorageError):
+    """A checkpoint is whole, but of a format that this rlcore does not know."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A committed checkpoint."""
+
+    path: Path
+    frames: int
+    manifest: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def evaluation(self) -> float | None:
+        """Mean return of the evaluation made at the same frame, if there was one."""
+        value = self.manifest["evaluation"]
+        return float(value) if value is not None and math.isfinite(value) else None
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk, without the manifest."""
+        return sum(int(file["size"]) for file in self.manifest["files"].values())
+
+
+@dataclass
+class Found:
+    """What a folder of checkpoints holds.
+
+    Attributes:
+        entries: those whose manifest can be read, oldest first.
+        problems: what is wrong with the others.
+        newer: those among the problems that a newer rlcore can read.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    newer: list[str] = field(default_factory=list)
+
+
+def scan(folder: Path) -> Found:
+    """Look at every checkpoint in a folder; one that is absent holds none.
+
+    Raises:
+        StorageError: the folder cannot be listed.
+    """
+    found = Found()
+    for path in committed(folder):
+        try:
+            manifest = read_manifest(path)
+        except StorageError as error:
+            if os.path.lexists(path):  # otherwise it was pruned by its run just now
+                found.problems.append(str(error))
+                found.newer += [str(error)] if isinstance(error, NewerFormatError) else []
+            continue
+        found.entries.append(Entry(path, manifest["progress"]["frames"], manifest))
+    found.entries.sort(key=order)
+    return found
+
+
+def order(entry: Entry) -> tuple[Any, ...]:
+    """Return what checkpoints are sorted by: frame, and among those of one frame the time of saving."""
+    return (entry.frames, entry.manifest["time"], entry.path.name)
+
+
+def committed(folder: Path) -> list[Path]:
+    """Return everything that has the name of a committed checkpoint, whole or not.
+
+    Raises:
+        StorageError: the folder cannot be listed; it is not taken for an empty one.
+    """
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StorageError(f"checkpoints in {folder} cannot be listed: {error}") from error
+    return [folder / name for name in names if name[0] in "0123456789" and "-" in name]
+
+
+def best(entries: Iterable[Entry], by: tuple[str, str] | None = None) -> Entry | None:
+    """Return the checkpoint with the best evaluation, the newest of several, or None when none was evaluated.
+
+    Args:
+        entries: among which to choose.
+        by: a number in the metadata of the manifests instead of the evaluation, and whether `min` or `max` is best.
+    """
+    rated = [(_rating(entry, by), *order(entry), entry) for entry in entries]
+    known = [row for row in rated if row[0] is not None]
+    return max(known, key=lambda row: row[:-1])[-1] if known else None
+
+
+def _rating(entry: Entry, by: tuple[str, str] | None) -> float | None:
+    """Return what the best checkpoint has most of; None where it is not known."""
+    if by is None:
+        return entry.evaluation
+    key, mode = by
+    value = (entry.manifest.get("metadata") or {}).get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value) if mode == "max" else -float(value)
+
+
+def render(manifest: Mapping[str, Any]) -> str:
+    """Return the text of a manifest, with its checksum last.
+
+    Raises:
+        StorageError: it is larger than what would be read again.
+    """
+    plain = {key: value for key, value in manifest.items() if key != _CHECKSUM}
+    text = json.dumps(plain | {_CHECKSUM: _checksum(plain)})
+    if len(text) > MOST_BYTES[MANIFEST]:
+        raise StorageError(f"{MANIFEST} would have {len(text):,} bytes, more than {MOST_BYTES[MANIFEST]:,}")
+    return text
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest of a checkpoint folder.
+
+    Raises:
+        StorageError: it is missing, damaged, of a newer format, or of another folder.
+    """
+    try:
+        if path.is_symlink():
+            raise StorageError("the folder is a link")
+        raw, manifest = read_json(path / MANIFEST)
+        checksum = manifest.pop(_CHECKSUM)
+        whole = checksum == _checksum(manifest)
+        # JSON has several spellings of one value; only the bytes that were written are taken
+        same_bytes = whole and render(manifest).encode() == raw
+        version = manifest["format"]
+    except Exception as error:  # hostile JSON raises anything: RecursionError, OverflowError, AttributeError
+        raise StorageError(f"{path} is no checkpoint of rlcore: its {MANIFEST} cannot be read ({error})") from None
+    if not whole or not same_bytes:
+        raise StorageError(f"checkpoint {path} is damaged: the checksum of {MANIFEST} does not match")
+    if type(version) is int and version > FORMAT:
+        raise NewerFormatError(
+            f"checkpoint {path} has format {version}, this rlcore reads up to {FORMAT}; update rlcore"
+        )
+    try:
+        manifest = migrated_manifest(manifest, FORMAT)
+    except Exception as error:  # of a step that meets what no rlcore wrote
+        raise StorageError(f"{path} is no checkpoint of format {version!r}: {error!r}") from error
+    _check_entries(path, manifest)
+    return manifest
+
+
+def verify(entry: Entry, moved: Callable[[], object] = lambda: None) -> list[str]:
+    """Compare every file of a checkpoint with its manifest; return the names of files that are not its own.
+
+    Args:
+        entry: the checkpoint.
+        moved: called after every piece that was read, as a large file takes its time.
+
+    Raises:
+        StorageError: a file is missing, is not a plain file, or has another size or checksum.
+    """
+    files = entry.manifest["files"]
+    for name, expected in files.items():
+        try:
+            if Path(name).name != name:
+                raise StorageError("the name leaves the folder")
+            with plain_file(entry.path / name) as stream:
+                size = os.fstat(stream.fileno()).st_size
+                found = {"size": size}
+                if size == expected["size"]:  # else there is no need to read it
+                    found = describe(stream, moved)
+        except (StorageError, OSError, ValueError) as error:
+            raise StorageError(
+                f"checkpoint {entry.path} is damaged: {name!r} is missing or not a plain file ({error})"
+            ) from None
+        if found != expected:
+            raise StorageError(f"checkpoint {entry.path} is damaged: {name!r} is {found}, expected {expected}")
+    return sorted(path.name for path in entry.path.iterdir() if path.name not in (MANIFEST, *files))
+
+
+def describe(stream: BinaryIO, moved: Callable[[], object] = lambda: None) -> dict[str, Any]:
+    """Return size and checksum of what a stream holds."""
+    digest, size = xxhash.xxh3_128(), 0
+    while chunk := stream.read(1 << 20):
+        digest.update(chunk)
+        size += len(chunk)
+        moved()
+    return {"size": size, "xxh3": digest.hexdigest()}
+
+
+def read_json(path: Path) -> tuple[bytes, Any]:
+    """Return the content of `manifest.json` or `state.json`, as bytes and parsed.
+
+    Raises:
+        StorageError: it is no plain file, or holds more than any that was saved.
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deeply.
+    """
+    raw = read_plain(path, MOST_BYTES[path.name])
+    check_values(raw)
+    return raw, json.loads(raw)
+
+
+def check_values(raw: bytes) -> None:
+    """Refuse JSON of so many values that parsing it would take many times its size in memory.
+
+    Raises:
+        StorageError: there are more than any file that is saved has.
+    """
+    values = sum(map(raw.count, (b",", b"[", b"{")))
+    if values > MOST_VALUES:
+        raise StorageError(f"it holds about {values:,} values, more than {MOST_VALUES:,}")
+
+
+def _check_entries(path: Path, manifest: Mapping[str, Any]) -> None:
+    """See that every entry has its type, so that nothing later has to doubt it."""
+    for key, fits in _ENTRIES.items():
+        if key not in manifest or not fits(manifest[key]):
+            raise StorageError(
+                f"{path} is no checkpoint of rlcore: the entry {key!r} of its {MANIFEST} is missing or of a wrong type"
+            )
+    if manifest["id"] != path.name:
+        raise StorageError(
+            f"checkpoint {path} is a copy or was renamed: it is {manifest['id']!r} by its {MANIFEST}; give the folder "
+            "that name again, or move it away"
+        )
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    return xxhash.xxh3_128_hexdigest(json.dumps(manifest, sort_keys=True).encode())
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+
+
+def _count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(_count(item) for item in value.values())
+
+
+def _clocks(value: Any) -> bool:
+    return _counts(value) and "frames" in value
+
+
+def _files(value: Any) -> bool:
+    return isinstance(value, dict) and STATE in value and MANIFEST not in value and all(map(_file, value.values()))
+
+
+def _file(value: Any) -> bool:
+    return (
+        isinstance(value, dict) and value.keys() == {"size", "xxh3"} and _count(value["size"]) and _text(value["xxh3"])
+    )
+
+
+def _time(value: Any) -> bool:
+    try:
+        return datetime.fromisoformat(value).tzinfo is not None
+    except (TypeError, ValueError):
+        return False
+
+
+_ENTRIES: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "format": lambda value: type(value) is int and value >= 1,
+    "id": _text,
+    "time": _time,
+    "backend": _text,
+    "progress": _clocks,
+    "evaluation": lambda value: value is None or isinstance(value, float) or _count(value),
+    "run_id": _text,
+    "config": lambda value: isinstance(value, dict),
+    "config_hash": _text,
+    "observers": lambda value: isinstance(value, list) and all(map(_text, value)),
+    "owners": _texts,
+    "versions": _texts,
+    "domain": _texts,
+    "exact": lambda value: isinstance(value, bool),
+    "inexact": lambda value: isinstance(value, list) and all(map(_text, value)),
+    "sizes": _counts,
+    "digests": _texts,
+    "digest": _text,
+    "files": _files,
+}

@@ -1,0 +1,382 @@
+"""Checkpoints on disk: commit a snapshot so that a crash at any point loses nothing acknowledged; keep some, load one.
+
+A checkpoint is a folder under a new name: the back end's files, `state.json` with the structure, and `manifest.json`,
+written last, with sizes and checksums. The file formats are the back ends'; reading manifests is in `manifest.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from rlcore.checkpoints.manifest import FORMAT as FORMAT
+from rlcore.checkpoints.manifest import MANIFEST as MANIFEST
+from rlcore.checkpoints.manifest import MOST_BYTES, best, check_values, committed, order, read_json, render, scan
+from rlcore.checkpoints.manifest import STATE as STATE
+from rlcore.checkpoints.manifest import Entry as Entry
+from rlcore.checkpoints.manifest import read_manifest as read_manifest
+from rlcore.checkpoints.manifest import verify as verify
+from rlcore.checkpoints.migrations import migrated_state
+from rlcore.checkpoints.retention import PARTIAL, TRASH, KeepBest, clear, discard, remove, surplus
+from rlcore.errors import FROM_OUTSIDE, StorageError, describe
+from rlcore.files.durable import beside, describe_durable, write_durable
+from rlcore.run_folder.folder import replace_whole, sync_folder
+from rlcore.types import Checkpointer, InPlaceCheckpointer
+from rlcore.types.heart import SYNC_PATIENCE, Heart, MovingSave
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rlcore.state.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
+
+LATEST: Final = "latest"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the manifest of a checkpoint says about its state.
+
+    Attributes:
+        owners: component name to the distribution that wrote its state.
+        observers: the components that watch a run and do not change it.
+        run_id: made once for each run; empty for a script, whose folders of checkpoints belong to no run.
+        config: of the run, resolved; empty for a script.
+        config_hash: over what of the config changes results.
+        versions: of everything installed that the run uses.
+        domain: what the bits of a run depend on, see `exactness.py`.
+        inexact: why a resume from here does not give the bits of an uninterrupted run; empty when it does.
+        metadata: returns what else a script wants to have said, as JSON; asked at every save.
+    """
+
+    owners: Mapping[str, str] = field(default_factory=dict)
+    observers: tuple[str, ...] = ()
+    run_id: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    config_hash: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    domain: Mapping[str, str] = field(default_factory=dict)
+    inexact: tuple[str, ...] = ()
+    metadata: Callable[[], Mapping[str, Any]] | None = None
+
+    def with_reasons(self, reasons: Iterable[str]) -> Facts:
+        """Return the same facts with further reasons, each once."""
+        return replace(self, inexact=tuple(dict.fromkeys([*self.inexact, *reasons])))
+
+    def with_observers(self, names: Iterable[str]) -> Facts:
+        """Return the same facts with other observers."""
+        return replace(self, observers=tuple(names))
+
+    def in_manifest(self, snapshot: Snapshot) -> dict[str, Any]:
+        """Return the entries of the manifest."""
+        from rlcore.state.snapshot import training_digest  # needs torch, which looking at checkpoints does not
+
+        digests = snapshot.digests()
+        return {
+            "run_id": self.run_id,
+            "config": dict(self.config),
+            "config_hash": self.config_hash,
+            "owners": {name: self.owners.get(name, "") for name in snapshot.tree},
+            "observers": [name for name in self.observers if name in snapshot.tree],
+            "versions": dict(self.versions),
+            "domain": dict(self.domain),
+            "exact": not self.inexact,
+            "inexact": list(self.inexact),
+            "sizes": {
+                name: sum(snapshot.tensors[tensor].nbytes for tensor in snapshot.names[name]) for name in snapshot.tree
+            },
+            "digests": digests,
+            "digest": training_digest(digests, self.observers),
+            **({} if self.metadata is None else {"metadata": dict(self.metadata())}),
+        }
+
+
+class Store:
+    """The checkpoints in one folder.
+
+    Args:
+        folder: made when the first checkpoint is saved.
+        backend: writes and reads tensors.
+        backend_name: recorded in the manifest; loading follows it.
+        keep_last: how many of the newest are kept.
+        keep_best: whether the one with the best evaluation is kept too, or by which number it is the best.
+        check_place: raises a `StorageError` where the folder is not what it was.
+
+    Attributes:
+        heart: counts what moves; the run's own, once there is one.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        backend: Checkpointer,
+        backend_name: str,
+        keep_last: int = 2,
+        keep_best: KeepBest = True,
+        check_place: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.folder = folder
+        self._backend = backend
+        self._backend_name = backend_name
+        self._keep_last = keep_last
+        self._keep_best = keep_best
+        self.check_place = check_place
+        self.heart = Heart()
+        self._anchored = False
+
+    def save(self, snapshot: Snapshot, facts: Facts) -> Path:
+        """Write and commit a checkpoint, then prune.
+
+        Args:
+            snapshot: the state.
+            facts: what the manifest says about it.
+
+        Returns:
+            The folder of the committed checkpoint.
+
+        Raises:
+            StorageError: it could not be written; nothing that was saved before is touched.
+        """
+        name = f"{snapshot.frames:012d}-{secrets.token_hex(3)}"
+        place = self.folder / f"{PARTIAL}{name}"
+        self.check_place()
+        try:
+            self._make_folder()
+            self._check_space(snapshot)
+            with self.heart.save(place) as save:
+                self._write_files(place, name, snapshot, facts, save)
+            os.rename(place, self.folder / name)
+            place = self.folder / name
+            sync_folder(self.folder)
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:  # a back end may raise anything: torch.save says RuntimeError on a full disk
+            discard(place)
+            if isinstance(error, StorageError):
+                raise
+            raise StorageError(
+                f"checkpoint at frame {snapshot.frames} could not be written to {self.folder}: "
+                f"{describe(error)}; checkpoints saved before are untouched"
+            ) from error
+        try:
+            self._point_to(name)
+            self._prune(name)
+        except (OSError, StorageError) as error:
+            log.warning("checkpoint %s is saved, but tidying up %s failed: %s", name, self.folder, error)
+        return place
+
+    def _make_folder(self) -> None:
+        """Make the folder, and every name on the way to it outlive a power cut.
+
+        The names may be those of a process that was killed before it could see to that.
+        """
+        if self._anchored and self.folder.is_dir():
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for parent in self.folder.resolve().parents:
+            try:
+                sync_folder(parent)
+            except PermissionError:  # of somebody else, so it was there before
+                break
+            if os.path.ismount(parent):
+                break
+        self._anchored = True
+
+    def _check_space(self, snapshot: Snapshot) -> None:
+        """Refuse before writing what cannot fit."""
+        needed = snapshot.nbytes
+        free = shutil.disk_usage(self.folder).free
+        if needed > free:
+            raise StorageError(
+                f"checkpoint at frame {snapshot.frames} needs {needed:,} bytes, {self.folder} has {free:,} free; "
+                "checkpoints saved before are untouched"
+            )
+
+    def _write_files(self, partial: Path, name: str, snapshot: Snapshot, facts: Facts, save: MovingSave) -> None:
+        """Write everything into a folder that does not count yet, the manifest last."""
+        partial.mkdir()
+        stated = beside(lambda: facts.in_manifest(snapshot), snapshot.nbytes)
+        self._backend.save(partial, snapshot.tensors)
+        save.patience = SYNC_PATIENCE
+        write_durable(partial / STATE, _state_text(snapshot))
+        manifest = {
+            "format": FORMAT,
+            "id": name,
+            "time": datetime.now(UTC).isoformat(timespec="microseconds"),
+            "backend": self._backend_name,
+            "progress": snapshot.progress,
+            "evaluation": snapshot.evaluation,
+            **stated(),
+            "files": {file.name: describe_durable(file) for file in sorted(partial.iterdir())},
+        }
+        write_durable(partial / MANIFEST, render(manifest))
+        sync_folder(partial)
+
+    def entries(self) -> list[Entry]:
+        """Return the committed checkpoints whose manifest can be read, oldest first."""
+        found = scan(self.folder)
+        for problem in found.problems:
+            log.warning("%s", problem)
+        return found.entries
+
+    def is_empty(self) -> bool:
+        """Return whether no checkpoint was ever committed here, not even one that is damaged."""
+        return not committed(self.folder)
+
+    def best(self) -> Entry | None:
+        """Return the checkpoint with the best evaluation, or None when none was evaluated."""
+        return best(self.entries())
+
+    def load(self, entry: Entry, into: Mapping[str, Tensor] = MappingProxyType({})) -> dict[str, Any]:
+        """Verify a checkpoint and return component name to state; tensors may be mapped files.
+
+        Args:
+            entry: the checkpoint.
+            into: tensors by their names in a snapshot. Where the back end can, they are written over with what is saved
+                and stand in the states themselves.
+
+        Raises:
+            StorageError: a file is missing, damaged or of a newer format; names it.
+        """
+        with _readable(entry):
+            return self._verified(entry, into).states()
+
+    def snapshot(self, entry: Entry) -> Snapshot:
+        """Verify a checkpoint and return the snapshot that it was made of; tensors may be mapped files.
+
+        Raises:
+            StorageError: a file is missing, damaged or of a newer format; names it.
+        """
+        with _readable(entry):
+            return self._verified(entry, {})
+
+    def _verified(self, entry: Entry, into: Mapping[str, Tensor]) -> Snapshot:
+        from rlcore.state.snapshot import Snapshot  # needs torch
+
+        self._check_backend(entry)
+        foreign = verify(entry, self.heart.beat)
+        if foreign:
+            log.warning("checkpoint %s also holds %s, which is not its own and is ignored", entry.path, foreign)
+        tree = migrated_state(_read_state(entry), entry.manifest["format"], FORMAT)
+        tensors = dict(self._backend.load(entry.path))
+        if isinstance(self._backend, InPlaceCheckpointer):
+            places = {name: tensor for name, tensor in into.items() if _fits(tensor, tensors.get(name))}
+            for name, tensor in places.items():
+                self._backend.load_into(entry.path, {name: tensor})
+                self.heart.beat()
+            tensors |= places
+        return Snapshot.read(tree, tensors, entry.manifest["progress"], entry.evaluation)
+
+    def _check_backend(self, entry: Entry) -> None:
+        backend = entry.manifest["backend"]
+        if backend != self._backend_name:
+            raise StorageError(
+                f"checkpoint {entry.path} was written by back end {backend!r}, the run uses {self._backend_name!r}; "
+                f"set CKPT_BACKEND={backend}, or write it again: rlcore ckpt convert RUN --to {self._backend_name}"
+            )
+
+    def load_newest(self, into: Mapping[str, Tensor] = MappingProxyType({})) -> tuple[Entry, dict[str, Any]]:
+        """Return the newest checkpoint that verifies; a damaged one is skipped, aloud.
+
+        Args:
+            into: tensors to write over, see `load`.
+
+        Raises:
+            StorageError: there is none; or one is whole but needs another rlcore or back end, since to go on from
+                an older one would throw away work that is not lost.
+        """
+        found = scan(self.folder)
+        for problem in found.problems:
+            log.warning("%s; it is left out", problem)
+        if found.newer:
+            raise StorageError(f"{found.newer[-1]}, or move it away to go on from an older checkpoint")
+        problems = found.problems
+        for entry in reversed(found.entries):
+            self._check_backend(entry)
+            try:
+                return entry, self.load(entry, into)
+            except StorageError as error:
+                problems.append(str(error))
+                log.warning("%s; falling back to the checkpoint before", error)
+        unfinished = len(list(self.folder.glob(f"{PARTIAL}*")))
+        there_is_none = "there is none" + (f", only {unfinished} whose writing was cut off" if unfinished else "")
+        raise StorageError(f"no checkpoint in {self.folder} can be loaded: {'; '.join(problems) or there_is_none}")
+
+    def collect_leftovers(self) -> None:
+        """Remove what a crash left of unfinished saves and prunes, as far as that is possible."""
+        for pattern in (f"{PARTIAL}*", f"{TRASH}*", f".{LATEST}-*"):
+            for path in self.folder.glob(pattern):
+                clear(path)
+
+    def _point_to(self, name: str) -> None:
+        """Write the name of the newest checkpoint where people and scripts find it; a cache, never trusted."""
+        replace_whole(self.folder / LATEST, name + "\n")
+
+    def _prune(self, newest: str) -> None:
+        """Remove what is older than the checkpoint just saved and not to be kept.
+
+        One of a later frame is what an earlier attempt left that could not be loaded; it is not counted, so that it
+        takes no place from those that can.
+        """
+        entries = self.entries()
+        last = next((entry for entry in entries if entry.path.name == newest), None)
+        if last is None:  # somebody took it away at once
+            return
+        for entry in surplus(
+            [entry for entry in entries if order(entry) <= order(last)], self._keep_last, self._keep_best
+        ):
+            remove(entry)
+
+
+@contextmanager
+def _readable(entry: Entry) -> Iterator[None]:
+    """Make an error of storage of whatever reading a checkpoint raises: what was made to harm raises anything."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except Exception as error:
+        raise StorageError(
+            f"checkpoint {entry.path} cannot be read though its files are whole: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _read_state(entry: Entry) -> Any:
+    try:
+        return read_json(entry.path / STATE)[1]
+    except StorageError as error:
+        raise StorageError(f"checkpoint {entry.path} cannot be read: {STATE}: {error}") from None
+
+
+def _state_text(snapshot: Snapshot) -> str:
+    """Return what `state.json` holds; refuse what would not be read again.
+
+    Raises:
+        StorageError: it is too large.
+    """
+    text = json.dumps(snapshot.tree)
+    try:
+        if len(text) > MOST_BYTES[STATE]:
+            raise StorageError(f"it has {len(text):,} bytes, more than {MOST_BYTES[STATE]:,}")
+        check_values(text.encode())
+    except StorageError as error:
+        raise StorageError(
+            f"checkpoint at frame {snapshot.frames}: the state without its tensors is too large: {error}; keep long "
+            "lists of numbers as arrays or tensors"
+        ) from None
+    return text
+
+
+def _fits(tensor: Tensor, saved: Tensor | None) -> bool:
+    return saved is not None and tensor.dtype == saved.dtype and tensor.shape == saved.shape

@@ -1,0 +1,233 @@
+"""`rlcore ckpt`: the checkpoints of a run: list, verify, show, prune and convert them.
+
+Only converting needs torch and plugins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rlcore.checkpoints.manifest import Entry, Found, best, committed, read_manifest, scan, verify
+from rlcore.checkpoints.retention import remove, surplus
+from rlcore.errors import ConfigError, StorageError
+from rlcore.process.terminal import printable
+from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE, Lock
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the action."""
+    folder = Path(options.run)
+    if not (folder / CHECKPOINTS).is_dir():
+        if not (folder / CONFIG_FILE).is_file():
+            raise ConfigError(f"{options.run!r} is not a run folder: it has no {CHECKPOINTS} and no {CONFIG_FILE}")
+        raise StorageError(f"{options.run!r} has no checkpoints yet")
+    actions = {"list": _list, "verify": _verify, "show": _show, "prune": _prune, "convert": _convert}
+    return actions[options.action](folder, options)
+
+
+def _list(folder: Path, options: argparse.Namespace) -> int:
+    found = scan(folder / CHECKPOINTS)
+    rows = [_row(entry, found.entries) for entry in reversed(found.entries)]
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        head = ("frames", "checkpoint", "size", "evaluation", "exact", "back end", "age", "")
+        _print_table([head, *(_cells(row) for row in rows)])
+    return _report(found)
+
+
+def _row(entry: Entry, entries: list[Entry]) -> dict[str, Any]:
+    manifest = entry.manifest
+    marks = {"newest": entry is entries[-1], "best": entry is best(entries)}
+    return {
+        "frames": entry.frames,
+        "id": entry.path.name,
+        "size": entry.size,
+        "evaluation": entry.evaluation,
+        "exact": manifest["exact"],
+        "backend": manifest["backend"],
+        "time": manifest["time"],
+        "marks": [mark for mark, holds in marks.items() if holds],
+    }
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        f"{row['frames']:,}",
+        row["id"],
+        _size(row["size"]),
+        "-" if row["evaluation"] is None else f"{row['evaluation']:,.1f}",
+        "yes" if row["exact"] else "no",
+        row["backend"],
+        _age(row["time"]),
+        ", ".join(row["marks"]),
+    )
+
+
+def _verify(folder: Path, options: argparse.Namespace) -> int:
+    checkpoints = folder / CHECKPOINTS
+    paths = [_choose(checkpoints, options.checkpoint)] if options.checkpoint else committed(checkpoints)
+    if not paths:
+        raise StorageError(f"{str(folder)!r} has no checkpoints yet")
+    damaged = 0
+    for path in paths:
+        try:
+            manifest = read_manifest(path)
+            foreign = verify(Entry(path, manifest["progress"]["frames"], manifest))
+        except StorageError as error:
+            damaged += 1
+            print(f"DAMAGED  {printable(path.name)}: {printable(error)}")
+        else:
+            note = f", and files that are not its own: {printable(', '.join(foreign))}" if foreign else ""
+            print(f"whole    {printable(path.name)}: {len(manifest['files'])} files{note}")
+    return StorageError.exit_code if damaged else 0
+
+
+def _show(folder: Path, options: argparse.Namespace) -> int:
+    path = _chosen_or_newest(folder / CHECKPOINTS, options.checkpoint)
+    manifest = read_manifest(path)
+    if options.json:
+        print(json.dumps(manifest, indent=1))
+        return 0
+    _print_facts(path, manifest)
+    return 0
+
+
+def _print_facts(path: Path, manifest: dict[str, Any]) -> None:
+    entry = Entry(path, manifest["progress"]["frames"], manifest)
+    exact = "yes" if manifest["exact"] else "no"
+    evaluation = "none at this frame" if entry.evaluation is None else f"{entry.evaluation:,.1f}"
+    facts = {
+        "checkpoint": path.name,
+        "saved": f"{manifest['time']} ({_age(manifest['time'])} ago)",
+        "progress": ", ".join(f"{name} {value:,}" for name, value in manifest["progress"].items()),
+        "evaluation": evaluation,
+        "format": f"{manifest['format']}, back end {manifest['backend']}",
+        "run": manifest["run_id"] or "not recorded",
+        "config": manifest["config_hash"] or "not recorded",
+        "digest": manifest["digest"],
+        "exact": exact,
+    }
+    for name, value in facts.items():
+        print(f"{name:<12}{printable(value)}")
+    for reason in manifest["inexact"]:
+        print(f"{'':<12}because {printable(reason)}")
+    names = manifest["digests"]
+    print("\ncomponents")
+    _print_table(
+        (f"  {name}", manifest["owners"].get(name) or "-", _size(manifest["sizes"].get(name, 0)), names[name])
+        for name in names
+    )
+    print("\nfiles")
+    _print_table((f"  {name}", _size(file["size"]), file["xxh3"]) for name, file in manifest["files"].items())
+    for title in ("versions", "domain"):
+        print(f"\n{title}")
+        _print_table((f"  {name}", value) for name, value in manifest[title].items())
+
+
+def _convert(folder: Path, options: argparse.Namespace) -> int:
+    from rlcore.checkpoints.convert import convert
+
+    lock = Lock(folder)
+    try:
+        path = _chosen_or_newest(folder / CHECKPOINTS, options.checkpoint)
+        manifest = read_manifest(path)
+        made = convert(Entry(path, manifest["progress"]["frames"], manifest), options.to)
+    finally:
+        lock.release()
+    print(f"{printable(path.name)} of back end {printable(manifest['backend'])} is also {made.name} of {options.to}")
+    return 0
+
+
+def _prune(folder: Path, options: argparse.Namespace) -> int:
+    if options.dry_run:
+        return _prune_locked(folder, options)
+    lock = Lock(folder)
+    try:
+        return _prune_locked(folder, options)
+    finally:
+        lock.release()
+
+
+def _prune_locked(folder: Path, options: argparse.Namespace) -> int:
+    """Remove what need not be kept, counting only checkpoints that verify; damaged ones are left for people to see."""
+    found = scan(folder / CHECKPOINTS)
+    whole = []
+    for entry in found.entries:
+        try:
+            verify(entry)
+        except StorageError as error:
+            found.problems.append(str(error))
+        else:
+            whole.append(entry)
+    removed = surplus(whole, options.keep_last)
+    for entry in removed:
+        if not options.dry_run:
+            try:
+                remove(entry)
+            except OSError as error:
+                raise StorageError(f"checkpoint {printable(entry.path)} cannot be removed: {error}") from error
+        print(f"{'would remove' if options.dry_run else 'removed'}  {printable(entry.path.name)}")
+    for entry in whole:
+        if entry not in removed:
+            print(f"kept  {printable(entry.path.name)}")
+    return _report(found)
+
+
+def _chosen_or_newest(checkpoints: Path, wanted: str | None) -> Path:
+    if wanted:
+        return _choose(checkpoints, wanted)
+    found = scan(checkpoints)
+    if not found.entries:
+        raise StorageError(f"no checkpoint in {checkpoints} can be read: {'; '.join(found.problems) or 'none'}")
+    return found.entries[-1].path
+
+
+def _choose(checkpoints: Path, wanted: str) -> Path:
+    """Return the checkpoint that a name, the beginning of one, or a frame means."""
+    paths = committed(checkpoints)
+    ways = (
+        [path for path in paths if path.name == wanted],
+        [path for path in paths if wanted.isdecimal() and path.name.startswith(f"{int(wanted):012d}-")],
+        [path for path in paths if path.name.startswith(wanted)],
+    )
+    chosen = next((found for found in ways if found), [])
+    if len(chosen) != 1:
+        names = ", ".join(path.name for path in chosen or paths) or "none"
+        what = "several checkpoints match" if chosen else "no checkpoint matches"
+        raise ConfigError(f"{what} {wanted!r} in {checkpoints}: {printable(names)}")
+    return chosen[0]
+
+
+def _report(found: Found) -> int:
+    for problem in found.problems:
+        print(printable(problem), file=sys.stderr)
+    return StorageError.exit_code if found.problems else 0
+
+
+def _print_table(rows: Iterable[Iterable[str]]) -> None:
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _size(size: int) -> str:
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size} B"
+
+
+def _age(time: str) -> str:
+    seconds = max(0.0, (datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds())
+    for unit, factor in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= factor:
+            return f"{seconds / factor:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,285 @@
+"""The command line: arguments, and the exit code of an error. What a command does is in `commands/`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+from rlcore import __version__
+from rlcore.errors import RlcoreError
+from rlcore.process.leaving import dismiss, leave
+from rlcore.process.streams import lenient_output
+
+EXIT_CODES: Final = {
+    0: "done",
+    1: "an error that rlcore did not expect; the traceback says where; or `rlcore sync` left something",
+    2: "the config, the command line, a plugin or the run folder cannot be used; no frame was collected",
+    3: "an environment raised, or gave an observation or reward that is not finite; or nothing moved any more",
+    4: "a loss or gradient was not finite",
+    5: "a checkpoint could not be written or read, or `rlcore prove` found what does not hold",
+    7: "a hook raised, or broke the contract of its point",
+    129: "stopped by SIGHUP, as a closed terminal sends it, state saved",
+    130: "stopped by Ctrl-C, state saved; or at once by a second one, and the newest checkpoint stands",
+    131: "stopped at once by SIGQUIT; the newest checkpoint stands",
+    137: "killed; by the companion of `rlcore train` when the process kept the GIL or did not end",
+    138: "stopped by SIGUSR1, state saved",
+    140: "stopped by SIGUSR2, state saved",
+    142: "stopped by SIGALRM, state saved",
+    143: "stopped by SIGTERM, state saved",
+}
+
+# commands that are there for what they do; all others are there for what they print
+_PRINT_BESIDES: Final = ("train", "prove", "sync", "plot", "report")
+
+# how long what plugins left in the process of a command without --grace may take to end
+_END_SECONDS: Final = 20.0
+# what may be asked for, as the system cannot wait for ever: 115 days
+_MOST_SECONDS: Final = 10_000_000
+# the kinds that `rlcore plugins new` has a template for
+NEW_KINDS: Final = ("hook", "logger", "loss", "env", "model", "collector", "buffer", "learner", "checkpointer")
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes flags by their full name only, so that a flag added later changes no command that worked."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(allow_abbrev=False, **arguments)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+    top = Parser(
+        prog="rlcore",
+        description="Train reinforcement-learning agents from plugins and one config.",
+        epilog=f"exit codes:\n{codes}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"rlcore {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _train(commands)
+    _config(commands)
+    _plugins(commands)
+    _evaluate(commands)
+    _ckpt(commands)
+    _plot(commands)
+    _report(commands)
+    _runs(commands)
+    _sync(commands)
+    _prove(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    try:
+        return _command(arguments)[0]
+    finally:
+        dismiss()
+
+
+def program() -> NoReturn:
+    """Be the program `rlcore`: run the command of the command line, and end the process whatever plugins left in it."""
+    leave(*_command(None))
+
+
+def _command(arguments: Sequence[str] | None) -> tuple[int, float]:
+    """Run a command; return its exit code, and the seconds that its plugins may take to end."""
+    with lenient_output() as output:
+        options = parser().parse_args(arguments)
+        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+        code = _run(options)
+        output.flush()
+    if code == 0 and options.command not in _PRINT_BESIDES and not isinstance(output.lost, BrokenPipeError | None):
+        print(f"error: the output could not be written: {output.lost}", file=sys.stderr)
+        code = 1
+    return code, getattr(options, "grace", _END_SECONDS)
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        command = importlib.import_module(f"rlcore.cli.{options.command}")
+        return int(command.run(options))
+    except RlcoreError as error:
+        notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", []))
+        print(f"error: {error}{notes}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stopped by Ctrl-C", file=sys.stderr)
+        return 130
+    except SystemExit:  # of a part, whose code says nothing about the command
+        traceback.print_exc()
+        return 1
+
+
+def _train(commands: argparse._SubParsersAction[Parser]) -> None:
+    train = commands.add_parser("train", help="train from a config", description="Train from a config.")
+    train.add_argument("config", metavar="CONFIG", nargs="?", help="a TOML file; with --resume RUN, default: its own")
+    _override_arguments(train)
+    train.add_argument("--until", type=_positive, metavar="N", help="stop at N frames; schedules keep their horizon")
+    train.add_argument(
+        "--resume", nargs="?", const="", metavar="RUN", help="continue the run of CONFIG, or the run folder RUN"
+    )
+    train.add_argument(
+        "--drop", action="append", default=[], metavar="NAME", help="leave the checkpoint's state of NAME unused"
+    )
+    train.add_argument(
+        "--fresh", action="append", default=[], metavar="NAME", help="begin component NAME anew, and what depends on it"
+    )
+    _trust_argument(train)
+    train.add_argument(
+        "--accept-changes", action="store_true", help="resume although the config, or the run, is not the same"
+    )
+    train.add_argument(
+        "--grace",
+        type=_seconds,
+        default=20.0,
+        metavar="SECONDS",
+        help="time for a stop by signal, and for what plugins left running at the end; default: 20",
+    )
+    train.add_argument("--dry-run", action="store_true", help="build everything, train nothing, write nothing")
+    train.add_argument("--quiet", action="store_true", help="no progress bar, no table and no summary")
+
+
+def _config(commands: argparse._SubParsersAction[Parser]) -> None:
+    config = commands.add_parser("config", help="check, show or explain a config")
+    actions = config.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in (
+        ("check", "report every problem of a config"),
+        ("show", "print the config with all defaults and versions"),
+        ("explain", "print every key: its value, where the value comes from, what it means"),
+    ):
+        action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
+        action.add_argument("config", metavar="CONFIG", help="a TOML file")
+        _override_arguments(action)
+        action.add_argument("--trust", action="store_true", help="import the loose files that a run folder names")
+    actions.add_parser("schema", help="print a JSON schema of everything installed, for editors")
+
+
+def _plugins(commands: argparse._SubParsersAction[Parser]) -> None:
+    plugins = commands.add_parser("plugins", help="list or show plugins, or the call order of hooks")
+    actions = plugins.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="list what is installed, from metadata alone")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    show = actions.add_parser("show", help="show the components of one plugin and their config keys")
+    show.add_argument("name", metavar="NAME", help="a plugin, as listed")
+    actions.add_parser("doctor", help="find conflicts, broken and slow plugins, each with the mend")
+    text = "make a package for a plugin of your own: a component that works, with tests, an example and workflows"
+    new = actions.add_parser("new", help=text, description=text.capitalize() + ".")
+    new.add_argument("name", metavar="NAME", help="lower case letters, digits and hyphens; what a config will say")
+    new.add_argument("--kind", choices=NEW_KINDS, required=True, help="what it provides")
+    new.add_argument("--folder", metavar="DIR", help="the folder to make; default: rlcore-plugin-NAME")
+    order = actions.add_parser("order", help="show which hooks each loop point calls, in order")
+    order.add_argument("config", metavar="CONFIG", help="a TOML file")
+    _override_arguments(order)
+
+
+def _evaluate(commands: argparse._SubParsersAction[Parser]) -> None:
+    evaluate = commands.add_parser("evaluate", help="evaluate a trained run")
+    evaluate.add_argument("run", metavar="RUN", help="a run folder")
+    evaluate.add_argument("--episodes", type=_positive, metavar="N", help="default: as in the config of the run")
+    evaluate.add_argument("--seed", type=int, metavar="S", help="reset seed of the first episode")
+    evaluate.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the newest")
+    _trust_argument(evaluate)
+    evaluate.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
+    ckpt = commands.add_parser("ckpt", help="list, verify, show, prune or convert the checkpoints of a run")
+    actions = ckpt.add_subparsers(dest="action", required=True, metavar="ACTION")
+    made = {}
+    for name, text in (
+        ("list", "list the checkpoints, the newest first"),
+        ("verify", "compare every file with its checksum; exit code 5 when one is damaged"),
+        ("show", "show what a checkpoint says about itself: components, hashes, versions, why it is not exact"),
+        ("prune", "remove old checkpoints; the newest that is whole and the best one stay"),
+        ("convert", "write a checkpoint again by another back end, with the same hashes; the old one stays"),
+    ):
+        made[name] = actions.add_parser(name, help=text, description=text.capitalize() + ".")
+        made[name].add_argument("run", metavar="RUN", help="a run folder")
+    for name, default in (("verify", "all"), ("show", "the newest"), ("convert", "the newest")):
+        made[name].add_argument(
+            "checkpoint", metavar="ID", nargs="?", help=f"name, its beginning, or frame; default: {default}"
+        )
+    for name in ("list", "show"):
+        made[name].add_argument("--json", action="store_true", help="print JSON")
+    made["prune"].add_argument(
+        "--keep-last", type=_positive, default=2, metavar="N", help="how many of the newest to keep; default: 2"
+    )
+    made["convert"].add_argument("--to", required=True, metavar="BACKEND", help="torch, torchsnapshot, dcp or another")
+    made["prune"].add_argument("--dry-run", action="store_true", help="say what would be removed, remove nothing")
+
+
+def _runs(commands: argparse._SubParsersAction[Parser]) -> None:
+    runs = commands.add_parser("runs", help="list what has been trained", description="List what has been trained.")
+    runs.add_argument("folder", metavar="FOLDER", nargs="?", default="runs", help="where runs are; default: runs")
+    runs.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _plot(commands: argparse._SubParsersAction[Parser]) -> None:
+    plot = commands.add_parser("plot", help="plot the curves of one or several runs on one figure")
+    plot.add_argument("runs", nargs="+", metavar="RUN", help="run folders; several become mean and spread")
+    plot.add_argument("--output", metavar="FILE", help="default: curves.png in the first run's folder")
+
+
+def _report(commands: argparse._SubParsersAction[Parser]) -> None:
+    text = "write one HTML page about one or several runs, with nothing outside of it"
+    report = commands.add_parser("report", help=text, description=text.capitalize() + ".")
+    report.add_argument(
+        "runs", nargs="+", metavar="RUN", help="run folders; those that differ in the seed are one line"
+    )
+    report.add_argument("--output", metavar="FILE", help="default: report.html in the first run's folder")
+
+
+def _sync(commands: argparse._SubParsersAction[Parser]) -> None:
+    text = "send what the loggers of a run left waiting for their servers; exit code 1 when something is left"
+    sync = commands.add_parser("sync", help=text, description=text.capitalize() + ".")
+    sync.add_argument("run", metavar="RUN", help="a run folder")
+    sync.add_argument(
+        "--seconds", type=_seconds, default=60.0, metavar="N", help="how long to wait for a server; default: 60"
+    )
+
+
+def _prove(commands: argparse._SubParsersAction[Parser]) -> None:
+    text = "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes"
+    prove = commands.add_parser("prove", help=text, description=text.capitalize() + ".")
+    prove.add_argument("config", metavar="CONFIG", help="a TOML file")
+    _override_arguments(prove)
+    prove.add_argument("--quick", action="store_true", help="a shorter run, fewer kills, smaller samples")
+    prove.add_argument("--kills", type=_positive, metavar="N", help="how often the run is killed; default: 20")
+    prove.add_argument("--keep", action="store_true", help="keep the folder with the runs, and print where it is")
+
+
+def _override_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--set", action="append", default=[], metavar="K=V", help="override a key, such as loss.clip_epsilon=0.3"
+    )
+    command.add_argument("--enable", action="append", default=[], metavar="X", help="import plugin X too")
+    command.add_argument("--disable", action="append", default=[], metavar="X", help="refuse to import plugin X")
+
+
+def _trust_argument(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--trust", action="store_true", help="run the code that the run folder of another user names")
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= _MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"must be from 0 to {_MOST_SECONDS:,} seconds")
+    return value
+
+
+def _positive(text: str) -> int:
+    value = int(text.replace("_", ""))
+    if value <= 0:
+        raise argparse.ArgumentTypeError("must be positive")
+    return value
+
+
+if __name__ == "__main__":
+    program()

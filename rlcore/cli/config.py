@@ -1,0 +1,82 @@
+"""`rlcore config`: check, show and explain a config, and the JSON schema of all configs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel
+
+from rlcore.config.file import CORE_SECTIONS, RawConfig, read
+from rlcore.config.schema import config_schema
+from rlcore.config.sections import Config, tables, validate
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the action."""
+    if options.action == "schema":
+        print(json.dumps(config_schema(), indent=1))
+        return 0
+    raw = read(Path(options.config), options.set)
+    importing = options.trust or not raw.of_a_run
+    if options.action == "check" and importing:
+        return _check(raw, options)
+    config = validate(raw, options.enable, options.disable, import_files=importing)
+    left_out = list(_left_out(config))
+    if options.action == "check":
+        print(f"{options.config}: no problems found" + (f"; not checked: {'; '.join(left_out)}" if left_out else ""))
+    elif options.action == "show":
+        print(tomli_w.dumps(raw.values if left_out else config.resolved()), end="")
+    else:
+        for line in explain(config):
+            print(line)
+    return 0
+
+
+def _check(raw: RawConfig, options: argparse.Namespace) -> int:
+    """Say what is wrong with a config and with the parts that it names, which are built in memory."""
+    from rlcore.run.problems import try_out, validated
+
+    try_out(validated(raw, options.enable, options.disable))
+    print(f"{options.config}: no problems found")
+    return 0
+
+
+def _left_out(config: Config) -> Iterator[str]:
+    """Yield the sections whose code was not imported, since a run folder names it."""
+    for name, sections in config.sections.items():
+        number = len(tables(config.raw, name)) - len(sections)
+        if number:
+            yield f"{number} [{name}] of the files {', '.join(config.plugins.files)}, which --trust imports"
+
+
+def explain(config: Config) -> Iterator[str]:
+    """Yield a line per key: its value, where the value comes from, what it means."""
+    for name in CORE_SECTIONS:
+        yield f"[{name}]"
+        yield from _keys(getattr(config, name), name, config.raw)
+    for name, sections in config.sections.items():
+        for section in sections:
+            yield f"[{section.label}] {section.provided}"
+            if name == "checkpoint":
+                yield from _keys(config.checkpoint, name, config.raw)
+            yield from _keys(section.config, section.label, config.raw)
+
+
+def _keys(values: BaseModel, section: str, raw: RawConfig) -> Iterator[str]:
+    for key, field in type(values).model_fields.items():
+        source = _source(raw, section, key, given=key in values.model_fields_set)
+        yield f"  {key} = {getattr(values, key)!r}  ({source})  {field.description or ''}".rstrip()
+
+
+def _source(raw: RawConfig, section: str, key: str, given: bool) -> str:
+    first, _, index = section.partition(".")
+    paths: list[Any] = [f"{section}.{key}", f"{first}.{index or 0}.{key}"]
+    for path in paths:
+        if path in raw.sources:
+            return raw.sources[path]
+    return str(raw.path) if given else "default"

@@ -1,0 +1,101 @@
+"""`rlcore plugins doctor`: what is wrong with the installed plugins, each with the mend."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from rlcore.errors import PluginError
+from rlcore.plugins.component import Registry
+from rlcore.plugins.host import Installed, PluginHost, installed, version_conflict
+from rlcore.testing.light_import import check_light_import
+
+SLOW_SECONDS: Final = 0.3
+
+# In a fresh interpreter, so that one plugin's import cannot hide or break another's.
+_PROBE: Final = """
+import importlib, json, sys, time
+import rlcore.hooks.specs, rlcore.plugins.component
+began = time.perf_counter()
+importlib.import_module(sys.argv[1])
+print(json.dumps(time.perf_counter() - began))
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong."""
+
+    plugin: str
+    problem: str
+    mend: str
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print every finding; exit with 2 when there is one."""
+    plugins = installed()
+    findings = list(examine(plugins))
+    for finding in findings:
+        print(f"{finding.plugin}: {finding.problem}\n  mend: {finding.mend}")
+    print(f"{len(plugins)} plugins, {len(findings)} findings" if findings else f"{len(plugins)} plugins, all is well")
+    return 2 if findings else 0
+
+
+def examine(plugins: list[Installed]) -> Iterator[Finding]:
+    """Yield what is wrong with each plugin, and between them."""
+    for name, count in Counter(plugin.name for plugin in plugins).items():
+        if count > 1:
+            owners = [plugin.distribution for plugin in plugins if plugin.name == name]
+            mend = f"pip uninstall one of {', '.join(owners)}"
+            yield Finding(name, f"the name is claimed by {count} distributions", mend)
+    for plugin in plugins:
+        conflict = version_conflict(plugin)
+        if conflict:
+            yield Finding(plugin.name, conflict, f"pip install --upgrade {plugin.distribution} rlcore")
+        else:
+            yield from _imported(plugin)
+    yield from _shared_names(plugins)
+
+
+def _imported(plugin: Installed) -> Iterator[Finding]:
+    """Import the plugin in a fresh interpreter: does it work, how long does it take, what does it pull in?"""
+    module = plugin.module.partition(":")[0]
+    command = [sys.executable, "-c", _PROBE, module]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit code {done.returncode}"
+        yield Finding(plugin.name, f"importing {module} fails: {last}", f"pip install --upgrade {plugin.distribution}")
+        return
+    seconds = float(json.loads(done.stdout.splitlines()[-1]))
+    try:
+        check_light_import(module)
+    except AssertionError as error:
+        mend = f"a defect of {plugin.distribution}: name components by import string, and import heavy packages there"
+        yield Finding(plugin.name, str(error).partition("\nA plugin module")[0].replace("\n", " "), mend)
+    else:
+        if seconds > SLOW_SECONDS:
+            yield Finding(plugin.name, f"importing {module} takes {seconds:.1f} s", "a defect of its plugin module")
+
+
+def _shared_names(plugins: list[Installed]) -> Iterator[Finding]:
+    """Yield the components that several plugins provide, so that a config must say which."""
+    registry = Registry()
+    for name in sorted({plugin.name for plugin in plugins}):
+        host = PluginHost()
+        try:
+            host.load(name)
+        except PluginError:  # found above
+            continue
+        registry.provided += [provided for provided in host.registry.provided if provided.owner.plugin == name]
+    counted = Counter((entry.component.kind, entry.component.name) for entry in registry.provided)
+    for (kind, name), count in counted.items():
+        if count > 1:
+            owners = [entry.owner.plugin for entry in registry.provided if entry.component.name == name]
+            choices = " or ".join(f"use = '{owner}:{name}'" for owner in owners)
+            yield Finding(", ".join(owners), f"{count} plugins provide {kind} {name!r}", f"in a config, say {choices}")

@@ -1,0 +1,87 @@
+"""`rlcore plugins`: what is installed and provided, which hooks each point calls, what is wrong, a new one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from time import perf_counter
+
+from rlcore.errors import PluginError, did_you_mean
+from rlcore.hooks.resolution import marked
+from rlcore.hooks.specs import POINTS
+from rlcore.plugins.host import PluginHost, installed, version_conflict
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the action."""
+    actions = {"list": _list, "show": _show, "order": _order, "doctor": _doctor, "new": _new}
+    return actions[options.action](options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    rows = [
+        {
+            "name": plugin.name,
+            "distribution": plugin.distribution,
+            "version": plugin.version,
+            "requires_rlcore": plugin.requires_rlcore,
+            "problem": version_conflict(plugin),
+        }
+        for plugin in installed()
+    ]
+    if options.json:
+        print(json.dumps(rows, indent=1))
+        return 0
+    width = max(len(str(row["name"])) for row in rows)
+    for row in rows:
+        problem = f"  refused: {row['problem']}" if row["problem"] else ""
+        print(f"{row['name']:<{width}}  {row['distribution']} {row['version']}{problem}")
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    names = {plugin.name for plugin in installed()}
+    if options.name not in names:
+        raise PluginError(f"no plugin {options.name!r} is installed{did_you_mean(options.name, names)}")
+    host = PluginHost()
+    began = perf_counter()
+    host.load(options.name)
+    print(f"{options.name} ({host.loaded[options.name]}), imported in {(perf_counter() - began) * 1000:.0f} ms")
+    for provided in host.registry.provided:
+        if provided.owner.plugin != options.name:
+            continue
+        component = provided.component
+        print(f"  {component.kind} {component.name}: {component.summary}")
+        if component.kind == "hook":
+            points = [name for name in POINTS if name in marked(provided.target())]
+            print(f"    points: {', '.join(points) or 'as its config says'}")
+        for key, field in provided.schema().model_fields.items():
+            default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
+            print(f"    {key}: {default}. {field.description or ''}".rstrip())
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from rlcore.cli import doctor
+
+    return doctor.run(options)
+
+
+def _new(options: argparse.Namespace) -> int:
+    from rlcore.cli import plugins_new
+
+    return plugins_new.run(options)
+
+
+def _order(options: argparse.Namespace) -> int:
+    from rlcore.config.file import read
+    from rlcore.config.sections import validate
+    from rlcore.run.build import build
+
+    config = validate(read(Path(options.config), options.set), options.enable, options.disable)
+    hooks = build(config, write=False).trainer.hooks
+    for point in POINTS:
+        names = [str(implementation.hook) for implementation in hooks.implementations(point)]
+        print(f"{point:<20} {', '.join(names) if names else '-'}")
+    return 0

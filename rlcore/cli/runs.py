@@ -1,0 +1,69 @@
+"""`rlcore runs`: what has been trained, from the run folders alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rlcore.checkpoints.manifest import best, scan
+from rlcore.errors import ConfigError, StorageError
+from rlcore.process.terminal import printable
+from rlcore.reports.run_files import RunFiles
+from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a line per run, newest last."""
+    folder = Path(options.folder)
+    if not folder.is_dir():
+        raise ConfigError(f"{options.folder!r} is not a folder; runs are in [run] folder, by default 'runs'")
+    rows = sorted(found(folder), key=lambda row: str(row["time"]))
+    if options.json:
+        print(json.dumps(rows, indent=1, default=str))
+        return 0
+    if not rows:
+        print(f"no runs in {folder}")
+        return 0
+    lines = [_line(row) for row in rows]
+    width = max(len(name) for name, _ in lines)
+    for name, text in lines:
+        print(f"{name:<{width}}  {text}")
+    return 0
+
+
+def _line(row: dict[str, Any]) -> tuple[str, str]:
+    """Return name and description of a run; its files may say anything."""
+    best = "" if row["best"] is None else f"  best {row['best']:,.1f}"
+    place = f"{row['frames']:>12,} of {row['total_frames']:,}"
+    return printable(row["run"]), printable(f"{row['state']:<18} {place}  {row['env']}, {row['loss']}{best}")
+
+
+def found(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield what the files of each run folder below `folder` say, as far as they can be read."""
+    for path in sorted(folder.rglob(CONFIG_FILE)):
+        run = RunFiles(path.parent)
+        if not run.section("run"):
+            continue
+        yield {
+            "run": str(run.folder.relative_to(folder)),
+            "state": run.status.get("state", "unknown"),
+            "frames": run.status.get("frames", 0),
+            "total_frames": run.total_frames,
+            "seed": run.section("run").get("seed"),
+            "env": run.used("env"),
+            "loss": run.used("loss"),
+            "best": _best(run.folder / CHECKPOINTS),
+            "time": run.status.get("time", ""),
+        }
+
+
+def _best(checkpoints: Path) -> float | None:
+    """Return the best mean return among the evaluations of the checkpoints that are kept."""
+    try:
+        chosen = best(scan(checkpoints).entries)
+    except StorageError:  # a folder that cannot be listed hides no other run
+        return None
+    return None if chosen is None else chosen.evaluation

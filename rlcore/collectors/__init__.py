@@ -1,0 +1,1 @@
+"""From envs to batches."""

@@ -1,0 +1,66 @@
+"""Returns and lengths of episodes, counted over batches that begin and end in the midst of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rlcore.types.records import Array, BoolArray
+
+
+class Finished(NamedTuple):
+    """An episode that ended at step `time` of a batch, in env `env_index`."""
+
+    time: int
+    env_index: int
+    return_: float
+    length: int
+
+
+class EpisodeCounter:
+    """Follows the episodes of a number of envs.
+
+    Attributes:
+        returns: undiscounted returns of the running episodes so far, `[env]`.
+        lengths: their steps, `[env]`.
+    """
+
+    def __init__(self, num_envs: int) -> None:
+        self.returns = np.zeros(num_envs)
+        self.lengths = np.zeros(num_envs, dtype=np.int64)
+
+    def take(self, reward: Array, done: BoolArray, mask: BoolArray) -> list[Finished]:
+        """Take a batch in, and return the episodes that ended in it, in the order in which they ended.
+
+        Args:
+            reward: `[time, env]`.
+            done: `[time, env]`, whether the episode ended with the step.
+            mask: `[time, env]`, false for steps that do not count.
+        """
+        returns = np.cumsum(reward * mask, axis=0, dtype=np.float64) + self.returns
+        lengths = np.cumsum(mask, axis=0) + self.lengths
+        times, indices = np.nonzero(done)
+        finished = []
+        begun_return, begun_length = np.zeros_like(self.returns), np.zeros_like(self.lengths)
+        places = zip(
+            times.tolist(),
+            indices.tolist(),
+            returns[times, indices].tolist(),
+            lengths[times, indices].tolist(),
+            strict=True,
+        )
+        for time, index, return_, length in places:
+            finished.append(
+                Finished(time, index, return_ - float(begun_return[index]), length - int(begun_length[index]))
+            )
+            begun_return[index], begun_length[index] = return_, length
+        self.returns = returns[-1] - begun_return
+        self.lengths = lengths[-1] - begun_length
+        return finished
+
+    def reset(self) -> None:
+        """Begin new episodes in every env."""
+        self.returns[:] = 0
+        self.lengths[:] = 0

@@ -1,0 +1,279 @@
+"""Stepping envs with a policy through one batch after another, with a record of each finished episode.
+
+What collectors share, whether the envs are in this process or some of them in each of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlcore.collectors.batch_storage import BatchStorage
+from rlcore.collectors.episodes import EpisodeCounter
+from rlcore.envs.action_check import ActionCheck
+from rlcore.envs.space_watch import SpaceWatch
+from rlcore.envs.step_checks import FormError, StepCheck
+from rlcore.envs.transformed import env_step
+from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError, describe
+from rlcore.restore.fitting import check_array
+from rlcore.types import Env, Episode, Step, Transform
+from rlcore.types.heart import Heart
+
+if TYPE_CHECKING:
+    from rlcore.types.records import Array, EnvSpec
+
+
+class Acting(Protocol):
+    """What a rollout needs of a policy."""
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions `[env, *action]` on the CPU and what `describe` needs later."""
+        ...
+
+    def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
+        """Return further entries of the batch `[time, env, ...]`; once per batch."""
+        ...
+
+
+class Rollout:
+    """Some envs in the midst of their episodes.
+
+    Args:
+        env: the envs.
+        transforms: what the policy's observations go through.
+        spec: of the envs, as the policy sees them.
+        heart: counts every step.
+        first_env: number of the first of these envs among all of the run.
+    """
+
+    def __init__(
+        self, env: Env, transforms: Sequence[Transform], spec: EnvSpec, heart: Heart, first_env: int = 0
+    ) -> None:
+        num_envs = env.spec.num_envs
+        self.env = env
+        self._transforms = transforms
+        self._spec = spec
+        self._heart = heart
+        self._first_env = first_env
+        self._check = StepCheck(env.spec)
+        self._seen_shape = (num_envs, *(spec.observation_space.shape or ()))
+        self._watch = SpaceWatch(spec)
+        self._check_actions = ActionCheck(spec)
+        self._episodes = EpisodeCounter(num_envs)
+        self._ended = np.zeros(num_envs, dtype=bool)
+        self._observation: Array | None = None
+
+    @property
+    def running(self) -> int:
+        """How many episodes are in their midst."""
+        return int((self._episodes.lengths > 0).sum())
+
+    def begin(self, seed: int, frame: int) -> None:
+        """Begin an episode in every env; env `i` of the run with `seed + i`.
+
+        Raises:
+            EnvError: the reset fails.
+        """
+        try:
+            observation = self._check.observation(self.env.reset(seed=seed + self._first_env))
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:  # an exit too: it is the env's error, and no end of the run
+            raise self._env_error(error, "in its reset", frame) from error
+        self._ended[:] = False
+        for transform in self._transforms:
+            observation = transform.step(observation, ~self._ended)
+        self._observation = np.array(self._of_shape(observation, self._seen_shape))
+        self._episodes.reset()
+
+    def collect(
+        self,
+        storage: BatchStorage,
+        policy: Acting,
+        noise: Sequence[Tensor],
+        frame: int,
+        rows: Sequence[Tensor] | None = None,
+    ) -> list[tuple[int, Episode]]:
+        """Fill the storage of a batch, and return the episodes that ended in it, each with the step at which it did.
+
+        They come in the order of those steps, and of the envs.
+
+        Args:
+            storage: of these envs.
+            policy: gives actions of these envs, and describes them.
+            noise: of each step.
+            frame: at which the batch begins, for messages.
+            rows: the observations to act on, one tensor for each step; by default those of the storage.
+
+        Raises:
+            EnvError: an env fails, or a value is not finite.
+        """
+        assert self._observation is not None
+        storage.observation[0] = self._observation
+        infos = self._run(storage, policy, noise, frame, storage.rows if rows is None else rows)
+        storage.finish(self._ended)
+        self._check_finite(storage, frame)
+        self._check_actions(storage.actions)
+        if self._first_env == 0:  # of several processes one speaks for all
+            self._watch.look(storage.next_observation)
+        finished = self._episodes.take(storage.reward, storage.done, storage.mask)
+        self._ended = storage.done[-1].copy()
+        self._observation = storage.observation[-1]
+        return [
+            (time, Episode(return_, length, self._first_env + index, infos.get((time, index), {})))
+            for time, index, return_, length in finished
+        ]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the running episodes and the state of the envs; they have one, and have begun."""
+        return {
+            "env": self.env.state_dict(),  # type: ignore[attr-defined]
+            "observation": self._observation,
+            "returns": self._episodes.returns,
+            "lengths": self._episodes.lengths,
+            "ended": self._ended,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on with the saved episodes.
+
+        Raises:
+            StorageError: they are of other envs than these: another number, or other observations.
+        """
+        self._check_state(state)
+        self.env.load_state_dict(state["env"])  # type: ignore[attr-defined]
+        self._observation = np.array(state["observation"])
+        self._episodes.returns[:], self._episodes.lengths[:] = state["returns"], state["lengths"]
+        self._ended = np.array(state["ended"])
+
+    def _check_state(self, state: Mapping[str, Any]) -> None:
+        num_envs = self.env.spec.num_envs
+        assert self._spec.observation_space.shape is not None
+        observations = (num_envs, *self._spec.observation_space.shape)
+        check_array("the newest observation", np.asarray(state["observation"]), observations, "[env], [[transform]]")
+        for name in ("returns", "lengths", "ended"):
+            check_array(name, np.asarray(state[name]), (num_envs,), "[env] num_envs")
+
+    def _run(
+        self,
+        storage: BatchStorage,
+        policy: Acting,
+        noise: Sequence[Tensor],
+        frame: int,
+        rows: Sequence[Tensor],
+    ) -> dict[tuple[int, int], Mapping[str, Any]]:
+        """Fill the storage and return the infos of ended episodes by (time, env)."""
+        act, heart, transformed = policy.act, self._heart, bool(self._transforms)
+        observations, rewards = storage.observation, storage.reward
+        terminations, truncations = storage.terminated, storage.truncated
+        step_envs = env_step(self.env, self._transforms)
+        actions: list[Tensor] = []
+        parameters: list[Tensor] = []
+        infos: dict[tuple[int, int], Mapping[str, Any]] = {}
+        checked: tuple[Any, Any, Any, Any] = (None, None, None, None)
+        with torch.inference_mode():
+            for time, observation in enumerate(rows):
+                action, parameter = act(observation, noise[time])
+                actions.append(action)
+                parameters.append(parameter)
+                try:
+                    step = step_envs(action.numpy())
+                    following, reward, terminated, truncated, finals, last_infos = step
+                    known, known_reward, known_terminated, known_truncated = checked
+                    if (  # an array that was checked in an earlier step is the same array with other numbers
+                        following is not known
+                        or reward is not known_reward
+                        or terminated is not known_terminated
+                        or truncated is not known_truncated
+                    ):
+                        step = self._check(step)
+                        checked = following, reward, terminated, truncated = step[:4]
+                    elif finals:
+                        step = self._check.with_finals(step)
+                    rewards[time], terminations[time], truncations[time] = reward, terminated, truncated
+                    if transformed:
+                        following = self._transformed(storage, time, step)
+                    elif finals:
+                        for index, final in step.final_observation.items():
+                            storage.final[time, index] = np.array(final)
+                    observations[time + 1] = following
+                except FROM_OUTSIDE:
+                    raise
+                except BaseException as error:
+                    raise self._env_error(error, f"at step {time}", frame) from error
+                heart.beats += 1
+                if last_infos:
+                    infos.update({(time, index): info for index, info in last_infos.items()})
+            storage.set_actions(actions, parameters, policy.describe)
+        return infos
+
+    def _transformed(self, storage: BatchStorage, time: int, step: Step) -> Array:
+        """Return the observations of a step as the transforms leave them, and keep those that end episodes."""
+        for index, final in step.final_observation.items():
+            for transform in self._transforms:
+                final = transform.final(final, index)
+            storage.final[time, index] = self._of_shape(final, self._seen_shape[1:])
+        first = self._first(storage, time, step)
+        observation = step.observation
+        for transform in self._transforms:
+            observation = transform.step(observation, first)
+        return self._of_shape(observation, self._seen_shape)
+
+    def _of_shape(self, observation: Array, expected: tuple[int, ...]) -> Array:
+        """Return what the transforms made of observations.
+
+        Raises:
+            PluginError: it has another shape than their `observation_space` says.
+        """
+        if observation.shape != expected:
+            raise PluginError(
+                f"the transforms returned observations of shape {observation.shape}; their observation_space says "
+                f"{expected}"
+            )
+        return observation
+
+    def _first(self, storage: BatchStorage, time: int, step: Step) -> Any:
+        """Return which of the observations of `step` begin an episode."""
+        if self._spec.reset_mode == "same_step":
+            return step.terminated | step.truncated
+        return self._ended if time == 0 else (storage.terminated[time - 1] | storage.truncated[time - 1])
+
+    def _check_finite(self, storage: BatchStorage, frame: int) -> None:
+        found = storage.not_finite()
+        if found is not None:
+            name, (time, index), value = found
+            raise EnvError(
+                f"env {self._spec.id!r}: {name} of env {self._first_env + index} at step {time} of the batch that "
+                f"began at frame {frame} is {value}; the batch is discarded. Repair the environment, or clip with a "
+                "transform."
+            )
+
+    def _env_error(self, error: BaseException, where: str, frame: int) -> RlcoreError:
+        return env_error(self._spec.id, f"{where} of the batch that began at frame {frame}", error, "the batch")
+
+
+def env_error(env_id: str, where: str, error: BaseException, lost: str) -> RlcoreError:
+    """Return the error for what an env raised, or for a step that does not fit its spec; `lost` is discarded."""
+    if isinstance(error, FormError):
+        error = error.found
+    if isinstance(error, RlcoreError):
+        return error
+    return EnvError(f"env {env_id!r} {where}: {describe(error)}; {lost} is discarded")
+
+
+def inexact_env(env: Env) -> str | None:
+    """Return why a resume begins new episodes in these envs, or None when they go on in the midst of theirs."""
+    if not (hasattr(env, "state_dict") and hasattr(env, "load_state_dict")):
+        return f"env {env.spec.id!r} has no state that could be saved; a resume begins new episodes"
+    probe = getattr(env, "inexact", None)
+    return probe() if probe is not None else None
+
+
+def unrestored_env(env: Env) -> str | None:
+    """Return what the last `load_state_dict` of these envs could not bring back, or None."""
+    ask = getattr(env, "unrestored", None)
+    return ask() if ask is not None else None

@@ -1,0 +1,1 @@
+"""From TOML to validated sections."""

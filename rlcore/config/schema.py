@@ -1,0 +1,76 @@
+"""A JSON schema of a whole config, from everything installed, so that an editor completes and checks a config."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from rlcore.config.file import COMPONENT_SECTIONS, CORE_SECTIONS, CheckpointConfig
+from rlcore.config.sections import DEFAULT_USE, REQUIRED
+from rlcore.errors import PluginError
+from rlcore.plugins.component import Provided
+from rlcore.plugins.host import PluginHost
+
+log = logging.getLogger(__name__)
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def config_schema() -> dict[str, Any]:
+    """Return the schema; a plugin that cannot be imported is left out and named in the log."""
+    host = _everything()
+    definitions: dict[str, Any] = {}
+    properties: dict[str, Any] = {
+        name: _keys(model, f"core.{name}", definitions) for name, model in CORE_SECTIONS.items()
+    }
+    for section, (kind, repeated) in COMPONENT_SECTIONS.items():
+        choices = [_component(provided, section, host, definitions) for provided in host.registry.of_kind(kind)]
+        one = {"anyOf": choices} if choices else {"type": "object"}
+        properties[section] = {"type": "array", "items": one} if repeated else one
+    return {
+        "$schema": DIALECT,
+        "title": "A config of rlcore",
+        "type": "object",
+        "properties": properties,
+        "required": ["run", *REQUIRED],
+        "additionalProperties": False,
+        "$defs": definitions,
+    }
+
+
+def _everything() -> PluginHost:
+    """Import every installed plugin that can be imported."""
+    host = PluginHost()
+    for name in host.names():
+        try:
+            host.load(name)
+        except PluginError as error:
+            log.warning("left out of the schema: %s", error)
+    return host
+
+
+def _component(provided: Provided, section: str, host: PluginHost, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a section that uses one component."""
+    component, plugin = provided.component, provided.owner.plugin
+    schema = _keys(provided.schema(), f"{component.kind}.{plugin}.{component.name}", definitions)
+    if section == "checkpoint":
+        schema["properties"] |= _keys(CheckpointConfig, "core.checkpoint", definitions)["properties"]
+    alone = sum(other.component.name == component.name for other in host.registry.of_kind(component.kind)) == 1
+    names = [f"{plugin}:{component.name}", *([component.name] if alone else [])]
+    schema["properties"]["use"] = {"enum": names, "description": component.summary}
+    schema["properties"]["name"] = {"type": "string", "description": "name of the instance"}
+    if section == "logger":
+        text = "whether a failure at its start ends the run; else the run goes on without it"
+        schema["properties"]["required"] = {"type": "boolean", "default": False, "description": text}
+    if component.name != DEFAULT_USE.get(section):
+        schema["required"] = ["use", *schema.get("required", [])]
+    return {**schema, "title": f"{component.kind} {component.name}", "additionalProperties": False}
+
+
+def _keys(model: type[BaseModel], place: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of a model; its own definitions move to the common ones, under `place`."""
+    schema = model.model_json_schema(ref_template=f"#/$defs/{place}.{{model}}")
+    definitions |= {f"{place}.{name}": definition for name, definition in schema.pop("$defs", {}).items()}
+    return {"properties": {}, **schema}

@@ -1,0 +1,317 @@
+"""From a raw config to validated sections, each tied to the component that its `use` names.
+
+All problems of a config are reported together. Reading the file is in `config.py`, building in `run.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from rlcore.config.build_problems import ConfigProblems
+from rlcore.config.file import (
+    COMPONENT_SECTIONS,
+    VERSIONS,
+    CheckpointConfig,
+    MetricsConfig,
+    PluginsConfig,
+    RawConfig,
+    RunConfig,
+    check_section_names,
+    checked,
+    core_section,
+    read,
+)
+from rlcore.errors import ConfigError, PluginError
+from rlcore.plugins.component import Provided
+from rlcore.plugins.host import PluginHost, loose_name
+
+REQUIRED: Final = ("env", "model", "loss", "optimizer")
+# the component of a section that says nothing else
+DEFAULT_USE: Final = {"collector": "local", "buffer": "rollout", "learner": "gradient", "checkpoint": "torch"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One validated component section.
+
+    Attributes:
+        label: where it stands, such as `loss` or `hook.1`.
+        name: name of the component instance, unique in its kind.
+        provided: the component, with its owner.
+        config: the validated keys.
+        required: of a logger: whether a failure at its start ends the run.
+    """
+
+    label: str
+    name: str
+    provided: Provided
+    config: BaseModel
+    required: bool = False
+
+    def dump(self) -> dict[str, Any]:
+        """Return the section as it can be written into a resolved config."""
+        use = f"{self.provided.owner.plugin}:{self.provided.component.name}"
+        required = {"required": True} if self.required else {}
+        return {"use": use, "name": self.name, **required, **self.config.model_dump(mode="json", exclude_none=True)}
+
+
+@dataclass
+class Config:
+    """A config in which everything has been checked that can be checked without building it."""
+
+    run: RunConfig
+    plugins: PluginsConfig
+    metrics: MetricsConfig
+    checkpoint: CheckpointConfig
+    sections: dict[str, list[Section]]
+    raw: RawConfig
+    host: PluginHost = field(repr=False)
+
+    def one(self, section: str) -> Section | None:
+        """Return the only section of that name, or None."""
+        found = self.sections.get(section, [])
+        return found[0] if found else None
+
+    def missing(self) -> set[str]:
+        """Return the sections of which a table did not fit, or which are missing; none where everything is valid."""
+        found = {name for name, sections in self.sections.items() if len(sections) < len(tables(self.raw, name))}
+        return found | {name for name in REQUIRED if not self.sections[name]}
+
+    def free_keys(self) -> tuple[str, ...]:
+        """Return the dotted keys that say that they change no result, so that a resume may change them."""
+        named: list[tuple[str, type[BaseModel]]] = [("run", type(self.run))]
+        for section, entries in self.sections.items():
+            for entry in entries:
+                place = f"{section}.{entry.name}" if COMPONENT_SECTIONS[section][1] else section
+                named.append((place, type(entry.config)))
+        return tuple(f"{place}.{key}" for place, schema in named for key in _free_fields(schema))
+
+    def hooks_that_may_watch(self) -> tuple[str, ...]:
+        """Return the names of the hooks that only watch (`observer = True`), or that only tell once they are built."""
+        targets = {hook.name: hook.provided.target() for hook in self.sections.get("hook", [])}
+        unknown = tuple(name for name, target in targets.items() if not isinstance(target, type))
+        return (*unknown, *(name for name, target in targets.items() if getattr(target, "observer", False)))
+
+    def resolved(self) -> dict[str, Any]:
+        """Return the config with every default filled in and the versions of everything used."""
+        result: dict[str, Any] = {
+            "run": self.run.model_dump(),
+            "plugins": {
+                **self.plugins.model_dump(),
+                "files": [str(self.raw.base / name) for name in self.plugins.files],
+            },
+            "metrics": self.metrics.model_dump(),
+        }
+        for section, entries in self.sections.items():
+            dumped = [entry.dump() for entry in entries]
+            if dumped:
+                result[section] = dumped if COMPONENT_SECTIONS[section][1] else dumped[0]
+        if "checkpoint" in result:
+            result["checkpoint"] |= self.checkpoint.model_dump(exclude_none=True)
+        result[VERSIONS] = versions(self.host)
+        return result
+
+
+def _free_fields(schema: type[BaseModel]) -> list[str]:
+    marked = {name: field.json_schema_extra for name, field in schema.model_fields.items()}
+    return [name for name, extra in marked.items() if isinstance(extra, dict) and extra.get("free_at_resume")]
+
+
+class InvalidConfig(ConfigProblems):
+    """A config that does not fit the schemas of its sections.
+
+    Attributes:
+        rest: the sections that do fit; None where [run] does not.
+    """
+
+    def __init__(self, path: Path, problems: Iterable[str], rest: Config | None) -> None:
+        super().__init__(path, problems)
+        self.rest = rest
+
+
+def find_component(host: PluginHost, kind: str, use: str, keys: dict[str, Any]) -> tuple[Provided, BaseModel]:
+    """Return the component that `use` names, with its validated keys, as a script builds it without a config.
+
+    Raises:
+        PluginError: there is no such component; says how to install it.
+        ConfigError: a key that it does not know, or a value that does not fit.
+    """
+    host.load_for(use)
+    provided = host.find(kind, use)
+    problems: list[str] = []
+    config = checked(provided.schema(), keys, kind, str(provided), problems)
+    if config is None:
+        raise ConfigError("; ".join(problems))
+    return provided, config
+
+
+def versions(host: PluginHost) -> dict[str, str]:
+    """Return the versions of Python, of the main dependencies and of every loaded plugin."""
+    return _main_versions() | {owner.distribution: owner.version for owner in host.loaded.values()}
+
+
+@cache
+def _main_versions() -> dict[str, str]:
+    """Return what does not change within a process; reading metadata takes milliseconds."""
+    import platform
+    from importlib.metadata import version
+
+    found = {"python": platform.python_version()}
+    return found | {name: version(name) for name in ("rlcore", "torch", "tensordict", "numpy", "gymnasium")}
+
+
+def load_config(
+    path: str | Path, overrides: Iterable[str] = (), enable: Iterable[str] = (), disable: Iterable[str] = ()
+) -> Config:
+    """Read and validate a config file.
+
+    Args:
+        path: a TOML file.
+        overrides: `"section.key=value"`, as after `--set`.
+        enable: further plugins to import.
+        disable: plugins that must not be imported.
+
+    Raises:
+        ConfigError: one message with all problems of the config.
+    """
+    return validate(read(Path(path), overrides), enable, disable)
+
+
+def validate(
+    raw: RawConfig, enable: Iterable[str] = (), disable: Iterable[str] = (), import_files: bool = True
+) -> Config:
+    """Load the plugins that the config names and check every section against its component's schema.
+
+    Args:
+        raw: the config.
+        enable: further plugins to import.
+        disable: plugins that must not be imported.
+        import_files: whether to import the loose files that the config names; without them, sections that use one are
+            left out.
+
+    Raises:
+        InvalidConfig: one message with all problems.
+    """
+    problems: list[str] = []
+    check_section_names(raw, problems)
+    run, plugins, metrics = (core_section(raw, name, problems) for name in ("run", "plugins", "metrics"))
+    plugins = plugins or PluginsConfig()
+    host = PluginHost(disable=[*plugins.disable, *disable])
+    broken = _load_plugins(raw, host, [*plugins.enable, *enable], plugins.files if import_files else [], problems)
+    if not import_files:
+        broken |= {loose_name(Path(file)) for file in plugins.files}
+    sections = {name: _sections(raw, name, host, broken, problems) for name in COMPONENT_SECTIONS}
+    checkpoint = _checkpoint(raw, problems)
+    problems += [f"[{name}]: missing; every run needs one" for name in REQUIRED if not raw.values.get(name)]
+    metrics, checkpoint = metrics or MetricsConfig.model_validate({}), checkpoint or CheckpointConfig()
+    config = Config(run, plugins, metrics, checkpoint, sections, raw, host)
+    if problems:
+        raise InvalidConfig(raw.path, problems, None if run is None else config)
+    return config
+
+
+def tables(raw: RawConfig, section: str) -> list[dict[str, Any]]:
+    """Return the tables of a section, that of a default component among them."""
+    value = raw.values.get(section)
+    if value is None:
+        return [{}] if section in DEFAULT_USE else []
+    return value if isinstance(value, list) else [value]
+
+
+def _load_plugins(
+    raw: RawConfig, host: PluginHost, enable: list[str], files: list[str], problems: list[str]
+) -> set[str]:
+    """Import what `enable`, `files` and the `use` keys name; return the plugins that could not be imported."""
+    broken: set[str] = set()
+    for file in files:
+        try:
+            host.load_file(raw.base / file)
+        except PluginError as error:
+            if not host.is_installed(name := loose_name(Path(file))):
+                broken.add(name)
+            problems.append(str(error))
+    for name in enable:
+        try:
+            host.load(name)
+        except PluginError as error:
+            broken.add(name)
+            problems.append(str(error))
+    for section in COMPONENT_SECTIONS:
+        for table in tables(raw, section):
+            use = table.get("use", DEFAULT_USE.get(section))
+            if not isinstance(use, str):
+                continue
+            plugin, _, name = use.rpartition(":")
+            wanted = plugin or name
+            if wanted not in broken and wanted not in host.loaded and host.is_installed(wanted):
+                try:
+                    host.load(wanted)
+                except PluginError as error:
+                    broken.add(wanted)
+                    problems.append(f"[{section}] use: {error}")
+    return broken
+
+
+def _sections(raw: RawConfig, section: str, host: PluginHost, broken: set[str], problems: list[str]) -> list[Section]:
+    kind, repeated = COMPONENT_SECTIONS[section]
+    found: list[Section] = []
+    taken: set[str] = set()
+    for index, table in enumerate(tables(raw, section)):
+        label = f"{section}.{index}" if repeated and len(tables(raw, section)) > 1 else section
+        keys = dict(table)
+        use = keys.pop("use", DEFAULT_USE.get(section))
+        if not isinstance(use, str):
+            problems.append(f"[{label}] use: missing; name the {kind} to build")
+            continue
+        try:
+            provided = host.find(kind, use)
+        except PluginError as error:
+            plugin, _, short = use.rpartition(":")
+            if (plugin or short) not in broken:
+                problems.append(f"[{label}] use: {error}")
+            continue
+        name = str(keys.pop("name", "")) or free_name(provided.component.name, taken)
+        if name in taken:
+            problems.append(f"[{label}] name: {name!r} is the name of another {kind}")
+        taken.add(name)
+        required = keys.pop("required", False) if kind == "logger" else False
+        if not isinstance(required, bool):
+            problems.append(f"[{label}] required: must be true or false, not {required!r}")
+        entry = _validated(label, name, provided, keys, problems)
+        if entry:
+            found.append(replace(entry, required=required is True))
+    return found
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return the name of a component that has none in the config: its own, or with a number where that is taken."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
+def _validated(label: str, name: str, provided: Provided, keys: dict[str, Any], problems: list[str]) -> Section | None:
+    more: Iterable[str] = ()
+    if provided.component.kind == "checkpointer":
+        more = CheckpointConfig.model_fields
+        keys = {key: value for key, value in keys.items() if key not in more}
+    try:
+        schema = provided.schema()
+    except PluginError as error:
+        problems.append(f"[{label}] {error}")
+        return None
+    config = checked(schema, keys, label, str(provided), problems, more)
+    return None if config is None else Section(label, name, provided, config)
+
+
+def _checkpoint(raw: RawConfig, problems: list[str]) -> CheckpointConfig | None:
+    keys = raw.values.get("checkpoint", {})
+    return checked(CheckpointConfig, keys, "checkpoint", "the core", problems)  # type: ignore[return-value]

@@ -1,0 +1,55 @@
+"""The evaluator: complete episodes of the deterministic policy on fixed seeds, with frozen transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydantic import BaseModel, Field
+
+from rlcore.config.file import Interval
+from rlcore.envs.play import play
+from rlcore.types import Env, EvaluationResult
+from rlcore.types.context import Context
+
+
+class EpisodeEvaluator:
+    """Runs every episode from its own seed to its end, so that short episodes are not favoured.
+
+    Each env runs one episode; with fewer envs than episodes, all of them begin anew when the last one has ended.
+    """
+
+    class Config(BaseModel, extra="forbid"):
+        """When and how much to evaluate."""
+
+        every: Interval | None = Field(None, description="interval of evaluation; default: only at start and end")
+        at_start: bool = Field(True, description="evaluate before the first frame")
+        episodes: int = Field(10, ge=1, description="episodes per evaluation")
+        seed: int = Field(10_000, ge=0, description="reset seed of the first episode; the others count up")
+        num_envs: int | None = Field(None, ge=1, description="envs that step together; default: one per episode")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self.every = config.every
+        self.at_start = config.at_start
+        self._context = context
+        self._seeds = tuple(range(config.seed, config.seed + config.episodes))
+        self._num_envs = min(config.num_envs or config.episodes, config.episodes)
+        self._make_env: Callable[[int], Env] = context.part("make_env")
+        self._env: Env | None = None
+
+    def evaluate(self) -> EvaluationResult:
+        """Run every episode to its end."""
+        if self._env is None:
+            self._env = self._make_env(self._num_envs)
+        returns: list[float] = []
+        lengths: list[int] = []
+        for begin in range(0, len(self._seeds), self._num_envs):
+            left = min(self._num_envs, len(self._seeds) - begin)
+            found = play(self._env, self._context, self._seeds[begin], episodes=left)
+            returns += found[0].tolist()
+            lengths += found[1].tolist()
+        return EvaluationResult(self._context.progress.frames, self._seeds, tuple(returns), tuple(lengths))
+
+    def close(self) -> None:
+        """Close the evaluation envs."""
+        if self._env is not None:
+            self._env.close()

@@ -1,0 +1,231 @@
+"""A few steps of an env, with random actions or with a policy, as one TensorDict."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlcore.envs.action_check import ActionCheck
+from rlcore.envs.exploration import choose
+from rlcore.envs.step_checks import StepCheck
+from rlcore.envs.transformed import observation_dtype
+from rlcore.errors import ConfigError
+from rlcore.types import Env, EnvSpec, Policy, Step
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+    from rlcore.types import Array, BoolArray
+
+PolicyLike = Policy | Callable[["TensorDict"], "TensorDict"]
+
+
+def rollout(
+    env: Env,
+    steps: int,
+    policy: PolicyLike | None = None,
+    *,
+    break_when_any_done: bool = True,
+    seed: int = 0,
+    device: str | torch.device = "cpu",
+) -> TensorDict:
+    """Reset an env, step it, and return what happened.
+
+    Args:
+        env: is left where the rollout ends.
+        steps: at most.
+        policy: of rlcore (sampled, or deterministic under `set_exploration_type`), or anything that takes a TensorDict
+            `[env]` with `observation` and returns one with `action`; None for random actions of the action space.
+        break_when_any_done: whether to stop at the first end of an episode; otherwise the env begins the next one.
+        seed: of the reset, the random actions and the noise of the policy.
+        device: of the policy and of the result.
+
+    Returns:
+        TensorDict `[env, time]` with the entries of a batch: `observation`, `action`, what the policy says besides
+        (`sample_log_prob` where it sampled), and `next` with `observation`, `reward`, `done`, `terminated` and
+        `truncated`. An env that resets in the next step adds `("collector", "mask")`, unless it stops before one. Where
+        the env has a method `batch`, as one with transforms has, it changes the result at last.
+
+    Raises:
+        ConfigError: `steps` is less than one, the policy cannot be called, or returns no action.
+        EnvError: the env returns something of another form than its spec says.
+        PluginError: an action lies outside of the action space.
+    """
+    if steps < 1:
+        raise ConfigError(f"rollout: steps = {steps}; at least one is needed")
+    actor = _actor(env.spec, policy, steps, seed, torch.device(device))
+    record, check = _Record(env.spec), StepCheck(env.spec)
+    with torch.no_grad():  # not inference mode: the batch may go into a loss
+        observation = record.begin(check.observation(env.reset(seed=seed)))
+        for time in range(steps):
+            step = check(env.step(actor.act(time, observation.to(device)).cpu().numpy()))
+            observation = record.add(step)
+            if break_when_any_done and record.any_done:
+                break
+    entries = actor.entries()
+    ActionCheck(env.spec)(entries["action"].cpu())
+    batch = record.batch(entries).to(device)
+    return env.batch(batch) if hasattr(env, "batch") else batch
+
+
+def random_actions(spec: EnvSpec, seed: int) -> Iterator[Array]:
+    """Yield random actions `[env, *shape]` of the action space without end; the generator of the space stays alone."""
+    space = copy.deepcopy(spec.action_space)
+    space.seed(seed)
+    while True:
+        yield np.stack([np.asarray(space.sample()) for _ in range(spec.num_envs)])
+
+
+class _Actor(Protocol):
+    """Chooses actions, and keeps what the batch says of them."""
+
+    def act(self, time: int, observation: Tensor) -> Tensor:
+        """Return the actions `[env, *action]`."""
+        ...
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries `[env, time, ...]`."""
+        ...
+
+
+def _actor(spec: EnvSpec, policy: PolicyLike | None, steps: int, seed: int, device: torch.device) -> _Actor:
+    if policy is None:
+        return _RandomActor(spec, seed)
+    if isinstance(policy, Policy):
+        return _PolicyActor(policy, policy.draw(steps, spec.num_envs, torch.Generator(device).manual_seed(seed)))
+    if not callable(policy):
+        raise ConfigError(
+            f"rollout: a {type(policy).__name__} is no policy; pass model.policy, or a callable from TensorDict to "
+            "TensorDict"
+        )
+    return _CallableActor(policy)
+
+
+class _RandomActor:
+    """Samples the action space."""
+
+    def __init__(self, spec: EnvSpec, seed: int) -> None:
+        self._source = random_actions(spec, seed)
+        self._actions: list[Tensor] = []
+
+    def act(self, time: int, observation: Tensor) -> Tensor:
+        """Return the next sample."""
+        self._actions.append(torch.from_numpy(next(self._source)))
+        return self._actions[-1]
+
+    def entries(self) -> dict[str, Any]:
+        """Return the actions."""
+        return {"action": torch.stack(self._actions, dim=1)}
+
+
+class _PolicyActor:
+    """Asks a policy of rlcore."""
+
+    def __init__(self, policy: Policy, noise: Tensor) -> None:
+        policy.refresh()
+        self._policy = policy
+        self._noise = noise
+        self._actions: list[Tensor] = []
+        self._parameters: list[Tensor] = []
+
+    def act(self, time: int, observation: Tensor) -> Tensor:
+        """Return the actions of the policy."""
+        action, parameters = choose(self._policy, observation, self._noise[time])
+        self._actions.append(action)
+        if parameters is not None:
+            self._parameters.append(parameters)
+        return action
+
+    def entries(self) -> dict[str, Any]:
+        """Return the actions, and where they were sampled what the policy says of them."""
+        action = torch.stack(self._actions, dim=1)
+        if not self._parameters:
+            return {"action": action}
+        with torch.no_grad():
+            described = self._policy.describe(torch.stack(self._parameters, dim=1), action)
+        return {"action": action, **described}
+
+
+class _CallableActor:
+    """Asks anything that takes and returns a TensorDict."""
+
+    def __init__(self, policy: Callable[[TensorDict], TensorDict]) -> None:
+        self._policy = policy
+        self._answers: list[TensorDict] = []
+
+    def act(self, time: int, observation: Tensor) -> Tensor:
+        """Return the entry `action` of the answer."""
+        from tensordict import TensorDict
+
+        answer = self._policy(TensorDict({"observation": observation}, batch_size=[len(observation)]))
+        if answer is None or answer.get("action", None) is None:
+            raise ConfigError(
+                f"rollout: the policy returned {'nothing' if answer is None else f'the entries {list(answer.keys())}'};"
+                " it must return a TensorDict with 'action'"
+            )
+        self._answers.append(answer.exclude("observation"))
+        action: Tensor = answer["action"]
+        return action.detach()
+
+    def entries(self) -> dict[str, Any]:
+        """Return everything that the answers held besides the observation."""
+        from tensordict import TensorDict
+
+        answers = TensorDict.stack([answer.detach() for answer in self._answers], dim=1)
+        return dict(answers.items())
+
+
+class _Record:
+    """Copies of what an env returned, time by time."""
+
+    def __init__(self, spec: EnvSpec) -> None:
+        self.any_done = False
+        self._next_step = spec.reset_mode == "next_step"
+        self._dtype = observation_dtype(spec.observation_space)
+        self._observations: list[Tensor] = []
+        self._following: list[Tensor] = []
+        self._columns: dict[str, list[Array]] = {name: [] for name in ("reward", "terminated", "truncated", "mask")}
+        self._over: BoolArray = np.zeros(spec.num_envs, dtype=bool)
+
+    def begin(self, observation: Array) -> Tensor:
+        """Take the first observation, and return it as the policy sees it."""
+        self._observations.append(torch.from_numpy(np.array(observation, dtype=self._dtype)))
+        return self._observations[0]
+
+    def add(self, step: Step) -> Tensor:
+        """Take a step, and return its observation as the policy sees it."""
+        observation = np.array(step.observation, dtype=self._dtype)
+        following = observation.copy()
+        for index, final in step.final_observation.items():
+            following[index] = final
+        self._observations.append(torch.from_numpy(observation))
+        self._following.append(torch.from_numpy(following))
+        values = (np.array(step.reward, dtype=np.float32), step.terminated.copy(), step.truncated.copy())
+        for name, value in zip(self._columns, (*values, ~self._over), strict=True):
+            self._columns[name].append(value)
+        done = step.terminated | step.truncated
+        self._over = done if self._next_step else np.zeros_like(done)
+        self.any_done = self.any_done or bool(done.any())
+        return self._observations[-1]
+
+    def batch(self, entries: dict[str, Any]) -> TensorDict:
+        """Return the batch `[env, time]`, with the entries of the actor."""
+        from tensordict import TensorDict
+
+        column = {
+            name: torch.from_numpy(np.stack(values, axis=1)).unsqueeze(-1) for name, values in self._columns.items()
+        }
+        mask = column.pop("mask")
+        size = list(mask.shape[:2])
+        column["done"] = column["terminated"] | column["truncated"]
+        following = TensorDict({"observation": torch.stack(self._following, dim=1), **column}, batch_size=size)
+        observation = torch.stack(self._observations[:-1], dim=1)
+        batch = TensorDict({"observation": observation, **entries, "next": following}, batch_size=size)
+        if not bool(mask.all()):
+            batch["collector"] = TensorDict({"mask": mask}, batch_size=size)
+        return batch

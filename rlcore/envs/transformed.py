@@ -1,0 +1,113 @@
+"""A vector env seen through transforms: for fitting the next one, for evaluations and for rollouts.
+
+Collectors apply transforms themselves, into storage of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlcore.envs.step_checks import StepCheck
+from rlcore.types import Env, Transform
+from rlcore.types.records import EnvSpec, Step
+
+if TYPE_CHECKING:
+    import gymnasium
+    from tensordict import TensorDict
+
+    from rlcore.types.records import Array
+
+
+class TransformedEnv:
+    """Applies frozen copies of transforms to the observations of an env, and to its actions, whatever its reset mode.
+
+    Args:
+        env: stays the caller's until `close`.
+        transforms: in the order in which observations pass; copied as they are now.
+
+    Attributes:
+        spec: what the policy sees.
+    """
+
+    def __init__(self, env: Env, transforms: Sequence[Transform]) -> None:
+        self.spec = env.spec
+        for transform in transforms:
+            self.spec = transformed_spec(self.spec, transform)
+        self._env = env
+        self._transforms = [transform.frozen() for transform in transforms]
+        self._step = env_step(env, self._transforms)
+        self._check = StepCheck(env.spec)
+        self._ended = np.ones(env.spec.num_envs, dtype=bool)
+
+    def reset(self, seed: int | None = None) -> Array:
+        """Reset the env; the transformed observations `[env, *shape]`.
+
+        Raises:
+            EnvError: what the env returned has another form than its spec says; `step` too.
+        """
+        self._ended = np.ones(self.spec.num_envs, dtype=bool)
+        return self._seen(self._check.observation(self._env.reset(seed=seed)), self._ended)
+
+    def step(self, action: Array) -> Step:
+        """Step the env with the actions of a policy; observations and last observations are transformed."""
+        step = self._check(self._step(action))
+        final = dict(step.final_observation)
+        for transform in self._transforms:
+            final = {index: transform.final(last, index) for index, last in final.items()}
+        ended = step.terminated | step.truncated
+        first = ended if self.spec.reset_mode == "same_step" else self._ended
+        self._ended = ended
+        return step._replace(observation=self._seen(step.observation, first), final_observation=final)
+
+    def batch(self, batch: TensorDict) -> TensorDict:
+        """Return a batch `[env, time]` of the steps of this env, as the transforms change collected batches."""
+        for transform in self._transforms:
+            batch = transform.batch(batch)
+        return batch
+
+    def close(self) -> None:
+        """Close the env."""
+        self._env.close()
+
+    def _seen(self, observation: Array, first: Array) -> Array:
+        for transform in self._transforms:
+            observation = transform.step(observation, first)
+        return observation
+
+
+def transformed_spec(spec: EnvSpec, transform: Transform) -> EnvSpec:
+    """Return the spec of an env as a transform leaves it."""
+    changed = replace(spec, observation_space=transform.observation_space(spec.observation_space))
+    if hasattr(transform, "action_space"):
+        changed = replace(changed, action_space=transform.action_space(spec.action_space))
+    return changed
+
+
+def env_step(env: Env, transforms: Sequence[Transform]) -> Callable[[Array], Step]:
+    """Return what steps an env with the actions of a policy; where no transform changes them, the env's own `step`."""
+    changes: list[Callable[[Array], Array]] = [
+        transform.action for transform in reversed(transforms) if hasattr(transform, "action")
+    ]
+    if not changes:
+        return env.step
+
+    def step(action: Array) -> Step:
+        for change in changes:
+            action = change(action)
+        return env.step(action)
+
+    return step
+
+
+def observation_dtype(space: gymnasium.Space[Any]) -> Any:
+    """Return the dtype in which policies and batches have the observations of a space: that of the space.
+
+    Single precision takes the place of wider floats, and of wide unsigned integers, with which torch cannot count.
+    """
+    dtype = np.dtype(space.dtype)
+    wide = (dtype.kind == "f" and dtype.itemsize > 4) or (dtype.kind == "u" and dtype.itemsize > 1)
+    return np.dtype(np.float32) if wide else dtype

@@ -1,0 +1,297 @@
+"""The calling conventions of `Trainer.register_op`: one table, from a destination to the point that it is called at.
+
+Operations take what TorchRL's trainer hands to them at the same destination, positionally, and their return value is
+used as there; a value of a wrong type is an error instead of being passed over. They run on the one hook engine, after
+the hooks of the config and in the order of registration.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Final
+
+from rlcore.errors import EndOfEpoch, HookError, did_you_mean
+from rlcore.hooks.points import Hook, LoopHooks, call
+from rlcore.hooks.resolution import Implementation
+from rlcore.hooks.specs import hookimpl
+
+Operation = Callable[..., Any]
+Clipping = Callable[[], tuple[bool, float | None]]
+
+
+def _with_nothing(operation: Operation) -> Operation:
+    def notify() -> None:
+        operation()
+
+    return notify
+
+
+def _with_batch(operation: Operation) -> Operation:
+    def on_batch(batch: Any) -> Any:
+        return operation(batch)
+
+    return on_batch
+
+
+def _to_minibatch(operation: Operation) -> Operation:
+    def process(minibatch: Any) -> Any:
+        try:
+            return operation(minibatch)
+        except StopIteration:
+            raise EndOfEpoch from None
+
+    return process
+
+
+def _with_minibatch(operation: Operation) -> Operation:
+    def on_minibatch(minibatch: Any) -> Any:
+        return operation(minibatch)
+
+    return on_minibatch
+
+
+def _to_losses(operation: Operation) -> Operation:
+    def process(losses: Any, minibatch: Any) -> Any:
+        return operation(minibatch, losses)
+
+    return process
+
+
+def _with_averages(operation: Operation) -> Operation:
+    def on_averages(updates: int, losses: Mapping[str, Any]) -> Any:
+        return operation(updates, losses)
+
+    return on_averages
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where operations can be registered.
+
+    Attributes:
+        point: the point of the loop.
+        adapt: from an operation to a function that takes the arguments of the point; None where the operations of the
+            destination are called together.
+        called_with: what an operation takes, for messages and the reference.
+        rank: operations of a higher rank come later at the same point.
+    """
+
+    point: str
+    adapt: Callable[[Operation], Operation] | None
+    called_with: str
+    rank: int = 0
+
+
+DESTINATIONS: Final[dict[str, Destination]] = {
+    "setup": Destination("setup", _with_nothing, "nothing"),
+    "batch_process": Destination("batch_process", _with_batch, "batch; returns the batch or None"),
+    "pre_steps_log": Destination("pre_steps_log", _with_batch, "batch; returns metrics or None"),
+    "pre_optim_steps": Destination("pre_optim_steps", _with_nothing, "nothing"),
+    "pre_epoch_log": Destination("pre_epoch_log", _with_batch, "batch; returns metrics or None"),
+    "pre_epoch": Destination("pre_epoch", _with_batch, "batch; returns the batch or None"),
+    "process_optim_batch": Destination(
+        "process_optim_batch", _to_minibatch, "batch; returns the sub-batch or None; StopIteration ends the epoch"
+    ),
+    "post_loss": Destination("post_loss", None, "sub-batch; a returned one goes to the next operation here only"),
+    "process_loss": Destination("post_loss", _to_losses, "sub-batch, losses; returns the losses or None", rank=1),
+    "optimizer": Destination("optimizer", None, "losses, clip_grad_norm, clip_norm, index; returns losses or None"),
+    "post_optim": Destination("post_optim", _with_nothing, "nothing"),
+    "post_optim_log": Destination("post_optim_log", _with_minibatch, "sub-batch; returns metrics or None"),
+    "post_epoch_log": Destination("post_epoch_log", _with_batch, "batch; returns metrics or None"),
+    "post_epoch": Destination("post_epoch", _with_nothing, "nothing"),
+    "post_optim_complete_log": Destination(
+        "post_optim_complete_log", _with_averages, "optimisation steps so far, mean losses; returns metrics or None"
+    ),
+    "post_steps": Destination("post_steps", _with_nothing, "nothing"),
+    "post_steps_log": Destination("post_steps_log", _with_batch, "batch; returns metrics or None"),
+    "shutdown": Destination("shutdown", _with_nothing, "nothing"),
+}
+
+
+@dataclass
+class Registered:
+    """An operation at a destination.
+
+    Attributes:
+        operation: as it was handed over.
+        call: with its keyword arguments.
+        hook: carries its name and the time spent in it.
+    """
+
+    destination: str
+    operation: Operation
+    call: Operation
+    hook: Hook
+
+    @property
+    def source(self) -> Any:
+        """The object that an operation belongs to: the owner of a bound method, or the operation itself."""
+        return getattr(self.operation, "__self__", self.operation)
+
+
+class Operations:
+    """What was registered, kept in step with the hooks of the loop.
+
+    Args:
+        hooks: of the loop.
+        clipping: returns `clip_grad_norm` and `clip_norm`.
+    """
+
+    def __init__(self, hooks: LoopHooks, clipping: Clipping) -> None:
+        self._hooks = hooks
+        self._clipping = clipping
+        self._registered: list[Registered] = []
+        self._in_loop: list[Hook] = []
+        self._names: dict[int, str] = {}
+
+    def add(self, destination: str, operation: Operation, arguments: Mapping[str, Any]) -> None:
+        """Register an operation, called with further keyword arguments at every call.
+
+        Raises:
+            HookError: an unknown destination, or something that cannot be called.
+        """
+        if destination not in DESTINATIONS:
+            raise HookError(
+                f"register_op: {destination!r} is not a destination{did_you_mean(str(destination), DESTINATIONS)}; "
+                f"they are {', '.join(DESTINATIONS)}"
+            )
+        if not callable(operation):
+            raise HookError(
+                f"register_op({destination!r}): {operation!r} cannot be called; pass a function, a bound method or a "
+                "hook with __call__"
+            )
+        bound = partial(operation, **arguments) if arguments else operation
+        registered = Registered(destination, operation, bound, Hook("", operation))
+        self._registered.append(registered)
+        self._rename()
+        self._update()
+
+    def remove(self, operation: Operation, destination: str | None) -> None:
+        """Take an operation away, from one destination or from all.
+
+        Raises:
+            HookError: it is not registered there.
+        """
+        gone = [
+            entry
+            for entry in self._registered
+            if (operation is entry.source or operation == entry.operation) and destination in (None, entry.destination)
+        ]
+        if not gone:
+            place = f" at {destination!r}" if destination else ""
+            raise HookError(f"unregister_op: {operation!r} is not registered{place}")
+        self._registered = [entry for entry in self._registered if entry not in gone]
+        self._rename()
+        self._update()
+
+    def forget(self, source: Any) -> None:
+        """Take all operations of an object away, if there are any."""
+        if any(entry.source is source for entry in self._registered):
+            self.remove(source, None)
+
+    def name(self, source: Any, name: str) -> None:
+        """Call the operations of an object by the name under which it is registered as a module."""
+        self._names[id(source)] = name
+        self._rename()
+
+    def _rename(self) -> None:
+        """Give every operation a name of its own: where several would have one name, the destination is added."""
+        bases = Counter(self._name(entry) for entry in self._registered)
+        taken: Counter[str] = Counter()
+        for entry in self._registered:
+            name = self._name(entry)
+            if bases[name] > 1:
+                name = f"{name}/{entry.destination}"
+            taken[name] += 1
+            entry.hook.name = name if taken[name] == 1 else f"{name}-{taken[name]}"
+
+    def _name(self, entry: Registered) -> str:
+        given = self._names.get(id(entry.source))
+        if given is not None:
+            return given
+        function = getattr(entry.operation, "__qualname__", None)
+        return function or type(entry.operation).__name__
+
+    def _update(self) -> None:
+        """Put what is registered into the loop, from the next iteration on."""
+        ranked = sorted(DESTINATIONS.items(), key=lambda item: item[1].rank)
+        coming: list[Hook] = []
+        for name, destination in ranked:
+            entries = [entry for entry in self._registered if entry.destination == name]
+            if destination.adapt is not None:
+                for entry in entries:
+                    function = destination.adapt(entry.call)
+                    entry.hook.instance = SimpleNamespace(**{destination.point: hookimpl(function)})
+                    coming.append(entry.hook)
+            elif entries:
+                together = _TOGETHER[name](entries, self._clipping)
+                coming.append(Hook(f"{name} operations", together))
+        self._hooks.replace(self._in_loop, coming)
+        self._in_loop = coming
+
+
+class _PostLoss:
+    """Calls the operations at `post_loss` one after the other, each with the sub-batch that the last one returned.
+
+    Attributes:
+        called_together: the hooks of the operations, in which their times are kept.
+    """
+
+    def __init__(self, entries: list[Registered], clipping: Clipping) -> None:
+        self.called_together = [entry.hook for entry in entries]
+        self._implementations = [Implementation(entry.hook, "post_loss", entry.call) for entry in entries]
+
+    @hookimpl
+    def post_loss(self, minibatch: Any) -> None:
+        for implementation in self._implementations:
+            result = call(implementation, minibatch)
+            if result is None:
+                continue
+            if not hasattr(result, "items"):
+                raise implementation.wrong_return(result, "a TensorDict, or None")
+            minibatch = result
+
+
+class _Optimizers:
+    """Lets each operation at `optimizer` take its step, one after the other.
+
+    Attributes:
+        called_together: the hooks of the operations, in which their times are kept.
+    """
+
+    def __init__(self, entries: list[Registered], clipping: Clipping) -> None:
+        self.called_together = [entry.hook for entry in entries]
+        self._implementations = [Implementation(entry.hook, "optimizer", entry.call) for entry in entries]
+        self._checks = [
+            Implementation(entry.hook, "optimizer", entry.source.check_finite)
+            for entry in entries
+            if hasattr(entry.source, "check_finite")
+        ]
+        self._clipping = clipping
+
+    @hookimpl
+    def optimizer(self, losses: Any) -> dict[str, Any]:
+        clip_grad_norm, clip_norm = self._clipping()
+        for index, implementation in enumerate(self._implementations):
+            result = call(implementation, losses, clip_grad_norm, clip_norm, index)
+            if result is None:
+                continue
+            if not hasattr(result, "items"):
+                raise implementation.wrong_return(result, "a TensorDict or a mapping of losses, or None")
+            losses = result
+        return {key: value.detach() if hasattr(value, "detach") else value for key, value in losses.items()}
+
+    @hookimpl
+    def post_steps(self) -> None:
+        for check in self._checks:  # once per iteration, since it waits for the device
+            call(check)
+
+
+_TOGETHER: Final[dict[str, Callable[[list[Registered], Clipping], Any]]] = {
+    "post_loss": _PostLoss,
+    "optimizer": _Optimizers,
+}

@@ -1,0 +1,306 @@
+"""The resolved loop points: one typed method per point, over tuples of plain functions looked up once at setup.
+
+pluggy is not called inside the loop. The specs are in `hookspecs.py`, the search for implementations is in
+`implementations.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from rlcore.errors import FROM_OUTSIDE, Interruption, PluginError
+from rlcore.hooks.resolution import Hook as Hook
+from rlcore.hooks.resolution import Implementation, check_marks, resolve
+from rlcore.hooks.specs import POINTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tensordict import TensorDict
+    from torch import Tensor
+
+    from rlcore.training.loop import Loop
+    from rlcore.types import Episode, EvaluationResult, Key, Learner
+
+log = logging.getLogger(__name__)
+
+
+class LoopHooks:
+    """Calls the loop points. Built once; a point that nothing implements costs one method call.
+
+    Args:
+        hooks: hook instances in call order.
+
+    Attributes:
+        collected: what the hooks so far returned at the collect point that is being called.
+
+    Raises:
+        PluginError: a hook cannot be used, or two hooks own the same point.
+    """
+
+    def __init__(self, hooks: Iterable[Hook] = ()) -> None:
+        self.hooks: tuple[Hook, ...] = ()
+        self.collected: Mapping[str, Any] = {}
+        self._warned: set[str] = set()
+        self._next: tuple[Hook, ...] | None = tuple(hooks)
+        self.follow_changes()
+
+    def replace(self, old: Iterable[Hook], new: Iterable[Hook]) -> None:
+        """Take hooks away and add others after those that stay, from the next iteration on.
+
+        Raises:
+            PluginError: a new hook cannot be used; then nothing changes.
+        """
+        new, gone = tuple(new), {id(hook) for hook in old}
+        for hook in new:
+            check_marks(hook)
+        self._next = (*(hook for hook in self.coming if id(hook) not in gone), *new)
+
+    @property
+    def coming(self) -> tuple[Hook, ...]:
+        """The hooks of the next iteration."""
+        return self.hooks if self._next is None else self._next
+
+    def follow_changes(self) -> None:
+        """Let what was added and removed take effect; the loop does so between two iterations.
+
+        Raises:
+            PluginError: a hook cannot be used, or two hooks own the same point.
+        """
+        if self._next is None:
+            return
+        self.hooks, self._next = self._next, None
+        self._points = resolve(self.hooks)
+        for name, point in POINTS.items():
+            owners = self._points[name]
+            if point.kind == "owner" and len(owners) > 1:
+                names = " and ".join(str(owner.hook) for owner in owners)
+                raise PluginError(f"point {name!r} has one owner, but {names} implement it; disable one of them")
+        self._process_optim_batch = self._points["process_optim_batch"]
+        self._post_loss = self._points["post_loss"]
+        self._optimizer = self._points["optimizer"]
+        self._post_optim = self._points["post_optim"]
+        self._post_optim_log = self._points["post_optim_log"]
+
+    def used(self, point: str) -> bool:
+        """Return whether any hook implements `point`."""
+        return bool(self._points[point])
+
+    def implementations(self, point: str) -> tuple[Implementation, ...]:
+        """Return the implementations of `point` in call order."""
+        return self._points[point]
+
+    # outer points
+
+    def batch_process(self, batch: TensorDict, trainer: Loop) -> TensorDict:
+        """Run the pipeline over the collected batch."""
+        return _tensordict_pipeline(self._points["batch_process"], batch, trainer)
+
+    def pre_steps_log(self, batch: TensorDict | None, trainer: Loop) -> Mapping[str, Any]:
+        """Collect metrics before optimisation."""
+        return self._collect(self._points["pre_steps_log"], batch, trainer)
+
+    def pre_optim_steps(self, batch: TensorDict | None, trainer: Loop) -> None:
+        """Notify before the first epoch."""
+        _notify(self._points["pre_optim_steps"], batch, trainer)
+
+    def post_optim_complete_log(self, updates: int, losses: Mapping[str, Tensor], trainer: Loop) -> Mapping[str, Any]:
+        """Collect metrics after all epochs of an iteration."""
+        return self._collect(self._points["post_optim_complete_log"], updates, losses, trainer)
+
+    def post_steps(self, batch: TensorDict | None, trainer: Loop) -> None:
+        """Notify after all epochs."""
+        _notify(self._points["post_steps"], batch, trainer)
+
+    def post_steps_log(self, batch: TensorDict | None, trainer: Loop) -> Mapping[str, Any]:
+        """Collect metrics after optimisation."""
+        return self._collect(self._points["post_steps_log"], batch, trainer)
+
+    # inner points
+
+    def pre_epoch_log(self, batch: TensorDict | None, learner: Learner) -> Mapping[str, Any]:
+        """Collect metrics before an epoch."""
+        return self._collect(self._points["pre_epoch_log"], batch, learner)
+
+    def pre_epoch(self, batch: TensorDict | None, learner: Learner) -> TensorDict | None:
+        """Run the pipeline over the batch before an epoch."""
+        return _tensordict_pipeline(self._points["pre_epoch"], batch, learner)
+
+    def process_optim_batch(self, minibatch: Mapping[Key, Tensor], learner: Learner) -> Mapping[Key, Tensor]:
+        """Run the pipeline over a minibatch."""
+        for implementation in self._process_optim_batch:
+            result = call(implementation, minibatch, learner)
+            if result is not None:
+                if not hasattr(result, "items"):
+                    raise implementation.wrong_return(result, "a mapping of tensors, or None")
+                minibatch = result
+        return minibatch
+
+    def post_loss(
+        self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor], learner: Learner
+    ) -> dict[str, Tensor]:
+        """Run the pipeline over the losses."""
+        for implementation in self._post_loss:
+            result = call(implementation, losses, minibatch, learner)
+            if result is not None:
+                if not hasattr(result, "items"):
+                    raise implementation.wrong_return(result, "a mapping of tensors, or None")
+                losses = result
+        return losses
+
+    def optimizer(
+        self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor], learner: Learner
+    ) -> Mapping[str, Tensor]:
+        """Let the owning hook do backward and step; only called when `used("optimizer")`."""
+        (implementation,) = self._optimizer
+        result = call(implementation, losses, minibatch, learner)
+        if not hasattr(result, "items"):
+            raise implementation.wrong_return(result, "a mapping of metrics")
+        return result  # type: ignore[no-any-return]
+
+    def post_optim(self, minibatch: Mapping[Key, Tensor], learner: Learner) -> None:
+        """Notify after a step of the optimizers."""
+        if self._post_optim:
+            _notify(self._post_optim, minibatch, learner)
+
+    def post_optim_log(
+        self, metrics: Mapping[str, Tensor], minibatch: Mapping[Key, Tensor], learner: Learner
+    ) -> Mapping[str, Any]:
+        """Return the metrics of a step together with those of the hooks."""
+        if not self._post_optim_log:
+            return metrics
+        return {**metrics, **self._collect(self._post_optim_log, metrics, minibatch, learner)}
+
+    def post_epoch_log(self, batch: TensorDict | None, learner: Learner) -> Mapping[str, Any]:
+        """Collect metrics after the minibatches of an epoch."""
+        return self._collect(self._points["post_epoch_log"], batch, learner)
+
+    def post_epoch(self, batch: TensorDict | None, learner: Learner) -> None:
+        """Notify after the minibatches of an epoch."""
+        _notify(self._points["post_epoch"], batch, learner)
+
+    # life cycle
+
+    def setup(self, trainer: Loop) -> None:
+        """Notify that everything is built and restored."""
+        _notify(self._points["setup"], trainer)
+
+    def episode_end(self, episode: Episode, trainer: Loop) -> None:
+        """Notify of a finished episode."""
+        _notify(self._points["episode_end"], episode, trainer)
+
+    def evaluation(self, result: EvaluationResult, trainer: Loop) -> None:
+        """Notify of an evaluation."""
+        _notify(self._points["evaluation"], result, trainer)
+
+    def checkpoint_saved(self, path: Path, trainer: Loop) -> None:
+        """Notify of a committed checkpoint."""
+        _notify(self._points["checkpoint_saved"], path, trainer)
+
+    def on_exception(self, error: BaseException, trainer: Loop) -> None:
+        """Notify of the error that ends the run; each hook is isolated."""
+        _notify_isolated(self._points["on_exception"], error, trainer)
+
+    def shutdown(self, trainer: Loop) -> None:
+        """Notify of the end, in reverse order; each hook is isolated."""
+        _notify_isolated(reversed(self._points["shutdown"]), trainer)
+
+    def _collect(self, implementations: tuple[Implementation, ...], *arguments: Any) -> Mapping[str, Any]:
+        """Merge the mappings of a collect point; `log_pbar` marks the keys of its own mapping."""
+        merged: dict[str, Any] = {}
+        self.collected = merged
+        sources: dict[str, str] = {}
+        for implementation in implementations:
+            result = call(implementation, *arguments)
+            if result is None:
+                continue
+            if not isinstance(result, Mapping):
+                raise implementation.wrong_return(result, "a mapping of metrics, or None")
+            show = bool(result.get("log_pbar", False))
+            for key, value in result.items():
+                if key == "log_pbar":
+                    continue
+                key = self._free_key(key, implementation, merged, sources)
+                merged[key] = value
+                if show:
+                    merged.setdefault("log_pbar", set()).add(key)
+        return merged
+
+    def _free_key(
+        self, key: str, implementation: Implementation, merged: dict[str, Any], sources: dict[str, str]
+    ) -> str:
+        """Return `key`, or a key with the hook's name when another hook of the point returned it already."""
+        name = implementation.hook.name
+        if key not in sources:
+            sources[key] = name
+            return key
+        if key in merged:
+            own = f"{sources[key]}/{key}"
+            merged[own] = merged.pop(key)
+            shown = merged.get("log_pbar", set())
+            if key in shown:
+                shown.remove(key)
+                shown.add(own)
+        if key not in self._warned:
+            self._warned.add(key)
+            log.warning(
+                "metric %r is returned by hooks %r and %r at %r; both are kept under the hook's name",
+                key,
+                sources[key],
+                name,
+                implementation.point,
+            )
+        return f"{name}/{key}"
+
+
+def call(implementation: Implementation, *arguments: Any) -> Any:
+    """Call one implementation; time it, and say on an error whose it was.
+
+    Raises:
+        HookError: it tried to exit, or to end a loop that is not its own.
+    """
+    began = perf_counter()
+    try:
+        return implementation.call(*arguments)
+    except (SystemExit, StopIteration, GeneratorExit) as error:
+        raise implementation.not_an_error(error) from error
+    except Interruption:
+        raise
+    except BaseException as error:
+        implementation.blame(error)
+        raise
+    finally:
+        implementation.hook.seconds += perf_counter() - began
+        implementation.hook.calls += 1
+
+
+def _notify(implementations: Iterable[Implementation], *arguments: Any) -> None:
+    for implementation in implementations:
+        result = call(implementation, *arguments)
+        if result is not None:
+            raise implementation.wrong_return(result, "None: this point only notifies")
+
+
+def _notify_isolated(implementations: Iterable[Implementation], *arguments: Any) -> None:
+    for implementation in implementations:
+        try:
+            call(implementation, *arguments)
+        except FROM_OUTSIDE:
+            raise
+        except BaseException:
+            log.exception(
+                "%s failed at point %r; the run ends as it would have", implementation.hook, implementation.point
+            )
+
+
+def _tensordict_pipeline(implementations: tuple[Implementation, ...], value: Any, owner: Any) -> Any:
+    for implementation in implementations:
+        result = call(implementation, value, owner)
+        if result is not None:
+            if not hasattr(result, "batch_size"):
+                raise implementation.wrong_return(result, "a TensorDict, or None")
+            value = result
+    return value

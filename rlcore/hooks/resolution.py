@@ -1,0 +1,170 @@
+"""Hooks before they are called: what a hook implements, whether it fits the points, and in which order it comes.
+
+pluggy marks, validates and orders the implementations; calling them is in `hooks.py`, the specs in `hookspecs.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pluggy
+
+from rlcore.errors import HookError, PluginError, blame, did_you_mean
+from rlcore.hooks.specs import POINTS, PROJECT, LifeSpecs, LoopSpecs, Point
+
+_MARK = f"{PROJECT}_impl"
+
+
+@dataclass
+class Hook:
+    """A hook instance with its name and whose it is.
+
+    Attributes:
+        seconds: spent in it so far.
+        calls: of it so far.
+    """
+
+    name: str
+    instance: Any
+    owner: str = "this script"
+    seconds: float = 0.0
+    calls: int = 0
+
+    @property
+    def internal(self) -> bool:
+        """Whether it belongs to the command that trains, so that figures of hooks leave it out."""
+        return bool(getattr(self.instance, "internal", False))
+
+    def __str__(self) -> str:
+        return f"hook {self.name!r} ({self.owner})"
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """One function of one hook at one point, called with all arguments of the spec."""
+
+    hook: Hook
+    point: str
+    call: Callable[..., Any]
+
+    def blame(self, error: BaseException) -> None:
+        """Say on `error` which hook raised it, and where."""
+        blame(error, f"{self.hook} at point {self.point!r}", HookError)
+
+    def wrong_return(self, found: Any, expected: str) -> HookError:
+        """Return the error for a return value of a wrong type."""
+        return HookError(
+            f"{self.hook} at point {self.point!r} returned {type(found).__name__}; expected {expected}. "
+            "Return the new value, or None to leave it as it is."
+        )
+
+    def not_an_error(self, found: BaseException) -> HookError:
+        """Return the error for what ends programs or loops elsewhere, and would end the run here without a word."""
+        return HookError(
+            f"{self.hook} at point {self.point!r} raised {type(found).__name__}: a hook cannot exit; "
+            "to end the run, call trainer.request_stop(reason)"
+        )
+
+
+class _Handle:
+    """What pluggy sees of a hook: only its marked functions, compared by identity."""
+
+    def __init__(self, hook: Hook) -> None:
+        self.hook = hook
+        for name in marked(hook.instance):
+            setattr(self, name, getattr(hook.instance, name))
+
+
+def marked(instance: Any) -> list[str]:
+    """Return the names of the attributes of `instance` that carry `@hookimpl`, without running properties."""
+    names = []
+    for name in dir(instance):
+        static = inspect.getattr_static(instance, name)
+        function = static.__func__ if isinstance(static, staticmethod | classmethod) else static
+        if getattr(function, _MARK, None) is not None:
+            names.append(name)
+    return names
+
+
+def check_marks(hook: Hook) -> None:
+    """Refuse a hook that implements nothing, an unknown point, or a wrapper.
+
+    Args:
+        hook: its instance, or its class.
+
+    Raises:
+        PluginError: names the hook, and the nearest point for each that does not fit.
+    """
+    names = marked(hook.instance)
+    if not names:
+        raise PluginError(f"{hook} implements no point: mark its methods with @hookimpl")
+    problems = [problem for name in names for problem in _problems(hook, name)]
+    if problems:
+        raise PluginError("\n  ".join(problems))
+
+
+def _problems(hook: Hook, name: str) -> Iterator[str]:
+    """Yield what is wrong with what a hook, or its class, marks under a name."""
+    if name not in POINTS:
+        yield f"{hook} implements {name!r}, which is not a point{did_you_mean(name, POINTS)}"
+        return
+    options = getattr(getattr(hook.instance, name), _MARK)
+    if options.get("wrapper") or options.get("hookwrapper"):
+        yield (
+            f"{hook} wraps {name!r}; wrappers are refused on loop points: they would cost a generator per call. "
+            "Use the points before and after it."
+        )
+        return
+    known = POINTS[name].arguments
+    for parameter in _parameters(hook.instance, name):
+        passed = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if passed and parameter.default is parameter.empty and parameter.name not in known:
+            yield (
+                f"{hook} at point {name!r} asks for {parameter.name!r}, which the point has not"
+                f"{did_you_mean(parameter.name, known)}; it has {', '.join(known)}"
+            )
+
+
+def _parameters(instance: Any, name: str) -> list[inspect.Parameter]:
+    """Return the parameters of a method, without the instance where a class is asked for it."""
+    parameters = list(inspect.signature(getattr(instance, name)).parameters.values())
+    bare = isinstance(instance, type) and inspect.isfunction(inspect.getattr_static(instance, name))
+    return parameters[1:] if bare else parameters
+
+
+def _adapter(function: Callable[..., Any], names: tuple[str, ...], point: Point) -> Callable[..., Any]:
+    """Return a callable that takes every argument of the point and passes on those that `function` asks for."""
+    if names == point.arguments:
+        return function
+    source = f"lambda {', '.join(point.arguments)}: function({', '.join(names)})"
+    return eval(source, {"function": function})  # type: ignore[no-any-return]
+
+
+def resolve(hooks: Iterable[Hook]) -> dict[str, tuple[Implementation, ...]]:
+    """Return the implementations of each point in call order, which is the order of `hooks`.
+
+    Raises:
+        PluginError: a hook cannot be used: see `check_marks`; or asks for an argument that its point has not.
+    """
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(LoopSpecs)
+    manager.add_hookspecs(LifeSpecs)
+    for hook in reversed(list(hooks)):  # pluggy calls the last registered first
+        check_marks(hook)
+        try:
+            manager.register(_Handle(hook))
+        except pluggy.PluginValidationError as error:
+            raise PluginError(f"{hook} cannot be used: {error}") from error
+    return {name: _implementations(manager, point) for name, point in POINTS.items()}
+
+
+def _implementations(manager: pluggy.PluginManager, point: Point) -> tuple[Implementation, ...]:
+    caller = getattr(manager.hook, point.name)
+    found = []
+    for implementation in reversed(caller.get_hookimpls()):
+        call = _adapter(implementation.function, tuple(implementation.argnames), point)
+        found.append(Implementation(implementation.plugin.hook, point.name, call))
+    return tuple(found)

@@ -1,0 +1,54 @@
+"""The frame of an optimisation step: the points around it and the count of updates; what it does is a learner's."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rlcore.errors import EndOfEpoch
+from rlcore.hooks.points import LoopHooks
+from rlcore.types import Key
+from rlcore.types.progress import Progress
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Updating(ABC):
+    """A learner that takes its steps in this process.
+
+    Attributes:
+        progress: the clocks of the run.
+    """
+
+    def __init__(self, hooks: LoopHooks, progress: Progress) -> None:
+        self.progress = progress
+        self._hooks = hooks
+
+    def update(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
+        """Take one optimisation step and return its metrics with what `post_optim_log` adds.
+
+        Raises:
+            EndOfEpoch: a hook says that there is nothing more to draw.
+        """
+        hooks = self._hooks
+        minibatch = hooks.process_optim_batch(minibatch, self)
+        if minibatch is None:
+            raise EndOfEpoch
+        metrics = self.take_step(minibatch)
+        self.progress.updates += 1
+        hooks.post_optim(minibatch, self)
+        return hooks.post_optim_log(metrics, minibatch, self)
+
+    @abstractmethod
+    def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
+        """Change the parameters once, and return metrics, 0-d tensors on the device."""
+
+    @abstractmethod
+    def scheduled(self) -> Mapping[str, float]:
+        """Return the numbers that schedules move, for logging."""
+
+    @abstractmethod
+    def end_iteration(self) -> None:
+        """Finish the epochs of an iteration."""

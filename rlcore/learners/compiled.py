@@ -1,0 +1,190 @@
+"""The optimisation step as one compiled graph: forward, backward, clipping and Adam.
+
+The graph has fixed shapes, one per minibatch size; what does not fit it runs eagerly in `learner.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import types
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rlcore.errors import ConfigError
+from rlcore.learners.adam import AdamState
+from rlcore.types import Key
+from rlcore.types.heart import Heart
+
+log = logging.getLogger(__name__)
+
+
+def check_compiler(device: torch.device) -> None:
+    """Point the compiler's cache to a lasting place, and see that there is a C++ compiler where one is needed.
+
+    Raises:
+        ConfigError: there is none; says what to install.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "rlcore" / "inductor"
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache))
+    wanted = os.environ.get("CXX") or "g++"
+    if device.type == "cpu" and shutil.which(wanted) is None and shutil.which("clang++") is None:
+        raise ConfigError(
+            f"[learner] compile = true needs a C++ compiler, and {wanted!r} is not on the PATH; install one "
+            "(Debian: apt-get install g++; macOS: xcode-select --install) or set compile = false"
+        )
+
+
+class CompiledStep:
+    """Takes optimisation steps through one compiled function.
+
+    Args:
+        loss: a module that contains the model's parts.
+        optimizers: Adam optimizers with the names of the losses that each minimises (empty for all).
+        max_norm: clip the gradient norm of each optimizer.
+        heart: paused while compiling.
+
+    Attributes:
+        skipped: per optimizer, how many steps were not finite and changed nothing; 0-d tensors.
+
+    Raises:
+        ConfigError: not one optimizer, or one other than Adam or AdamW.
+    """
+
+    def __init__(
+        self,
+        loss: nn.Module,
+        optimizers: list[tuple[torch.optim.Optimizer, tuple[str, ...]]],
+        max_norm: float | None,
+        heart: Heart,
+    ) -> None:
+        if len(optimizers) != 1 or not AdamState.fits(optimizers[0][0]):
+            raise ConfigError("[learner] compile = true works with one [[optimizer]], adam or adamw")
+        self._loss = loss
+        self._optimizer, self._names = optimizers[0]
+        self._max_norm = max_norm
+        self._heart = heart
+        self._functions: dict[int, Callable[..., Any]] = {}
+        self._keys: tuple[Key, ...] = ()
+        self._metric_names: tuple[str, ...] = ()
+        self.reload()
+
+    def reload(self) -> None:
+        """Bind to the optimizer's state tensors, after building or loading."""
+        self._adam = AdamState(self._optimizer)
+        names = {id(parameter): name for name, parameter in self._loss.named_parameters()}
+        self._parameter_names = [names[id(parameter)] for parameter in self._adam.parameters]
+        device = self._adam.step.device
+        self._lr_value = float(self._adam.group["lr"])
+        self._lr = torch.tensor(self._lr_value, device=device)
+        self.skipped = [torch.zeros((), device=device)]
+        self._functions.clear()
+
+    def fits(self) -> bool:
+        """Return whether its step is all there is to do: nobody watches the optimizer or left a gradient for it."""
+        return self._adam.is_current() and all(parameter.grad is None for parameter in self._adam.parameters)
+
+    def __call__(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
+        """Take one step; compiles at the first minibatch of each size."""
+        if not self._keys:
+            self._keys = self._keys_read(minibatch)
+        lr = self._adam.group["lr"]
+        if lr != self._lr_value:
+            self._lr_value = lr
+            self._lr.fill_(lr)
+        tensors = [minibatch[key] for key in self._keys]
+        size = tensors[0].shape[0]
+        function = self._functions.get(size)
+        with torch.no_grad():
+            values = self._first_call(size, tensors) if function is None else function(tensors)
+        return dict(zip(self._metric_names, values, strict=True))
+
+    def _first_call(self, size: int, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+        """Compile, which happens inside the first call."""
+        function = self._functions[size] = self._compile(size)
+        with self._heart.pause():
+            return function(tensors)  # type: ignore[no-any-return]
+
+    def _keys_read(self, minibatch: Mapping[Key, Tensor]) -> tuple[Key, ...]:
+        """Run the loss once to learn which entries it reads and what it returns."""
+        read: dict[Key, None] = {}
+
+        class Recorder(dict[Key, Tensor]):
+            def __missing__(self, key: Key) -> Tensor:
+                read[key] = None
+                return minibatch[key]
+
+            def __contains__(self, key: object) -> bool:
+                return key in minibatch
+
+            def get(self, key: Key, default: Any = None) -> Any:
+                return self[key] if key in minibatch else default
+
+        with torch.no_grad():
+            losses = self._loss(Recorder())
+        self._metric_names = (*losses, "grad_norm")
+        return tuple(read)
+
+    def _compile(self, size: int) -> Callable[..., Any]:
+        log.info("compiling the update for minibatches of %d: up to a minute, a few seconds once it is cached", size)
+        options: dict[str, Any] = {}
+        if self._lr.device.type == "cpu":
+            options["cpp_wrapper"] = True
+        if hasattr(torch.compiler, "skip_all_guards_unsafe"):
+            # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
+            options["guard_filter_fn"] = torch.compiler.skip_all_guards_unsafe
+        return torch.compile(self._own_copy(), fullgraph=True, dynamic=False, options=options)
+
+    def _own_copy(self) -> Callable[..., Any]:
+        """Return `_whole_step` with a code object of its own.
+
+        The compiler keeps graphs by code object; without guards, a second learner or size would get the first one.
+        """
+        whole = type(self)._whole_step
+        copy = types.FunctionType(
+            whole.__code__.replace(), whole.__globals__, whole.__name__, whole.__defaults__, whole.__closure__
+        )
+        return types.MethodType(copy, self)
+
+    def _whole_step(self, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+        minibatch = dict(zip(self._keys, tensors, strict=True))
+
+        def total(parameters: list[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+            named = dict(zip(self._parameter_names, parameters, strict=True))
+            losses = torch.func.functional_call(self._loss, named, (minibatch,))
+            chosen = [losses[n] for n in losses if (n in self._names if self._names else n.startswith("loss"))]
+            return torch.stack(chosen).sum(), losses
+
+        gradients, losses = torch.func.grad(total, has_aux=True)(self._adam.values)
+        norm = torch.stack([gradient.square().sum() for gradient in gradients]).sum().sqrt()
+        finite = (norm + sum(value.sum() for value in losses.values())).isfinite()
+        self.skipped[0].add_((~finite).to(norm.dtype))
+        self._adam_step(gradients, norm, finite)
+        return (*losses.values(), norm)
+
+    def _adam_step(self, gradients: list[Tensor], norm: Tensor, finite: Tensor) -> None:
+        """Update in place, as torch.optim.Adam and AdamW do; nothing changes where `finite` is False."""
+        adam = self._adam
+        beta1, beta2 = adam.group["betas"]
+        decay, eps = adam.group["weight_decay"], adam.group["eps"]
+        scale = 1.0 if self._max_norm is None else (self._max_norm / (norm + 1e-6)).clamp(max=1.0)
+        adam.step.add_(finite.to(adam.step.dtype))
+        steps = adam.step.clamp(min=1.0)
+        size = torch.where(finite, self._lr / (1 - beta1**steps), 0.0)
+        correction = (1 - beta2**steps).sqrt()
+        rate1, rate2 = (torch.where(finite, 1 - beta, 0.0) for beta in (beta1, beta2))
+        shrink = torch.where(finite, self._lr * decay, 0.0)
+        for value, gradient, first, second in zip(adam.values, gradients, adam.first, adam.second, strict=True):
+            gradient = torch.where(finite, gradient * scale, 0.0)
+            if decay and adam.decoupled:
+                value.sub_(shrink * value)
+            elif decay:
+                gradient = gradient + decay * value
+            first.add_(rate1 * (gradient - first))
+            second.add_(rate2 * (gradient * gradient - second))
+            value.sub_(size * first / (second.sqrt() / correction + eps))

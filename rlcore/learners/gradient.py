@@ -1,0 +1,185 @@
+"""One optimisation step: loss, post_loss, backward, clip, step, targets, post_optim; and the schedules.
+
+The compiled step is in `compiled.py`. Collecting is somewhere else entirely.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, Field
+from torch import Tensor
+
+from rlcore.config.file import FREE_AT_RESUME
+from rlcore.errors import NumericalError
+from rlcore.learners.base import Updating
+from rlcore.learners.optimizer_step import OptimizerStep
+from rlcore.learners.scheduled import bind
+from rlcore.learners.targets import TargetUpdater
+from rlcore.types import Key
+from rlcore.types.context import Context
+
+if TYPE_CHECKING:
+    from rlcore.learners.compiled import CompiledStep
+
+log = logging.getLogger(__name__)
+
+
+class GradientLearner(Updating):
+    """Minimises the sum of the losses by gradient steps, in this process.
+
+    Attributes:
+        model: the model.
+        optimizers: by name, in the order of the config.
+        progress: the clocks of the run.
+        skipped_updates: optimisation steps that were not finite and changed nothing, over the whole run.
+    """
+
+    class Config(BaseModel, extra="forbid"):
+        """How a step is taken."""
+
+        max_grad_norm: float | None = Field(None, gt=0, description="clip the norm of all gradients of an optimizer")
+        compile: bool = Field(False, description="compile loss, backward, clipping and step as one graph")
+        on_nonfinite: Literal["stop", "skip"] = Field(
+            "stop",
+            description="a loss or gradient that is not finite: stop, or skip the update",
+            json_schema_extra=FREE_AT_RESUME,
+        )
+        skip_budget: int = Field(
+            100,
+            ge=0,
+            description="skipped updates of a run after which it stops all the same",
+            json_schema_extra=FREE_AT_RESUME,
+        )
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self.model = context.model
+        self.optimizers = context.optimizers
+        super().__init__(context.hooks, context.progress)
+        self._loss: Any = context.loss
+        self._max_grad_norm = config.max_grad_norm
+        self.skipped_updates = 0
+        self._skip_budget = config.skip_budget if config.on_nonfinite == "skip" else 0
+        self._steps = [
+            OptimizerStep(optimizer, config.max_grad_norm, context.device, getattr(optimizer, "losses", ()))
+            for optimizer in self.optimizers.values()
+        ]
+        self._schedules = bind(context.parts.get("schedulers", []), self.optimizers)
+        self._compiled: CompiledStep | None = self._compile(context) if config.compile else None
+        self._targets: TargetUpdater | None = getattr(self._loss, "target_updater", None)
+
+    def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
+        """Take the loss and step; return the losses, the metrics of the loss and `grad_norm`, 0-d tensors."""
+        metrics = self._minimise(minibatch)
+        if self._targets is not None:
+            self._targets.step()
+        return metrics
+
+    def _minimise(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
+        hooks = self._hooks
+        owned = hooks.used("optimizer")
+        if self._compiled is not None and not (owned or hooks.used("post_loss")) and self._compiled.fits():
+            return self._compiled(minibatch)
+        losses = self._loss(minibatch)
+        losses = hooks.post_loss(losses, minibatch, self)
+        return hooks.optimizer(losses, minibatch, self) if owned else self.step(losses)
+
+    def step(self, losses: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Do zero_grad, backward, clipping and step for every optimizer; return losses and gradient norms, detached.
+
+        A step whose gradients or losses are not finite changes no parameter, and is found by `end_iteration`.
+        """
+        metrics = {name: value.detach() for name, value in losses.items()}
+        alone = len(self._steps) == 1
+        for step in self._steps:  # every gradient is taken at the same weights, before any step changes them
+            step.backward(losses, alone)
+        for name, step in zip(self.optimizers, self._steps, strict=True):
+            metrics["grad_norm" if alone else f"grad_norm/{name}"] = step.apply()
+        return metrics
+
+    def end_iteration(self) -> None:
+        """Move the schedules, after checking that every step of the iteration was finite.
+
+        Raises:
+            NumericalError: one was not.
+        """
+        self.check_finite()
+        self.apply_schedules()
+
+    def check_finite(self) -> None:
+        """Read the flags of non-finite steps, once per iteration.
+
+        Raises:
+            NumericalError: a step was not finite, or one too many; no parameter was changed by it.
+        """
+        steps = [step.skipped for step in self._steps]
+        steps += self._compiled.skipped if self._compiled is not None else []
+        skipped = sum(float(flag) for flag in steps)
+        if skipped:
+            for flag in steps:
+                flag.zero_()
+            self.skipped_updates += int(skipped)
+            found = (
+                f"{int(skipped)} optimisation steps of iteration {self.progress.iterations} had a loss or gradient "
+                "that is not finite; they changed no parameter"
+            )
+            if self.skipped_updates > self._skip_budget:
+                raise NumericalError(
+                    f"{found}, and the iteration is discarded. Lower the learning rate, set [learner] max_grad_norm, "
+                    "or look for the cause in rewards and observations."
+                )
+            log.warning("%s and were skipped, %d of %d", found, self.skipped_updates, self._skip_budget)
+
+    def apply_schedules(self) -> None:
+        """Set every scheduled number to its value now."""
+        for schedule in self._schedules:
+            schedule.apply(self.progress)
+
+    def scheduled(self) -> dict[str, float]:
+        """Return the numbers worth logging: the learning rate of each optimizer."""
+        several = len(self.optimizers) > 1
+        return {
+            f"lr/{name}" if several else "lr": float(optimizer.param_groups[0]["lr"])
+            for name, optimizer in self.optimizers.items()
+        }
+
+    def inexact(self) -> str | None:
+        """Return why a resume would not go on as this run, or None."""
+        if any(step.waiting_gradients() for step in self._steps):
+            return "a hook's own backward left gradients for the next step, which are not saved"
+        return None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the counts of skipped updates and of the targets; model and optimizers have their own names."""
+        state: dict[str, Any] = {"skipped_updates": self.skipped_updates}
+        if self._targets is not None:
+            state["targets"] = self._targets.state_dict()
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set the counts, and follow what was restored before."""
+        self.skipped_updates = state["skipped_updates"]
+        if self._targets is not None:
+            self._targets.load_state_dict(state["targets"])
+        self.follow()
+
+    def follow(self) -> None:
+        """Follow progress and optimizers as they are now: set what is scheduled, and read their state."""
+        self.apply_schedules()
+        if self._compiled is not None:
+            self._compiled.reload()
+
+    def _compile(self, context: Context) -> CompiledStep | None:
+        from rlcore.learners.compiled import CompiledStep, check_compiler
+
+        check_compiler(context.device)
+        if self._hooks.used("optimizer") or self._hooks.used("post_loss"):
+            log.warning(
+                "[learner] compile: a hook between loss and step splits the update, which then runs eagerly "
+                "(a compiled update takes a third to two thirds of the time)"
+            )
+            return None
+        steps = [(step.optimizer, step.names) for step in self._steps]
+        return CompiledStep(self._loss, steps, self._max_grad_norm, context.heart)

@@ -1,0 +1,92 @@
+"""Optimizers by name, each over the model parts and the losses that its section says.
+
+The update rule is torch's; the gradient step around it is in `learner.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any
+
+import torch
+from pydantic import BaseModel, Field
+
+from rlcore.errors import ConfigError, did_you_mean
+from rlcore.types.context import Context
+
+if TYPE_CHECKING:
+    from torch.nn import Parameter
+
+
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
+class OptimizerConfig(BaseModel, extra="forbid", allow_inf_nan=False):
+    """What every optimizer section can say."""
+
+    lr: float = Field(3e-4, gt=0, description="learning rate")
+    weight_decay: float = Field(0.0, ge=0, description="weight decay")
+    parameters: list[str] = Field(default_factory=list, description="model parts to optimise; default: the whole model")
+    losses: list[str] = Field(default_factory=list, description="losses to minimise; default: all of loss_*")
+
+
+class AdamConfig(OptimizerConfig):
+    """Adam (Kingma and Ba, 2015, arXiv 1412.6980) and AdamW."""
+
+    betas: tuple[Decay, Decay] = Field((0.9, 0.999), description="decay of the two moments")
+    eps: float = Field(1e-8, gt=0, description="added to the root of the second moment")
+
+
+class SGDConfig(OptimizerConfig):
+    """Stochastic gradient descent."""
+
+    momentum: float = Field(0.0, ge=0, description="momentum")
+
+
+def adam(config: AdamConfig, context: Context) -> torch.optim.Optimizer:
+    """Build `torch.optim.Adam`, fused."""
+    return _build(torch.optim.Adam, config, context)
+
+
+def adamw(config: AdamConfig, context: Context) -> torch.optim.Optimizer:
+    """Build `torch.optim.AdamW`, fused."""
+    return _build(torch.optim.AdamW, config, context)
+
+
+def sgd(config: SGDConfig, context: Context) -> torch.optim.Optimizer:
+    """Build `torch.optim.SGD`, fused."""
+    return _build(torch.optim.SGD, config, context)
+
+
+def _build(kind: type[torch.optim.Optimizer], config: OptimizerConfig, context: Context) -> torch.optim.Optimizer:
+    arguments = config.model_dump(exclude={"parameters", "losses"})
+    if "fused" in inspect.signature(kind).parameters:
+        arguments["fused"] = True
+    optimizer = kind(_named_parameters(config.parameters, context), **arguments)
+    optimizer.losses = tuple(config.losses)  # type: ignore[attr-defined]
+    return optimizer
+
+
+def _named_parameters(parts: list[str], context: Context) -> list[tuple[str, Parameter]]:
+    """Return what `parameters_of` does, with names, which the optimizer saves: a state is of these parameters alone."""
+    model: Any = context.model
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    return [(names[id(parameter)], parameter) for parameter in parameters_of(parts, context)]
+
+
+def parameters_of(parts: list[str], context: Context) -> list[Parameter]:
+    """Return the trainable parameters of these parts of the model, each once; all of the model's without names.
+
+    Raises:
+        ConfigError: the model has no such part.
+    """
+    model: Any = context.model
+    modules = [model] if not parts else []
+    for part in parts:
+        if part not in context.model.parts():
+            raise ConfigError(
+                f"[optimizer] {context.name!r}: the model has no part {part!r}"
+                f"{did_you_mean(part, context.model.parts())}; it has {', '.join(context.model.parts())}"
+            )
+        modules.append(getattr(model, part))
+    return list({id(p): p for module in modules for p in module.parameters() if p.requires_grad}.values())

@@ -1,0 +1,138 @@
+"""The base of loggers: everything of the interface beyond metrics, for back ends that show metrics alone."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlcore.loggers.values import Bins
+    from rlcore.types import State
+    from rlcore.types.records import Array
+
+log = logging.getLogger(__name__)
+
+
+class LoggerBase:
+    """A logger that shows metrics: a subclass writes `log_metrics` or `log_scalar`, and whatever else can be shown.
+
+    What it cannot show is left out, and said once for each kind. `rlcore.loggers.Logger` is this class.
+
+    Args:
+        exp_name: name of the experiment.
+        log_dir: where it is, in words of the back end: a folder, or an address.
+
+    Attributes:
+        experiment: the object of the back end's own library, if there is one.
+        differences: how much a resume found to be other than its checkpoint says.
+    """
+
+    def __init__(self, exp_name: str = "", log_dir: str = "") -> None:
+        self.exp_name = exp_name
+        self.log_dir = log_dir
+        self.differences = 0
+        self._steps: Counter[str] = Counter()
+        self._said: set[str] = set()
+        self._experiment: Any = self._create_experiment()
+
+    def _create_experiment(self) -> Any:
+        """Return the object of the back end's own library; called once, by the constructor."""
+        return None
+
+    @property
+    def experiment(self) -> Any:
+        """The object of the back end's own library; the logger itself where there is none."""
+        return self if self._experiment is None else self._experiment
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> dict[str, float] | None:
+        """Write scalars of one step together, and perhaps return them as they were written.
+
+        Args:
+            metrics: numbers by name, also in tables inside, or a TensorDict: see `rlcore.loggers.values.row`.
+            step: environment frames; without it, how often this was called before.
+        """
+        if type(self).log_scalar is LoggerBase.log_scalar:
+            raise NotImplementedError(f"{type(self).__name__} must define log_metrics(metrics, step) or log_scalar")
+        from rlcore.loggers import values as log_values  # needs NumPy
+
+        found = log_values.row(metrics)
+        for name, value in found.items():
+            self.log_scalar(name, value, step)
+        return found
+
+    def log_scalar(self, name: str, value: Any, step: int | None = None) -> None:
+        """Write one scalar."""
+        self.log_metrics({name: value}, self.step_of(name, step))
+
+    def log_histogram(self, name: str, data: Array, step: int | None = None, bins: Bins = None) -> None:
+        """Leave the histogram out; `bins` are those of `rlcore.loggers.values.histogram`."""
+        self._cannot_show("histograms")
+
+    def log_image(self, name: str, image: Array, step: int | None = None) -> None:
+        """Leave the image out."""
+        self._cannot_show("images")
+
+    def log_video(self, name: str, video: Array, step: int | None = None, fps: int = 30) -> None:
+        """Leave the video out."""
+        self._cannot_show("videos")
+
+    def log_text(self, name: str, text: str, step: int | None = None) -> None:
+        """Leave the text out."""
+        self._cannot_show("texts")
+
+    def log_str(self, name: str, value: str, step: int | None = None) -> None:
+        """Write a text, by another name."""
+        self.log_text(name, value, step)
+
+    def log_hparams(self, config: Mapping[str, Any]) -> None:
+        """Do nothing: the resolved config is in the run folder already."""
+
+    def start(self, wait: bool = False) -> None:
+        """Do nothing: the back end opens by itself."""
+
+    def flush(self) -> None:
+        """Do nothing: what was written is stored."""
+
+    def files(self) -> Sequence[Path]:
+        """Return no files: none that was written must outlive a power cut together with the checkpoints."""
+        return ()
+
+    def close(self) -> None:
+        """Do nothing: nothing stays open."""
+
+    def shutdown(self) -> None:
+        """Close, by another name."""
+        self.close()
+
+    def state_dict(self) -> State:
+        """Return an empty position."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Do nothing."""
+
+    def begin_anew(self) -> None:
+        """Do nothing: an earlier attempt of the same run, of which no checkpoint is left, wrote nothing here."""
+
+    def branch(self) -> None:
+        """Do nothing: what was written after the position is gone."""
+
+    def step_of(self, name: str, step: int | None) -> int:
+        """Return `step` as an int, also that of NumPy; for a call without one, how often `name` was written before."""
+        if step is None:
+            step = self._steps[name]
+            self._steps[name] += 1
+        return int(step)
+
+    def _differs(self, what: str) -> None:
+        """Say and count that something is not what the checkpoint says; the run goes on."""
+        self.differences += 1
+        log.warning("%s; the run goes on", what)
+
+    def _cannot_show(self, kind: str) -> None:
+        if kind not in self._said:
+            self._said.add(kind)
+            log.warning("%s cannot show %s; they are left out there", type(self).__name__, kind)

@@ -1,0 +1,53 @@
+"""The components that rlcore itself provides, through the same door as everyone's, under the plugin name `core`."""
+
+from __future__ import annotations
+
+from rlcore.hooks.specs import hookimpl
+from rlcore.plugins.component import Component
+
+_OPTIMIZERS = "rlcore.learners.optimizers"
+
+
+def _stock(name: str, module: str, config: str, summary: str) -> Component:
+    """Return the component of a hook object of `stock/`."""
+    place = f"rlcore.stock.{module}"
+    return Component("hook", name, f"{place}:from_config", f"{place}:{config}", summary)
+
+
+@hookimpl
+def provide_components() -> list[Component]:
+    """Return the built-in components."""
+    return [
+        Component(
+            "collector", "local", "rlcore.collectors.local:LocalCollector", summary="steps the envs in this process"
+        ),
+        Component("buffer", "rollout", "rlcore.buffers.rollout:RolloutBuffer", summary="epochs over the newest batch"),
+        Component(
+            "learner", "gradient", "rlcore.learners.gradient:GradientLearner", summary="gradient steps in this process"
+        ),
+        Component("evaluator", "episodes", "rlcore.envs.evaluator:EpisodeEvaluator", summary="episodes on fixed seeds"),
+        Component("optimizer", "adam", f"{_OPTIMIZERS}:adam", f"{_OPTIMIZERS}:AdamConfig", "Adam, fused"),
+        Component("optimizer", "adamw", f"{_OPTIMIZERS}:adamw", f"{_OPTIMIZERS}:AdamConfig", "AdamW, fused"),
+        Component("optimizer", "sgd", f"{_OPTIMIZERS}:sgd", f"{_OPTIMIZERS}:SGDConfig", "gradient descent"),
+        Component("scheduler", "linear", "rlcore.learners.schedules:Linear", summary="linear in frames"),
+        Component("scheduler", "cosine", "rlcore.learners.schedules:Cosine", summary="half a cosine in frames"),
+        Component("hook", "progress-bar", "rlcore.stock.progress_bar:ProgressBar", summary="a bar on the terminal"),
+        Component("hook", "console-table", "rlcore.stock.console_table:ConsoleTable", summary="a table of metrics"),
+        Component("hook", "reward-clip", "rlcore.stock.reward_clip:RewardClip", summary="clips rewards of a batch"),
+        _stock("batch-sub-sampler", "batch_sub_sampler", "BatchSubSamplerConfig", "draws a part of each minibatch"),
+        _stock("clear-cuda-cache", "clear_cuda_cache", "ClearCudaCacheConfig", "gives memory of the CUDA cache back"),
+        _stock("count-frames-log", "count_frames", "CountFramesLogConfig", "logs the frames so far"),
+        _stock("early-stopping", "early_stopping", "EarlyStoppingConfig", "stops when a metric does not improve"),
+        _stock("log-scalar", "log_scalar", "LogScalarConfig", "logs a statistic of an entry of each batch"),
+        _stock("log-timing", "timing", "LogTimingConfig", "logs the time spent in each hook"),
+        _stock(
+            "reward-normalizer", "reward_normalizer", "RewardNormalizerConfig", "normalises the rewards of minibatches"
+        ),
+        _stock("select-keys", "select_keys", "SelectKeysConfig", "keeps some entries of a batch"),
+        _stock(
+            "update-weights",
+            "update_weights",
+            "UpdateWeightsConfig",
+            "sends weights to the collector within an iteration",
+        ),
+    ]

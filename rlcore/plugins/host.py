@@ -1,0 +1,290 @@
+"""Finding plugins by their entry points, deciding which to import, and importing them.
+
+Only metadata is read until a config names a plugin. Building components is in `components.py`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from rlcore.errors import FROM_OUTSIDE, PluginError, describe, did_you_mean
+from rlcore.hooks.resolution import marked
+from rlcore.plugins.component import Component, Owner, Provided, Registry
+from rlcore.plugins.known import WELL_KNOWN as WELL_KNOWN
+from rlcore.plugins.known import guess, kinds_of, use_of
+
+GROUP: Final = "rlcore"
+CORE: Final = "core"
+NO_PLUGINS: Final = "RLCORE_NO_PLUGINS"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An entry point, known from metadata alone."""
+
+    name: str
+    module: str
+    distribution: str
+    version: str
+    requires_rlcore: str = ""
+    entry_point: importlib.metadata.EntryPoint | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def owner(self) -> Owner:
+        """Whose the plugin is."""
+        return Owner(self.name, self.distribution, self.version)
+
+
+def installed() -> list[Installed]:
+    """Return every installed plugin in order of name, without importing any."""
+    found: dict[tuple[str, str], Installed] = {}
+    for entry_point in importlib.metadata.entry_points(group=GROUP):
+        name, version, requires = _identity(entry_point.dist)
+        plugin = Installed(entry_point.name, entry_point.value, name, version, requires, entry_point)
+        found.setdefault((plugin.name, plugin.distribution), plugin)
+    return sorted(found.values(), key=lambda plugin: (plugin.name, plugin.distribution))
+
+
+def _identity(distribution: importlib.metadata.Distribution | None) -> tuple[str, str, str]:
+    """Return name, version and range of rlcore; the backport of `importlib.metadata` raises where those are missing."""
+    try:
+        if distribution is not None:
+            return distribution.name, distribution.version, _requirement(distribution.requires or [])
+    except (ImportError, OSError):
+        pass
+    return "unknown", "0", ""
+
+
+def _requirement(requires: Sequence[str]) -> str:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for text in requires:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:  # of another package, which the run need not use
+            continue
+        if requirement.name == GROUP and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+            return str(requirement.specifier)
+    return ""
+
+
+def version_conflict(plugin: Installed) -> str | None:
+    """Return why the plugin does not fit this rlcore, or None when it does; from metadata only."""
+    from packaging.specifiers import SpecifierSet
+
+    import rlcore
+
+    if SpecifierSet(plugin.requires_rlcore).contains(rlcore.__version__, prereleases=True):
+        return None
+    return (
+        f"plugin {plugin.name!r} ({plugin.owner}) needs rlcore {plugin.requires_rlcore}, this is rlcore "
+        f"{rlcore.__version__}; install a matching version of {plugin.distribution}"
+    )
+
+
+class PluginHost:
+    """Imports the plugins that a run names and gathers their components.
+
+    Args:
+        disable: names of plugins that must not be imported.
+    """
+
+    def __init__(self, disable: Iterable[str] = ()) -> None:
+        self.registry = Registry()
+        self.loaded: dict[str, Owner] = {}
+        self._modules: dict[str, str] = {}
+        self._disabled = set(disable)
+        self._installed = [p for p in installed() if p.name == CORE or not os.environ.get(NO_PLUGINS)]
+        self.load(CORE)
+
+    def names(self) -> list[str]:
+        """Return the names of the plugins that could be loaded."""
+        return sorted({plugin.name for plugin in self._installed})
+
+    def modules(self) -> dict[str, str]:
+        """Return the module of each loaded plugin that may change results, to the distribution or file it is of.
+
+        One that provides nothing but loggers may not.
+        """
+        kinds: dict[str, set[str]] = {}
+        for provided in self.registry.provided:
+            kinds.setdefault(provided.owner.plugin, set()).add(provided.component.kind)
+        return {
+            module: self.loaded[plugin].distribution
+            for plugin, module in self._modules.items()
+            if kinds.get(plugin) != {"logger"}
+        }
+
+    def is_installed(self, name: str) -> bool:
+        """Return whether a plugin of that entry-point name exists."""
+        return any(plugin.name == name for plugin in self._installed)
+
+    def find(self, kind: str, use: str) -> Provided:
+        """Return the component that `use` names, among those of the loaded plugins.
+
+        Raises:
+            PluginError: there is none, or several; says which command installs it, if that is known.
+        """
+        try:
+            return self.registry.find(kind, use)
+        except PluginError as error:
+            plugin, _, name = use.rpartition(":")
+            if "several plugins" in str(error):
+                raise
+            elsewhere = self._of_another_kind(kind, name)
+            if elsewhere or self.is_installed(plugin or name):
+                raise PluginError(f"{error}{elsewhere}") from error
+            missing = self.not_installed(plugin or name)
+            if plugin or "is provided by" in missing:
+                raise PluginError(missing) from error
+            further = "" if "did you mean" in str(error) else guess(kind, name, self.names())
+            raise PluginError(f"{error}{further}") from error
+
+    def _of_another_kind(self, kind: str, name: str) -> str:
+        """Return of which kind the component of a name is, and how to name it, where it is none of this kind."""
+        from rlcore.config.file import COMPONENT_SECTIONS  # with pydantic, which listing plugins does without
+
+        found = {
+            e.component.kind: f"{e.owner.plugin}:{name}" for e in self.registry.provided if e.component.name == name
+        }
+        found |= {other: use_of(name) for other in kinds_of(name)}
+        if not found or kind in found:
+            return ""
+        other = next(iter(found))
+        section, repeated = next((name, many) for name, (of, many) in COMPONENT_SECTIONS.items() if of == other)
+        place = f"[[{section}]]" if repeated else f"[{section}]"
+        return f"; {name!r} is of kind {other}: it belongs into {place}, use = {found[other]!r}"
+
+    def load_for(self, use: str) -> None:
+        """Import the plugin that `use` may be of: the one it names, or the one of the component's name, if installed.
+
+        Raises:
+            PluginError: it is broken.
+        """
+        plugin, _, name = use.rpartition(":")
+        wanted = plugin or name
+        if wanted not in self.loaded and self.is_installed(wanted):
+            self.load(wanted)
+
+    def load(self, name: str) -> None:
+        """Import plugin `name` and register its components; again is nothing.
+
+        Raises:
+            PluginError: not installed, disabled, claimed by two distributions, for another rlcore, or broken.
+        """
+        if name in self.loaded:
+            return
+        if name in self._disabled:
+            raise PluginError(f"plugin {name!r} is named by the config but disabled; remove one of the two")
+        claimed = [plugin for plugin in self._installed if plugin.name == name]
+        if not claimed:
+            raise PluginError(self.not_installed(name))
+        if len(claimed) > 1:
+            owners = " and ".join(str(plugin.owner) for plugin in claimed)
+            raise PluginError(f"plugin name {name!r} is claimed by {owners}; uninstall one of them")
+        self._import(claimed[0])
+
+    def not_installed(self, name: str) -> str:
+        """Return the message for a plugin that is not installed, with the command that installs it."""
+        blocked = f" ({NO_PLUGINS} is set)" if os.environ.get(NO_PLUGINS) else ""
+        hint = WELL_KNOWN.get(name)
+        here = next((plugin.name for plugin in self._installed if plugin.distribution == hint), None)
+        if here:
+            return (
+                f"{name!r} is provided by plugin {here!r}, which the config does not name: write use = '{here}:{name}'"
+            )
+        if hint:
+            return f"{name!r} is provided by {hint}, which is not installed{blocked}: pip install {hint}"
+        guess = did_you_mean(name, [*self.names(), *WELL_KNOWN])
+        return f"no plugin or component {name!r} is installed{blocked}{guess}"
+
+    def load_file(self, path: Path) -> None:
+        """Import a loose file as a plugin named after it.
+
+        Raises:
+            PluginError: the file is missing or broken.
+        """
+        if not path.is_file():
+            raise PluginError(f"plugins.files names {str(path)!r}, which does not exist")
+        name = loose_name(path)
+        self._check_free(path, name)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None:
+            raise PluginError(f"plugins.files names {str(path)!r}, which is not a Python file")
+        owner = Owner(name, path.name, "loose file")
+        try:
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[path.stem] = module
+            spec.loader.exec_module(module)
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:
+            sys.modules.pop(path.stem, None)
+            raise _broken(f"plugin file {str(path)!r}", error) from error
+        self._register(module, owner)
+
+    def _check_free(self, path: Path, name: str) -> None:
+        """Refuse a loose file that is disabled, or would hide a plugin or a module."""
+        if name in self._disabled:
+            raise PluginError(f"plugin {name!r} is named by plugins.files but disabled; remove one of the two")
+        imported = sys.modules.get(path.stem)
+        hides = imported is not None and not hasattr(imported, "provide_components")
+        if hides or path.stem in sys.stdlib_module_names or self.is_installed(name) or name in self.loaded:
+            raise PluginError(
+                f"plugins.files names {str(path)!r}, which would hide the module or plugin {path.stem!r}; "
+                "rename the file"
+            )
+
+    def _import(self, plugin: Installed) -> None:
+        conflict = version_conflict(plugin)
+        if conflict:
+            raise PluginError(conflict)
+        assert plugin.entry_point is not None
+        try:
+            module = plugin.entry_point.load()
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:
+            raise _broken(f"plugin {plugin.name!r} ({plugin.owner})", error) from error
+        self._register(module, plugin.owner)
+
+    def _register(self, module: ModuleType | Any, owner: Owner) -> None:
+        for name in marked(module):
+            if name != "provide_components":
+                known = ["provide_components"]
+                raise PluginError(
+                    f"plugin {owner.plugin!r} ({owner}) implements {name!r}, which a plugin module cannot"
+                    f"{did_you_mean(name, known)}; points of the loop belong into a hook component"
+                )
+        if "provide_components" not in marked(module):
+            raise PluginError(f"plugin {owner.plugin!r} ({owner}) has no function provide_components with @hookimpl")
+        try:
+            components = list(module.provide_components())
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:
+            raise _broken(f"plugin {owner.plugin!r} ({owner}): provide_components", error) from error
+        for component in components:
+            if not isinstance(component, Component):
+                raise PluginError(f"plugin {owner.plugin!r} ({owner}) provides {component!r}, not a Component")
+        self.registry.add(components, owner)
+        self.loaded[owner.plugin] = owner
+        self._modules[owner.plugin] = module.__name__
+
+
+def loose_name(path: Path) -> str:
+    """Return the name of the plugin that a loose file is."""
+    return path.stem.replace("_", "-")
+
+
+def _broken(what: str, error: BaseException) -> PluginError:
+    missing = f" (pip install {error.name})" if isinstance(error, ModuleNotFoundError) and error.name else ""
+    return PluginError(f"{what} failed: {describe(error)}{missing}")

@@ -1,0 +1,160 @@
+"""A small process beside this one, which acts where this one cannot: when it was killed, or a thread holds the GIL.
+
+It ends worker processes that outlived this one, writes the truth into the status of the run, and kills this process
+when none of its threads moves any more, or when it does not end. Its program is in `companion_program.py`.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO, Any, Final
+
+log = logging.getLogger(__name__)
+
+_PROGRAM: Final = Path(__file__).with_name("companion_program.py")
+# at which this process writes its stacks; nobody sends it to ask for something
+_STACKS_SIGNAL: Final = getattr(signal, "SIGRTMIN", 0) + 7 if hasattr(signal, "SIGRTMIN") else None
+_CLOSE_SECONDS: Final = 1.0
+
+
+class Companion:
+    """The process beside this one. Telling it something never waits and never fails.
+
+    Args:
+        folder: of the run, which need not exist yet; None when there is no run.
+        hang_after: seconds without a call of `moves`, from the first one on, after which this process is killed; 0 for
+            never.
+    """
+
+    def __init__(self, folder: Path | None = None, hang_after: int = 0) -> None:
+        self._pid = os.getpid()
+        self._stacks: IO[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        try:
+            self._stacks = _registered_stacks() if hang_after else None
+            self._process = self._start(folder, hang_after)
+            assert self._process.stdin is not None
+            os.set_blocking(self._process.stdin.fileno(), False)
+        except OSError as error:
+            log.warning("no process can be started beside this one, which would see it hang: %s", error)
+
+    def moves(self, paused: bool = False) -> None:
+        """Say that the threads of this process move; `paused` lets the next silence last as long as it does."""
+        self._say(f"moves {'paused' if paused else ''}")
+
+    def rests(self) -> None:
+        """Say that nothing is said for a while."""
+        self._say("rests")
+
+    def keep(self, pid: int) -> None:
+        """Let a worker process end with this one, whatever it does then."""
+        self._say(f"worker {pid}")
+
+    def forget(self, pid: int) -> None:
+        """Forget a worker process that has ended."""
+        self._say(f"forget {pid}")
+
+    def end_within(self, seconds: float) -> None:
+        """Let this process be killed if it has not ended by then."""
+        self._say(f"end {seconds:g}")
+
+    def close(self) -> None:
+        """End the companion: this process says itself how its run ended."""
+        global _running
+        _running = None if _running is self else _running
+        self._say("bye")
+        if self._pid != os.getpid():
+            return
+        if self._process is not None:
+            _end(self._process)
+            self._process = None
+        if self._stacks is not None:
+            assert _STACKS_SIGNAL is not None
+            faulthandler.unregister(_STACKS_SIGNAL)
+            self._stacks.close()
+            self._stacks = None
+
+    def _start(self, folder: Path | None, hang_after: int) -> subprocess.Popen[bytes]:
+        stacks = None if self._stacks is None else self._stacks.fileno()
+        settings = {
+            "pid": self._pid,
+            "folder": None if folder is None else os.path.abspath(folder),
+            "limit": hang_after,
+            "stacks": stacks,
+            "number": _STACKS_SIGNAL or 0,
+        }
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_PROGRAM), json.dumps(settings)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            pass_fds=() if stacks is None else (stacks,),
+            start_new_session=True,  # what is sent to the group of this process does not reach it
+        )
+
+    def _say(self, line: str) -> None:
+        if self._process is None or self._pid != os.getpid():
+            return
+        assert self._process.stdin is not None
+        try:
+            os.write(self._process.stdin.fileno(), f"{line}\n".encode())
+        except (OSError, ValueError):  # it is gone, or hears nothing
+            return
+
+
+def running() -> Companion | None:
+    """Return the companion of this process, if there is one."""
+    return _running if _running is not None and _running._pid == os.getpid() else None
+
+
+def start(folder: Path | None = None, hang_after: int = 0) -> Companion:
+    """Start the companion of this process, in the place of one that there was."""
+    global _running
+    before = running()
+    if before is not None:
+        before.close()
+    _running = Companion(folder, hang_after)
+    return _running
+
+
+def end_with_this(pid: int) -> None:
+    """Let a worker process end with this one, whatever it does then; a companion is started if there is none."""
+    (running() or start()).keep(pid)
+
+
+def forget(pid: int) -> None:
+    """Forget a worker process that has ended."""
+    found = running()
+    if found is not None:
+        found.forget(pid)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the end of a companion that was told to end, or kill it."""
+    try:
+        process.wait(_CLOSE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+def _registered_stacks() -> IO[bytes] | None:
+    """Return a file without a name into which this process writes its stacks at a signal."""
+    if _STACKS_SIGNAL is None:
+        return None
+    memory: Any = getattr(os, "memfd_create", None)
+    stream = os.fdopen(memory("stacks"), "wb") if memory is not None else tempfile.TemporaryFile()  # noqa: SIM115
+    faulthandler.register(_STACKS_SIGNAL, stream, all_threads=True)
+    return stream
+
+
+_running: Companion | None = None

@@ -1,0 +1,1 @@
+"""Curves, tables and pages about runs, from their folders alone."""

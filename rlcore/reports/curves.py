@@ -1,0 +1,88 @@
+"""Curves of runs, read from their `metrics.csv`, or from their evaluations alone; means over several."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from rlcore.errors import ConfigError, StorageError
+from rlcore.files.inside import plain_file
+from rlcore.training.evaluations import TABLE
+
+PANELS: Final = (
+    ("episode/return", "training: episode return"),
+    ("episode/length", "training: episode length (steps)"),
+    ("evaluation/return", "evaluation: return"),
+    ("evaluation/length", "evaluation: episode length (steps)"),
+)
+
+Curve = dict[int, float]
+
+
+def read_metrics(run: Path) -> dict[str, Curve]:
+    """Return metric to (frames to value) of a run folder.
+
+    Without a logger that writes `metrics.csv` there are the evaluations, which every run keeps.
+
+    Raises:
+        ConfigError: the folder has neither.
+    """
+    file = run / "metrics.csv"
+    if not file.is_file():
+        return _read_evaluations(run)
+    curves: dict[str, Curve] = defaultdict(dict)
+    for row in _rows(file):
+        try:
+            curves[row["key"]][int(row["frames"])] = float(row["value"])
+        except (KeyError, TypeError, ValueError):
+            continue  # a row that a crash cut off
+    return dict(curves)
+
+
+def _read_evaluations(run: Path) -> dict[str, Curve]:
+    """Return the mean return and length of each evaluation."""
+    file = run / TABLE
+    if not file.is_file():
+        raise ConfigError(
+            f"{run} has no metrics.csv and no {TABLE}; add a section [[logger]] with use = 'csv' to its config"
+        )
+    found: dict[str, dict[int, list[float]]] = {"return": defaultdict(list), "length": defaultdict(list)}
+    for row in _rows(file):
+        try:
+            frames, figures = int(row["frames"]), {column: float(row[column]) for column in found}
+        except (KeyError, TypeError, ValueError):
+            continue  # a row that a crash cut off
+        for column, figure in figures.items():
+            found[column][frames].append(figure)
+    return {
+        f"evaluation/{column}": {frames: sum(each) / len(each) for frames, each in values.items()}
+        for column, values in found.items()
+    }
+
+
+def _rows(file: Path) -> Iterator[dict[str, str]]:
+    """Yield the rows of a table.
+
+    Raises:
+        ConfigError: it cannot be read, or is none.
+    """
+    try:
+        with plain_file(file) as stream, TextIOWrapper(stream, "utf-8", errors="replace", newline="") as text:
+            yield from csv.DictReader(text)
+    except (OSError, StorageError, csv.Error) as error:
+        raise ConfigError(f"{str(file)!r} cannot be read: {error}") from error
+
+
+def mean_and_spread(curves: Sequence[Curve]) -> tuple[Any, Any, Any, Any]:
+    """Return frames, mean, lowest and highest over runs, at the frames that every curve spans."""
+    grid = np.asarray(sorted({frames for curve in curves for frames in curve}), dtype=float)
+    begin, end = max(min(curve) for curve in curves), min(max(curve) for curve in curves)
+    grid = grid[(grid >= begin) & (grid <= end)]
+    lines = np.stack([np.interp(grid, list(curve), list(curve.values())) for curve in curves])
+    return grid, lines.mean(0), lines.min(0), lines.max(0)

@@ -1,0 +1,79 @@
+"""What the files of run folders say, and which of several runs are seeds of one experiment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rlcore.errors import ConfigError
+from rlcore.reports.curves import Curve, read_metrics
+from rlcore.run_folder.folder import read_config, read_status
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """What the files of a run folder say."""
+
+    folder: Path
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The resolved config; empty where it cannot be read."""
+        return read_config(self.folder)
+
+    def section(self, name: str) -> dict[str, Any]:
+        """Return a section of the config; empty where it is none."""
+        section = self.config.get(name)
+        return section if isinstance(section, dict) else {}
+
+    def used(self, name: str) -> str:
+        """Return what a section names: the id of an env, or its component."""
+        section = self.section(name)
+        return str(section.get("id", section.get("use", ""))).rpartition(":")[2]
+
+    @property
+    def total_frames(self) -> int:
+        """For how long the run is to go on; 0 where the config does not say."""
+        total = self.section("run").get("total_frames")
+        return total if isinstance(total, int) else 0
+
+    @cached_property
+    def status(self) -> dict[str, Any]:
+        """Where the run stands."""
+        return read_status(self.folder)
+
+    @cached_property
+    def metrics(self) -> dict[str, Curve]:
+        """Curves by metric; none where neither metrics nor evaluations were written."""
+        try:
+            return read_metrics(self.folder)
+        except ConfigError:
+            return {}
+
+    @property
+    def setting(self) -> str:
+        """The config without what tells the runs of one experiment apart; without a config, the folder."""
+        if not self.config:
+            return str(self.folder.resolve())
+        config = {name: section for name, section in self.config.items() if name != "versions"}
+        config["run"] = {k: v for k, v in self.section("run").items() if k not in ("name", "seed", "folder")}
+        return json.dumps(config, sort_keys=True, default=str)
+
+
+def experiments(runs: Sequence[RunFiles]) -> dict[str, list[RunFiles]]:
+    """Return the runs of each experiment, by the name of its first run.
+
+    Runs are of one experiment when their configs differ in name, folder and seed alone.
+    """
+    by_setting: dict[str, list[RunFiles]] = {}
+    for run in runs:
+        by_setting.setdefault(run.setting, []).append(run)
+    groups: dict[str, list[RunFiles]] = {}
+    for group in by_setting.values():
+        name = group[0].folder.resolve().name
+        groups[name if name not in groups else str(group[0].folder)] = group
+    return groups

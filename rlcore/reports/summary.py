@@ -1,0 +1,77 @@
+"""What a run reached, in a few lines: where things are, frames per second, last and best evaluation."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from rlcore.errors import FROM_OUTSIDE, RlcoreError, describe
+from rlcore.run.build import Run
+from rlcore.run.status import losses
+from rlcore.types import EvaluationResult
+
+log = logging.getLogger(__name__)
+
+# of the time of training, from which on a hook is named in the summary
+SLOW_SHARE: Final = 0.05
+
+
+def summary(run: Run) -> str:
+    """Return the summary; draws `curves.png` where matplotlib is installed and the run has metrics."""
+    trainer = run.trainer
+    progress, seconds = trainer.progress, trainer.seconds_trained
+    lines = [
+        f"{trainer.run.name}: {progress.frames:,} frames, {progress.updates:,} updates, "
+        f"{progress.episodes:,} episodes" + (f" (stopped: {trainer.stop_reason})" if trainer.stop_reason else ""),
+        f"  speed            {_speed(run, seconds)}",
+        f"  last evaluation  {_evaluation(trainer.last_evaluation)}",
+        f"  best evaluation  {_evaluation(trainer.best_evaluation)}",
+        f"  run folder       {run.folder}",
+    ]
+    lines += [f"  checkpoint       {_as_named(run, trainer.last_checkpoint)}"] if trainer.last_checkpoint else []
+    curves = _curves(run)
+    lines += [f"  curves           {curves}"] if curves else []
+    lines += [
+        f"  slow hook        {hook.name!r} took {hook.seconds:.1f} s, training {seconds:.1f} s"
+        for hook in trainer.hooks.hooks
+        if seconds and not hook.internal and hook.seconds > SLOW_SHARE * seconds
+    ]
+    lines += [f"  lost             {count} {cause}" for cause, count in losses(trainer).items()]
+    return "\n".join(lines)
+
+
+def _speed(run: Run, seconds: float) -> str:
+    frames = run.trainer.frames_here
+    return f"{frames / seconds:,.0f} frames per second, evaluation not counted" if seconds else "no frames trained"
+
+
+def _evaluation(result: EvaluationResult | None) -> str:
+    if result is None:
+        return "none"
+    episodes = len(result.returns)
+    return (
+        f"return {result.mean_return:,.1f} ({min(result.returns):,.1f} to {max(result.returns):,.1f}), "
+        f"length {result.mean_length:,.0f}, {episodes} episodes at frame {result.frames:,}"
+    )
+
+
+def _curves(run: Run) -> str | None:
+    from rlcore.reports.plotting import plot_runs
+
+    folder = run.trainer.run.folder
+    assert folder is not None
+    try:
+        return str(_as_named(run, plot_runs([folder], folder / "curves.png")))
+    except FROM_OUTSIDE:
+        raise
+    except BaseException as error:  # whatever a library does there: the run is done
+        log.info("no curves.png: %s", error if isinstance(error, RlcoreError) else describe(error))
+        return None
+
+
+def _as_named(run: Run, path: Path) -> Path:
+    """Return a path below the run folder as the user named that."""
+    assert run.folder is not None
+    assert run.trainer.run.folder is not None
+    return run.folder / path.relative_to(run.trainer.run.folder)

@@ -1,0 +1,1 @@
+"""Giving every component its state back, or saying why it does not fit."""

@@ -1,0 +1,117 @@
+"""Building components one after another, each seeing those before it, and registering what has state for checkpoints.
+
+In which order, and from which keys, is up to the callers: `builder.py` for a config, `factory.py` for a script.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pydantic import BaseModel
+
+from rlcore.envs.transformed import TransformedEnv, transformed_spec
+from rlcore.errors import ConfigError
+from rlcore.plugins.component import Provided
+from rlcore.run.env_maker import EnvMaker
+from rlcore.types import Env, Transform
+from rlcore.types.context import Context
+
+
+class Assembly:
+    """The parts of one run, as far as they are built.
+
+    Attributes:
+        context: what the parts see; `context.parts` holds them by kind.
+        stateful: everything that takes part in checkpoints, by name.
+        owners: the distribution of each, by name.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.stateful: dict[str, Any] = {}
+        self.owners: dict[str, str] = {}
+
+    def build(self, provided: Provided, config: BaseModel, name: str) -> Any:
+        """Build a component that keeps no state of its own in checkpoints."""
+        self.context.heart.beats += 1
+        return provided.build(config, self.context.for_component(provided.component.kind, name))
+
+    def part(self, provided: Provided, config: BaseModel, name: str, single: bool = False) -> Any:
+        """Build a component and register it: under its kind when it is the `single` one, else under `kind.name`."""
+        kind = provided.component.kind
+        built = to_device(self.build(provided, config, name), self.context.device)
+        return self.register(kind if single else f"{kind}.{name}", built, provided.owner.distribution)
+
+    def register(self, name: str, built: Any, distribution: str = "rlcore") -> Any:
+        """Register a part for checkpoints; one without state is listed as such in the resume report."""
+        self.stateful[name] = built
+        self.owners[name] = distribution
+        return built
+
+    def env(self, provided: Provided, config: BaseModel, name: str) -> Env:
+        """Build the training envs, and keep the recipe for those of evaluation and fitting."""
+        parts = self.context.parts
+
+        parts["make_env_for"] = make_env = EnvMaker(provided, config, name, self.context)
+        parts["make_env"] = lambda num_envs, **keys: make_env("evaluation", num_envs=num_envs, **keys)
+        parts["make_fitting_env"] = self._fitting_env
+        parts["env"] = env = make_env()  # its state is saved by the collector
+        parts["env_spec"] = env.spec
+        parts["transforms"] = []
+        return env
+
+    def transform(self, provided: Provided, config: BaseModel, name: str) -> Transform:
+        """Build a transform, fit it on an env as the transforms before it leave it, and put it behind them."""
+        parts = self.context.parts
+        transform: Transform = self.part(provided, config, name)
+        fitting = self._fitting_env(transform, name)
+        try:
+            transform.fit(fitting)
+        finally:
+            fitting.close()
+        parts["env_spec"] = transformed_spec(parts["env_spec"], transform)
+        parts["transforms"].append(transform)
+        return transform
+
+    def _fitting_env(self, transform: Transform, name: str) -> TransformedEnv:
+        """Return one env, seen through the transforms before `transform`, or through all where it is not among them."""
+        parts = self.context.parts
+        transforms: list[Transform] = parts["transforms"]
+        number = next((n for n, known in enumerate(transforms) if known is transform), len(transforms))
+        return TransformedEnv(parts["make_env_for"](f"fit {name}", num_envs=1), transforms[:number])
+
+    def check_model_parts(self, requiring: Any, provided: Provided, model: str) -> None:
+        """Refuse a model that lacks a part which `requiring` uses.
+
+        Raises:
+            ConfigError: names the missing parts, whose they would be and who needs them.
+        """
+        built = self.context.model.parts()
+        missing = [part for part in getattr(requiring, "requires", ()) if part not in built]
+        if missing:
+            raise ConfigError(
+                f"{provided} requires the model parts {', '.join(missing)}, which {model} does not build; it builds "
+                f"{', '.join(built)}"
+            )
+
+
+def in_order(stateful: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts in the order of restoring.
+
+    Progress comes first, since others follow it; the learner after what it drives; the generators last.
+    """
+    late = ("learner", "generators")
+    early = {"progress": stateful["progress"]}
+    middle = {name: value for name, value in stateful.items() if name not in late}
+    return {**early, **middle, **{name: stateful[name] for name in late if name in stateful}}
+
+
+def observers(stateful: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names of the parts that watch a run and do not change it."""
+    return tuple(name for name, part in stateful.items() if getattr(part, "observer", False))
+
+
+def to_device(built: Any, device: torch.device) -> Any:
+    """Return a module on the device, and anything else as it is."""
+    return built.to(device) if isinstance(built, torch.nn.Module) else built

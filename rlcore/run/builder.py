@@ -1,0 +1,255 @@
+"""From a validated config to a trainer: the parts in order, each registered for checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from rlcore.buffers.entries import check_entries, writers_of
+from rlcore.checkpoints.store import Facts, Store
+from rlcore.config.build_problems import BuildProblems
+from rlcore.config.changes import config_hash, hooks_among, recorded
+from rlcore.config.sections import Config, Section
+from rlcore.hooks.points import Hook, LoopHooks
+from rlcore.hooks.resolution import check_marks, marked
+from rlcore.loggers.metrics import Metrics
+from rlcore.loggers.writer import LogWriter, close_all, open_writer
+from rlcore.run.assembly import Assembly, in_order, observers, to_device
+from rlcore.run_folder import folder as run_folder
+from rlcore.scripts.trainer import Trainer
+from rlcore.state.exactness import domain
+from rlcore.state.generators import GlobalGenerators
+from rlcore.state.sources import module_of, modules_of, source_hashes
+from rlcore.training.evaluations import Evaluations
+from rlcore.training.parts import Parts
+from rlcore.training.saver import EVIDENCE, CheckpointSchedule
+from rlcore.types import Checkpointer
+from rlcore.types.context import Context
+from rlcore.types.progress import Every
+
+# the kinds without which a part of a kind cannot be built
+_NEEDS: Final = {
+    "transform": ("env", "transform"),
+    "model": ("env", "transform"),
+    "loss": ("model",),
+    "estimator": ("model",),
+    "optimizer": ("model", "loss"),
+    "collector": ("env", "transform", "model"),
+    "learner": ("model", "loss", "optimizer", "scheduler", "hooks"),
+    "evaluator": ("env", "transform", "model"),
+    "entries": ("model", "loss", "hook", "hooks"),
+}
+
+
+class Builder:
+    """Builds one run.
+
+    Attributes:
+        backend: writes and reads tensors.
+        backend_name: its name.
+    """
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self._config = config
+        self._context = context
+        self._assembly = Assembly(context)
+        self._problems = BuildProblems(config.raw.path, config.missing())
+        section = config.one("checkpoint")
+        if section is not None:
+            build = partial(self._assembly.build, section.provided, section.config, section.name)
+            self.backend: Checkpointer = self._attempt("checkpoint", build)
+            self.backend_name = section.provided.component.name
+
+    def trainer(self, further_hooks: Iterable[Any]) -> Trainer:
+        """Build everything and return the trainer; `further_hooks` come after those of the config.
+
+        Raises:
+            ConfigProblems: several parts cannot be built. A part on which others depend keeps those from being tried.
+        """
+        self._build(further_hooks)
+        self._problems.end()
+        return Trainer.of(self._parts(), self._assembly)
+
+    def _build(self, further_hooks: Iterable[Any]) -> None:
+        parts, sections = self._context.parts, self._config.sections
+        if (env := self._config.one("env")) is not None:
+            self._attempt("env", partial(self._assembly.env, env.provided, env.config, env.name))
+        for entry in sections["transform"]:
+            self._attempt("transform", partial(self._assembly.transform, entry.provided, entry.config, entry.name))
+        self._set("model")
+        self._set("loss", self._loss)
+        self._set("estimator", self._estimator)
+        for kind in ("optimizer", "scheduler"):
+            built = {entry.name: self._attempt(kind, partial(self._section, entry)) for entry in sections[kind]}
+            if self._problems.has(kind):
+                parts[f"{kind}s"] = built if kind == "optimizer" else list(built.values())
+        self._set("collector")
+        self._set("buffer")
+        hooks = self._hooks(further_hooks)
+        if (resolved := self._attempt("hooks", lambda: LoopHooks(hooks))) is not None:
+            parts["hooks"] = resolved
+        self._set("learner")
+        self._set("evaluator")
+        self._attempt("entries", self._check_entries)
+
+    def _attempt(self, kind: str, build: Callable[[], Any]) -> Any:
+        return self._problems.attempt(kind, build, _NEEDS.get(kind, ()))
+
+    def _set(self, kind: str, build: Callable[[], Any] | None = None) -> None:
+        """Build the only part of a kind; one that fails is not there for others."""
+        if not self._problems.has(kind):
+            return
+        built = self._attempt(kind, build or partial(self._one, kind))
+        if self._problems.has(kind):
+            self._context.parts[kind] = built
+
+    def _estimator(self) -> Any:
+        if (section := self._config.one("estimator")) is not None:
+            self._check_model_parts(section.provided.target(), section)
+        return self._one("estimator")
+
+    def _loss(self) -> Any:
+        """Build the loss; its weights are the model's, so it is not registered for checkpoints."""
+        section = self._required("loss")
+        self._check_model_parts(section.provided.target(), section)  # before it reaches for them
+        loss = to_device(self._assembly.build(section.provided, section.config, section.name), self._context.device)
+        self._check_model_parts(loss, section)  # what it requires may follow from its config
+        return loss
+
+    def _check_entries(self) -> None:
+        """Hold what the loss reads against who writes it; the class speaks for a part that cannot be built."""
+        parts = self._context.parts
+        kinds = ("collector", "buffer", "estimator")
+        sections = {kind: self._config.one(kind) for kind in kinds}
+        found = {
+            kind: parts[kind] if kind in parts else section and section.provided.target()
+            for kind, section in sections.items()
+        }
+        writers = writers_of(parts, found["collector"], found["buffer"], parts["hooks"])
+        if sections["estimator"] is not None or self._problems.has("estimator"):  # or it did not fit its schema
+            check_entries(parts["loss"], str(self._required("loss").provided), writers, found["estimator"])
+
+    def _parts(self) -> Parts:
+        parts = self._context.parts
+        register = self._assembly.register
+        progress = register("progress", self._context.progress)
+        writers = self._writers()
+        store, schedule = self._store()
+        if schedule is not None:
+            register("checkpoints", schedule)
+        metrics = register("metrics", Metrics(Every(self._config.metrics.every), writers))
+        evaluations = register("evaluations", Evaluations(self._context.run.folder))
+        register("generators", GlobalGenerators())
+        return Parts(
+            run=self._context.run,
+            progress=progress,
+            model=parts["model"],
+            collector=parts["collector"],
+            buffer=parts["buffer"],
+            learner=parts["learner"],
+            metrics=metrics,
+            hooks=parts["hooks"],
+            transforms=parts["transforms"],
+            estimator=parts["estimator"],
+            evaluator=parts["evaluator"],
+            store=store,
+            evidence=None if store is None else Store(store.folder.parent / EVIDENCE, self.backend, self.backend_name),
+            schedule=schedule,
+            frame_skip=parts["env_spec"].frame_skip,
+            heart=self._context.heart,
+            stateful=in_order(self._assembly.stateful),
+            facts=self._facts(),
+            evaluations=evaluations,
+        )
+
+    def _facts(self) -> Facts:
+        config, resolved = self._config, self._context.run.resolved_config
+        watching = observers(self._assembly.stateful)
+        return Facts(
+            owners=self._assembly.owners,
+            observers=watching,
+            config=recorded(resolved),
+            config_hash=config_hash(resolved, config.free_keys(), hooks_among(watching)),
+            versions=resolved["versions"],
+            domain={
+                **domain(self._context.device, self._config.run.threads),
+                **source_hashes(self._config.host.modules(), self._modules()),
+            },
+        )
+
+    def _modules(self) -> Iterator[str]:
+        """Yield the names of the modules that components, env classes and given hooks come from."""
+        for kind, sections in self._config.sections.items():
+            for section in sections if kind != "logger" else ():
+                yield module_of(section.provided.component.target)
+        yield from modules_of(self._context.parts["env"])
+        for hook in self._context.parts["hooks"].hooks:
+            yield type(hook.instance).__module__
+
+    def _required(self, name: str) -> Section:
+        section = self._config.one(name)
+        assert section is not None
+        return section
+
+    def _one(self, name: str) -> Any:
+        section = self._config.one(name)
+        return None if section is None else self._section(section, single=True)
+
+    def _section(self, section: Section, single: bool = False) -> Any:
+        return self._assembly.part(section.provided, section.config, section.name, single)
+
+    def _check_model_parts(self, requiring: Any, section: Section) -> None:
+        self._assembly.check_model_parts(requiring, section.provided, str(self._required("model").provided))
+
+    def _hooks(self, further: Iterable[Any]) -> list[Hook]:
+        hooks = []
+        for section in self._config.sections["hook"]:
+            self._attempt("hook", partial(_check_class, section))
+            instance = self._attempt("hook", partial(self._section, section))
+            hook = Hook(section.name, instance, str(section.provided.owner))
+            if instance is not None and self._attempt("hook", partial(_checked, hook)):
+                hooks.append(hook)
+        for number, instance in enumerate(further, start=1):
+            name = f"{type(instance).__name__}-{number}"
+            hooks.append(hook := Hook(name, instance))
+            if not hook.internal:
+                self._assembly.register(f"hook.{name}", instance)
+        return hooks
+
+    def _writers(self) -> list[LogWriter]:
+        if self._context.run.folder is None:
+            return []
+        writers: list[LogWriter] = []
+        try:
+            for section in self._config.sections["logger"]:
+                build = partial(self._assembly.build, section.provided, section.config, section.name)
+                writers.append(open_writer(section.name, build, section.required))
+                name = f"logger.{section.name}"
+                self._assembly.register(name, writers[-1], section.provided.owner.distribution)
+        except BaseException:
+            close_all(writers)
+            raise
+        return writers
+
+    def _store(self) -> tuple[Store | None, CheckpointSchedule | None]:
+        folder, settings = self._context.run.folder, self._config.checkpoint
+        if folder is None:
+            return None, None
+        checkpoints = folder / run_folder.CHECKPOINTS
+        check_place = run_folder.Presence(folder).check
+        store = Store(checkpoints, self.backend, self.backend_name, settings.keep_last, settings.keep_best, check_place)
+        every = settings.every or max(1, self._context.run.total_frames // 10)
+        return store, CheckpointSchedule(Every(every), settings.keep_best, settings.on_failure, settings.in_background)
+
+
+def _checked(hook: Hook) -> Hook:
+    check_marks(hook)
+    return hook
+
+
+def _check_class(section: Section) -> None:
+    """Refuse a hook whose class marks what does not fit, also where it cannot be built."""
+    target = section.provided.target()
+    if isinstance(target, type) and marked(target):
+        check_marks(Hook(section.name, target, str(section.provided.owner)))

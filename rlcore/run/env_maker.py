@@ -1,0 +1,63 @@
+"""The recipe of the envs of a run: making more of them, in this process or, as it can be pickled, in another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from rlcore.errors import ConfigError
+from rlcore.plugins.component import Provided
+from rlcore.types import Env
+from rlcore.types.context import Context
+from rlcore.types.heart import Heart
+
+FIRST_ENV: Final = "first_env"
+
+
+@dataclass(frozen=True)
+class EnvMaker:
+    """Makes envs as a config says.
+
+    Attributes:
+        provided: the component.
+        config: of its section.
+        name: of its section.
+        context: what it is built with; `context.parts["first_env"]` is the number of its first env among those of the
+            run, where several processes have a share of them.
+    """
+
+    provided: Provided
+    config: BaseModel
+    name: str
+    context: Context
+
+    def __call__(self, purpose: str = "", first_env: int = 0, **keys: Any) -> Env:
+        """Return envs that differ from those of training in their purpose, and in what `keys` says.
+
+        Args:
+            purpose: what they are for, as generators that are derived from the seed differ by it; empty for training.
+            first_env: number of the first of them among those of the run.
+            keys: of the config, such as `num_envs`.
+
+        Raises:
+            ConfigError: a key that the env lacks.
+        """
+        self.context.heart.beats += 1
+        unknown = [key for key in keys if key not in type(self.config).model_fields]
+        if unknown:
+            raise ConfigError(f"{self.provided} has no key {', '.join(map(repr, unknown))}, which is asked of it here")
+        chosen = self.config.model_copy(update=keys)
+        context = self.context.for_component("env", f"{self.name} {purpose}".strip())
+        if first_env:
+            context = replace(context, parts={**context.parts, FIRST_ENV: first_env})
+        return self.provided.build(chosen, context)  # type: ignore[no-any-return]
+
+    def counted_on(self, heart: Heart) -> EnvMaker:
+        """Return the same recipe for envs that count what takes long on another heart."""
+        return replace(self, context=replace(self.context, heart=heart))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs; other parts of the run do not go with it."""
+        return {**vars(self), "context": replace(self.context, parts={}, heart=Heart())}

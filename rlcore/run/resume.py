@@ -1,0 +1,213 @@
+"""The resume of a run in its folder: what the checkpoint is of, what differs here, and which of it means what."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rlcore.checkpoints.manifest import Entry
+from rlcore.config.changes import changes, check_unchanged, entries_of, hooks_among, recorded
+from rlcore.config.file import COMPONENT_SECTIONS
+from rlcore.errors import StorageError
+from rlcore.restore.optimizers import with_hyperparameters
+from rlcore.restore.states import Restored, ResumeOptions, check_owners, other_owners
+from rlcore.run_folder.origin import Origin, announce, newest, read_id, settle, write_id
+from rlcore.state.exactness import outside
+from rlcore.state.memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
+from rlcore.types import InPlaceCheckpointer, Stateful
+
+if TYPE_CHECKING:
+    from rlcore.config.sections import Config
+    from rlcore.run.build import Run
+
+log = logging.getLogger(__name__)
+
+
+def check_unchanged_since_newest(config: Config, folder: Path) -> None:
+    """Refuse, before anything is built, to go on with another config or from a checkpoint of another run.
+
+    Raises:
+        ConfigError: names every key that differs.
+    """
+    _check(config, folder, newest(folder), config.hooks_that_may_watch())
+
+
+def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
+    """Restore the newest checkpoint; a run that was killed before its first begins anew.
+
+    The config becomes that of the folder once the resume has begun. Where it differs, a checkpoint is saved first, so
+    that what was accepted lasts.
+
+    Raises:
+        ConfigError: the checkpoint is of another config or run, and that was not accepted.
+        StorageError: there is no checkpoint that can be loaded, or it does not fit.
+    """
+    parts = run.trainer.parts
+    assert parts.store is not None
+    parts.begun = partial(_settle, run, folder)
+    parts.store.collect_leftovers()
+    if parts.store.is_empty():
+        log.warning("%s has no checkpoint yet; the run begins anew", parts.store.folder)
+        parts.evaluations.begin_anew()
+        for writer in run.trainer.metrics.writers:
+            writer.begin_anew()
+        return []
+    in_place = _tensors_in_files(run) if isinstance(run.backend, InPlaceCheckpointer) else {}
+    entry, states = parts.store.load_newest(in_place)
+    watching = hooks_among(parts.facts.observers)
+    if not options.accept_changes:
+        _check(run.config, folder, entry, watching)
+        check_owners(entry.manifest["owners"], parts.facts.owners)
+    before, now = Origin.of(folder, entry), recorded(run.config.resolved())
+    found = _changes(run.config, before, watching)
+    options = _with_new_episodes(options, run, before.config, now)
+    report = _restore(run, entry, states, before, found, options)
+    for writer in run.trainer.metrics.writers:
+        if f"logger.{writer.name}" in options.fresh:  # what it wrote after the checkpoint would else stand twice
+            writer.begin_anew()
+    asked_for = [
+        *([before.foreign(parts.facts.run_id)] if before.foreign(parts.facts.run_id) else []),
+        *(f"[config] {change}" for change in found),
+        *other_owners(entry.manifest["owners"], parts.facts.owners),
+        *_another_horizon(before.config, now),
+        *(f"{name} was dropped at frame {entry.frames}" for name in options.drop),
+        *(f"{line.name} began anew at frame {entry.frames}" for line in report if _asked_for(line, options)),
+    ]
+    _note(run, folder, entry, asked_for)
+    return report
+
+
+def _check(config: Config, folder: Path, entry: Entry | None, watching: Iterable[str]) -> None:
+    before = Origin.of(folder, entry)
+    found = _changes(config, before, watching) if before.config else []
+    check_unchanged(found, before.foreign(read_id(folder)))
+
+
+def _changes(config: Config, before: Origin, watching: Iterable[str]) -> list[str]:
+    watched = {*hooks_among(before.observers), *watching}
+    return changes(before.config, recorded(config.resolved()), config.free_keys(), watched)
+
+
+def _with_new_episodes(
+    options: ResumeOptions, run: Run, before: Mapping[str, Any], now: Mapping[str, Any]
+) -> ResumeOptions:
+    """Return the options with a fresh collector where the envs are others: the running episodes are not theirs.
+
+    What an env held would else be put back into one that was built with other numbers, and count instead of them.
+    """
+    begins = "collector" in options.fresh or not isinstance(run.trainer.parts.stateful.get("collector"), Stateful)
+    if begins or not before or before.get("env") == now.get("env"):
+        return options
+    log.warning("[env] differs from that of the run, so new episodes begin")
+    return replace(options, fresh=(*options.fresh, "collector"))
+
+
+def _restore(
+    run: Run, entry: Entry, states: dict[str, Any], before: Origin, found: list[str], options: ResumeOptions
+) -> list[Restored]:
+    """Give every part its state; where the config differs, say in an error what does."""
+    now = recorded(run.config.resolved())
+    unusable = None
+    if found:
+        unusable = {name: reason for name, reason in _unusable(before.config, now) if name not in options.fresh}
+        states = {**states, **_with_hyperparameters(run, states, before.config, now)}
+    try:
+        return run.trainer.load_state_dict(
+            states,
+            _version_notes(run, entry.manifest),
+            owners=entry.manifest["owners"],
+            drop=options.drop,
+            fresh=options.fresh,
+            observers=before.observers,
+            unusable=unusable,
+        )
+    except StorageError as error:
+        if found:
+            listed = "".join(f"\n  {change}" for change in found)
+            raise StorageError(f"{error}\nthe config differs from that of the run:{listed}") from error
+        raise
+
+
+def _unusable(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Yield each part whose state is of something else, with the reason."""
+    for section, (kind, repeated) in COMPONENT_SECTIONS.items():
+        there = entries_of(before, section)
+        for name, entry in entries_of(now, section).items():
+            old, new = there.get(name, {}).get("use"), entry.get("use")
+            if old is not None and old != new:
+                yield f"{kind}.{name}" if repeated else kind, f"it is {new!r} here, {old!r} in the checkpoint"
+
+
+def _with_hyperparameters(
+    run: Run, states: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the states of the optimizers whose sections differ, with the numbers that the config says.
+
+    Where neither an optimizer nor a scheduler differs, the numbers of the checkpoint stay: a hook may have set them.
+    """
+    there, here = (entries_of(config, "optimizer") for config in (before, now))
+    schedules_differ = before.get("scheduler") != now.get("scheduler")
+    found = {}
+    for name, entry in here.items():
+        state = states.get(f"optimizer.{name}")
+        optimizer = run.trainer.parts.stateful.get(f"optimizer.{name}")
+        if isinstance(optimizer, torch.optim.Optimizer) and state and (schedules_differ or entry != there.get(name)):
+            found[f"optimizer.{name}"] = with_hyperparameters(optimizer, state)
+    return found
+
+
+def _asked_for(line: Restored, options: ResumeOptions) -> bool:
+    return line.outcome == "starts anew" and (line.name in options.fresh or bool(line.since))
+
+
+def _note(run: Run, folder: Path, entry: Entry, asked_for: list[str]) -> None:
+    """Say why the run is not exact, if so; where somebody asked for it, have that saved at once."""
+    parts = run.trainer.parts
+    if asked_for:
+        announce(folder, run.config.resolved())
+        assert run.trainer.saver is not None
+        run.trainer.saver.saved_at = None
+        for writer in run.trainer.metrics.writers:
+            writer.branch()
+    here = [*asked_for, *outside(entry.manifest, parts.facts.domain, parts.facts.versions)]
+    for reason in here:
+        log.warning("exact = false: %s", reason)
+    parts.facts = parts.facts.with_reasons([*entry.manifest["inexact"], *here])
+
+
+def _settle(run: Run, folder: Path) -> None:
+    """Make id and config those of the folder."""
+    write_id(folder, run.trainer.parts.facts.run_id)
+    settle(folder, run.config.resolved())
+
+
+def _tensors_in_files(run: Run) -> dict[str, torch.Tensor]:
+    """Return the large tensors of the state that lie in mapped files: there may be no memory for them a second time."""
+    tensors = run.trainer.snapshot().tensors
+    large = {name: tensor for name, tensor in tensors.items() if tensor.nbytes > PIECE_BYTES and is_plain(tensor)}
+    return {name: tensor for name, tensor in large.items() if in_shared_file(bytes_of(tensor))}
+
+
+def _another_horizon(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return a reason when schedules follow another horizon than before."""
+    horizons = [config.get("run", {}).get("total_frames") for config in (before, now)]
+    if not now.get("scheduler") or horizons[0] == horizons[1]:
+        return []
+    return [f"run.total_frames is {horizons[1]} here, {horizons[0]} in the run, and schedules follow it"]
+
+
+def _version_notes(run: Run, manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return a remark for each component whose distribution has another version than the checkpoint's."""
+    here = run.trainer.parts.facts.versions
+    notes = {}
+    for name, distribution in manifest["owners"].items():
+        wrote = manifest["versions"].get(distribution)
+        if wrote is not None and wrote != here.get(distribution):
+            notes[name] = f", but {distribution} is {here.get(distribution)} here and was {wrote}"
+    return notes

@@ -1,0 +1,1 @@
+"""The folder of a run: its files, its status, and whose it is."""

@@ -1,0 +1,42 @@
+"""Run folders of other people: their config names code, which runs with the rights of who goes on from there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rlcore.errors import ConfigError
+from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
+
+
+def check_own(folder: Path, trusted: bool) -> None:
+    """Refuse to import what the config of a run folder names, where the folder is somebody else's.
+
+    Args:
+        folder: of a run; one that is absent is refused elsewhere.
+        trusted: whether the user said that it may run code.
+
+    Raises:
+        ConfigError: it belongs to another user, and nobody said to trust it.
+    """
+    if trusted or not hasattr(os, "geteuid"):  # this system has no such owners
+        return
+    for path in (folder, folder / CONFIG_FILE, folder / CHECKPOINTS):
+        try:
+            owner = path.stat().st_uid
+        except OSError:
+            continue
+        if owner != os.geteuid():
+            raise ConfigError(
+                f"{str(path)!r} belongs to {_user(owner)}, not to you, and the config of a run names code that runs "
+                f"with your rights ([plugins] files, [env] id): look at {folder / CONFIG_FILE}, then say --trust"
+            )
+
+
+def _user(number: int) -> str:
+    import pwd
+
+    try:
+        return f"user {pwd.getpwuid(number).pw_name!r}"
+    except KeyError:
+        return f"user {number}"

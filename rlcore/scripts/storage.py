@@ -1,0 +1,144 @@
+"""Where a script's trainer saves checkpoints, when, and how it finds one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlcore.checkpoints.manifest import MANIFEST, Entry, read_manifest
+from rlcore.checkpoints.store import Store
+from rlcore.config.file import BACKEND_ALIASES, chosen_backend
+from rlcore.config.sections import find_component
+from rlcore.errors import ArgumentTypeError, ConfigError, StorageError
+from rlcore.plugins.host import PluginHost
+from rlcore.scripts.settings import CheckpointRotation, Settings
+from rlcore.state.kinds import KINDS, kind_of
+from rlcore.training.saver import EVIDENCE, CheckpointSchedule
+from rlcore.types import Checkpointer
+from rlcore.types.context import Context
+from rlcore.types.progress import Every
+
+
+def open_checkpoint(path: Path, backend: str | None) -> tuple[Entry, dict[str, Any]]:
+    """Return the newest checkpoint in a folder, or the one that `path` is, with its states.
+
+    Raises:
+        StorageError: there is none that can be loaded.
+    """
+    if path.is_file():
+        raise StorageError(
+            f"{path} is a file; checkpoints are folders. Weights of another library are loaded with torch.load and "
+            "load_state_dict"
+        )
+    if (path / MANIFEST).is_file():
+        manifest = read_manifest(path)
+        store = _store(path.parent, manifest["backend"])
+        entry = Entry(path, int(manifest["progress"]["frames"]), manifest)
+        return entry, store.load(entry)
+    return _store(path, _backend_name(backend)).load_newest()
+
+
+def placed(
+    states: dict[str, Any], map_location: Any, mmap: bool, where_they_are: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return states with their tensors where a caller of `torch.load` wants them.
+
+    Args:
+        states: by component name; their tensors are on the CPU and mapped from files.
+        map_location: as in `torch.load`: a device, a mapping of devices, a function of storage and place, or None.
+        mmap: whether tensors may stay mapped from files.
+        where_they_are: names of those whose tensors are not moved.
+
+    Raises:
+        ArgumentTypeError: another kind of `map_location`.
+    """
+    if map_location is None and mmap:
+        return states
+    move = _mover(map_location)
+    movers = {name: _mover(None) if name in where_they_are else move for name in states}
+    return {name: _moved(state, movers[name], mmap) for name, state in states.items()}
+
+
+def _mover(map_location: Any) -> Callable[[Tensor], Tensor]:
+    if map_location is None:
+        return lambda tensor: tensor
+    if isinstance(map_location, Mapping):
+        map_location = map_location.get("cpu", "cpu")
+    if isinstance(map_location, str | torch.device):
+        return lambda tensor: tensor.to(map_location)
+    if not callable(map_location):
+        raise ArgumentTypeError(
+            f"map_location: a {type(map_location).__name__}; expected a device, a mapping of devices or a function"
+        )
+
+    def move(tensor: Tensor) -> Tensor:
+        storage = map_location(tensor.untyped_storage(), "cpu")
+        return tensor if storage is None else tensor.to(storage.device)
+
+    return move
+
+
+def _moved(value: Any, move: Callable[[Tensor], Tensor], mmap: bool) -> Any:
+    if isinstance(value, Tensor):
+        found = move(value)
+        return found.clone() if found is value and not mmap else found
+    mark = kind_of(value)
+    if mark is not None:
+        return KINDS[mark].build(_moved_parts(value, KINDS[mark].plain(value), move, mmap))
+    if isinstance(value, Mapping):
+        return {key: _moved(item, move, mmap) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_moved(item, move, mmap) for item in value)
+    return value
+
+
+def _moved_parts(value: Any, parts: Any, move: Callable[[Tensor], Tensor], mmap: bool) -> Any:
+    """Return the parts of an object of a kind; a TensorDict would take its entries back to its own device."""
+    moved = _moved(parts, move, mmap)
+    if isinstance(parts, dict) and parts.get("device") is not None:
+        moved["device"] = move(torch.empty(0, device=value.device)).device
+    return moved
+
+
+def schedule_of(settings: Settings) -> CheckpointSchedule:
+    """Return when to save; it has state, so that a trainer which saves nothing can load what others saved."""
+    rotation = settings.checkpoint_rotation
+    if rotation is None and settings.save_trainer_file is not None:
+        rotation = CheckpointRotation(settings.save_trainer_file)
+    return CheckpointSchedule(
+        Every(settings.save_trainer_interval), rotation is not None and rotation.keep_best is True
+    )
+
+
+def open_stores(settings: Settings) -> tuple[Store | None, Store | None]:
+    """Return where checkpoints go, and where batches go that were not finite; None for a run that saves nothing.
+
+    Raises:
+        ConfigError: the folder is a file.
+    """
+    rotation = settings.checkpoint_rotation
+    if rotation is None and settings.save_trainer_file is not None:
+        rotation = CheckpointRotation(settings.save_trainer_file)
+    if rotation is None:
+        return None, None
+    folder = Path(rotation.directory)
+    if folder.is_file():
+        raise ConfigError(f"save_trainer_file: {folder} is a file; checkpoints are saved into a folder")
+    name = _backend_name(settings.checkpoint)
+    return _store(folder, name, rotation), _store(folder / EVIDENCE, name)
+
+
+def _store(folder: Path, name: str, rotation: CheckpointRotation | None = None) -> Store:
+    provided, config = find_component(PluginHost(), "checkpointer", name, {})
+    backend: Checkpointer = provided.build(config, Context.alone("trainer").for_component("checkpointer", name))
+    if rotation is None:
+        return Store(folder, backend, name)
+    return Store(folder, backend, name, rotation.keep_last, rotation.keep_best or False)
+
+
+def _backend_name(given: str | None) -> str:
+    return BACKEND_ALIASES.get(given or "", given or "") or chosen_backend() or "torch"

@@ -1,0 +1,371 @@
+"""The base of loggers that talk to a server: what is logged goes to a spool on disk, and a sender takes it on."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.util
+import json
+import logging
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from rlcore.errors import PluginError, RlcoreError
+from rlcore.files.inside import inside
+from rlcore.loggers import media
+from rlcore.loggers import values as log_values
+from rlcore.loggers.base import LoggerBase
+from rlcore.run_folder.folder import Lock
+from rlcore.spooling.sender import CLOSE, HURRY, LAST_WORDS, Backend, Sender, lock_spool, make_backend
+from rlcore.spooling.spool import Record, Spool
+
+log = logging.getLogger(__name__)
+
+FOLDER: Final = "spool"
+
+
+class SpoolingLogger(LoggerBase):
+    """A logger whose calls only write to disk; a sender takes the records to the back end when that answers, each once.
+
+    A subclass says which back end (`rlcore.spooling.sender.Backend`) it has.
+
+    Args:
+        exp_name: name of the experiment.
+        log_dir: where the server's data or the server is.
+        folder: of the spool.
+        backend: `module:Class` of the back end.
+        arguments: for its constructor; what JSON can hold, if the sender is a process.
+        process: whether the sender is a process of its own, which keeps the back end's library away from this one; else
+            it is a thread. Also an attribute, which counts at the start.
+        own: whether the folder was made up for this logger alone (`own_spool`); then a resume goes on in the folder
+            that the checkpoint names, beside it.
+
+    Attributes:
+        destination: where records are sent, for people.
+    """
+
+    def __init__(
+        self,
+        exp_name: str,
+        log_dir: str,
+        folder: Path,
+        backend: str,
+        arguments: Mapping[str, Any],
+        process: bool,
+        own: bool = False,
+    ) -> None:
+        super().__init__(exp_name, log_dir)
+        self.destination = log_dir
+        self.spool = Spool(folder)
+        self._own = own
+        self._backend_target = backend
+        self._arguments = dict(arguments)
+        self.process = process
+        self._sender: _InThread | _InProcess | None = None
+        self._contact = threading.Condition()
+        self._connected = False
+        self._error = ""
+
+    @property
+    def id(self) -> str:
+        """Of the run on the server; empty before the first contact."""
+        self.spool.refresh()
+        return self.spool.sent.id
+
+    @property
+    def error(self) -> str:
+        """Why nothing can be sent at the moment; empty when nothing stands in the way."""
+        return self._error
+
+    @property
+    def unsent(self) -> int:
+        """How many records wait on disk; of a closed logger, also those of which nobody knows that they arrived."""
+        return self.spool.count() + (self.spool.unconfirmed if self._sender is None else 0)
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None, keys_sep: str = "/") -> dict[str, float]:
+        """Spool scalars of one step."""
+        row = log_values.row(metrics, keys_sep)
+        self._append({"kind": "metrics", "values": row}, "", step)
+        return row
+
+    def log_histogram(self, name: str, data: Any, step: int | None = None, bins: log_values.Bins = None) -> None:
+        """Spool a histogram."""
+        found = log_values.histogram(data, bins)
+        counts, edges = found.counts.tolist(), found.edges.tolist()
+        record = {"kind": "histogram", "counts": counts, "edges": edges, "not_finite": found.not_finite}
+        self._append(record, name, step)
+
+    def log_image(self, name: str, image: Any, step: int | None = None) -> None:
+        """Spool an image as PNG."""
+        self._append_file({"kind": "image"}, name, step, ".png", media.png(image))
+
+    def log_video(self, name: str, video: Any, step: int | None = None, fps: int = 30) -> None:
+        """Spool videos as one GIF."""
+        self._append_file({"kind": "video", "fps": fps}, name, step, ".gif", media.gif(video, fps))
+
+    def log_text(self, name: str, text: str, step: int | None = None) -> None:
+        """Spool a text."""
+        self._append({"kind": "text", "text": text}, name, step)
+
+    def log_hparams(self, config: Mapping[str, Any]) -> None:
+        """Spool the config."""
+        self._spool({"kind": "hparams", "config": config})
+
+    def start(self, wait: bool = False) -> None:
+        """Start the sender.
+
+        Args:
+            wait: return only when the back end answered.
+
+        Raises:
+            RlcoreError: the first attempt failed, and `wait` is true.
+        """
+        if self._own and not wait and not self.spool.waiting:
+            return  # a resume may still name the spool that it goes on with
+        if self._sender is None:
+            self.spool.write_sent()  # the sender reads it
+            self._connected, self._error = False, ""
+            make = _InProcess if self.process else _InThread
+            self._sender = make(self.spool, self._backend_target, self._arguments, self._hear)
+            atexit.register(self.close)
+        if wait:
+            with self._contact:
+                self._contact.wait_for(lambda: self._connected or self._error)
+            if not self._connected:
+                raise RlcoreError(self._error)
+
+    def backend(self) -> Backend | None:
+        """Return the open back end of a sender in a thread, once it answered; None for one in a process.
+
+        Raises:
+            RlcoreError: it does not answer.
+        """
+        self.start(wait=True)
+        return self._sender.backend if isinstance(self._sender, _InThread) else None
+
+    def flush(self) -> None:
+        """Hand what was logged to the system; nothing waits for the server."""
+        self.spool.flush()
+
+    def catch_up(self, seconds: float) -> bool:
+        """Wait until everything is sent, and return whether it is."""
+        self.start()
+        assert self._sender is not None
+        self._sender.hurry()
+        deadline = time.monotonic() + seconds
+        while self.spool.waiting and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return not self.spool.waiting
+
+    def close(self) -> None:
+        """Flush, give the server four seconds to take the rest, and stop sending.
+
+        A process goes on by itself for a minute; it is not waited for when the server is known not to answer.
+        """
+        self.spool.close()
+        if self._sender is None:
+            return
+        self._sender.close(0 if self.process and self._error else LAST_WORDS)
+        self._sender = None
+        atexit.unregister(self.close)
+        if self.unsent:
+            log.warning(
+                "%d records of logger %r have not arrived, as far as is known%s; they wait in %s, and %s sends what is "
+                "missing",
+                *(self.unsent, self.exp_name, f" ({self._error})" if self._error else "", self.spool.folder),
+                "a logger with that `spool`" if self._own else "`rlcore sync RUN`",
+            )
+
+    def files(self) -> list[Path]:
+        """Return the file of the records."""
+        return [self.spool.file]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return how much was logged, the id of the run on the server, and the name of the spool."""
+        return {**self.spool.position, "id": self.id, "spool": self.spool.folder.name}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go back; what was sent after the checkpoint stays on the server, and is not sent a second time.
+
+        Raises:
+            ConfigError: another process sends the spool.
+            StorageError: the state names a spool that is none.
+        """
+        if self._own:
+            self._go_to(state.get("spool", self.exp_name))  # once, all loggers of a name had one spool
+        self.spool.folder.mkdir(parents=True, exist_ok=True)
+        lock = lock_spool(self.spool.folder, LAST_WORDS)
+        try:
+            self.spool.refresh()
+            if difference := self.spool.cut(state["size"], state.get("xxh3")):
+                self._differs(difference)
+            self.spool.adopt(state["id"])
+        finally:
+            lock.release()
+
+    def begin_anew(self) -> None:
+        """Go back to the beginning; what was sent stays on the server, and is not sent a second time."""
+        if self.spool.folder.is_dir():
+            self.load_state_dict({"size": 0, "id": "", "spool": self.spool.folder.name})
+
+    def _go_to(self, name: str) -> None:
+        """Go on with another spool beside this one, where there is one of that name."""
+        place = inside(self.spool.folder.parent, name)
+        if place == self.spool.folder or not place.is_dir():
+            return
+        if self._sender is not None:
+            self._sender.close(LAST_WORDS)
+            self._sender = None
+        self.spool.close()
+        self.spool = Spool(place)
+
+    def branch(self) -> None:
+        """Go on in a run of its own, linked to the one before, if that was sent something after the position."""
+        self.spool.branch()
+
+    def _append(self, record: Record, name: str, step: int | None, files: Mapping[str, bytes] | None = None) -> None:
+        named = {"name": log_values.name(name)} if name else {}
+        self._spool({**record, **named, "step": self.step_of(name, step), "time": time.time()}, files)
+
+    def _append_file(self, record: Record, name: str, step: int | None, suffix: str, content: bytes) -> None:
+        step = self.step_of(name, step)
+        file = f"{record['kind']}s/{media.file_name(name)}/{step:012d}{suffix}"
+        self._append({**record, "file": file}, name, step, {file: content})
+
+    def _spool(self, record: Record, files: Mapping[str, bytes] | None = None) -> None:
+        self.spool.append(record, files)
+        self.start()
+        if self._sender is not None:
+            self._sender.tell()
+
+    def _hear(self, event: str, text: str) -> None:
+        """Take in a report of the sender."""
+        if event == "warning":
+            log.warning("%s", text)
+            return
+        with self._contact:
+            before = self._error
+            self._connected, self._error = event == "connected", text
+            self._contact.notify_all()
+        name = f"{type(self).__name__} {self.exp_name!r}"
+        if text and not before:
+            log.warning("%s: %s; what is logged waits on disk", name, text)
+        elif before and not text:
+            log.warning("%s is connected again", name)
+
+
+class _InThread:
+    """A sender in a thread of this process."""
+
+    def __init__(self, spool: Spool, target: str, arguments: Mapping[str, Any], hear: Any) -> None:
+        self._spool = spool
+        self._lock = Lock(spool.folder)
+        self.backend = make_backend(target, arguments)
+        self._sender = Sender(Spool(spool.folder), self.backend, hear)
+        self._thread = threading.Thread(target=self._sender.run, name=f"send-{spool.folder.name}", daemon=True)
+        self._thread.start()
+
+    def tell(self) -> None:
+        """Hand what was appended to the system, and say so."""
+        self._spool.flush()
+        self._sender.news.set()
+
+    def hurry(self) -> None:
+        """Send without resting until all is sent."""
+        self._sender.hurry()
+
+    def close(self, seconds: float) -> None:
+        """Stop, after at most `seconds`."""
+        self._sender.stop()
+        self._thread.join(seconds)
+        self._lock.release()
+
+
+class _InProcess:
+    """A sender in a process of its own, which looks into the file by itself."""
+
+    def __init__(self, spool: Spool, target: str, arguments: Mapping[str, Any], hear: Any) -> None:
+        self._spool = spool
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(spool.folder / "sender.log", flags, 0o666), "ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "rlcore.spooling.sender"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                text=True,
+                start_new_session=True,  # Ctrl-C is meant for the training process
+            )
+        order = {"folder": str(spool.folder), "target": target, "arguments": arguments, "path": sys.path}
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order) + "\n")  # by a pipe, since others can see arguments
+        self._process.stdin.flush()
+        self._listener = threading.Thread(target=self._listen, args=(hear,), daemon=True)
+        self._listener.start()
+
+    def tell(self) -> None:
+        """Hand what was appended to the system, where the process finds it."""
+        self._spool.flush()
+
+    def hurry(self) -> None:
+        """Send without resting until all is sent."""
+        self._order(HURRY)
+
+    def close(self, seconds: float) -> None:
+        """Let the process send the rest, and wait for it for at most `seconds`; then it goes on by itself."""
+        self._order(CLOSE)
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return
+        self._listener.join(seconds)  # what it said last
+
+    def _order(self, order: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # it has ended
+            self._process.stdin.write(order)
+            self._process.stdin.flush()
+
+    def _listen(self, hear: Any) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as reports:
+            for line in reports:
+                hear(*json.loads(line))
+        code = self._process.wait()
+        if code:
+            hear("error", f"the sender ended with exit code {code}")
+
+
+def require_library(name: str, logger: str) -> None:
+    """Find out, without importing it, whether the library of a back end is here.
+
+    Raises:
+        PluginError: it is not.
+    """
+    if importlib.util.find_spec(name) is None:
+        raise PluginError(f"{logger} needs {name!r}, which is not installed: pip install {name}")
+
+
+def spool_folder(run_folder: Path, name: str) -> Path:
+    """Return the folder of the spool of a logger instance of a run.
+
+    Raises:
+        StorageError: it would not be inside of the run folder.
+    """
+    return inside(run_folder, f"{FOLDER}/{name}")
+
+
+def own_spool(folder: Path, exp_name: str) -> Path:
+    """Return a folder for the spool of one logger of a script, which no other logger has, also of the same name."""
+    name = media.file_name(exp_name).replace("/", "_")
+    return folder / FOLDER / f"{name}-{secrets.token_hex(4)}"

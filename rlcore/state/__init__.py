@@ -1,0 +1,1 @@
+"""The state of a run in memory: taken, hashed, kept, and what its bits depend on."""

@@ -1,0 +1,83 @@
+"""What the bits of a run depend on, and how two such records differ.
+
+Inside one domain a resumed run equals an uninterrupted one. Outside it the run goes on, and says that it is not exact.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from rlcore.state.sources import source_differences, without_sources
+
+
+def domain(device: torch.device, threads: int) -> dict[str, str]:
+    """Return what the bits depend on besides the config and the versions of plugins."""
+    found = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "machine": platform.machine(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "threads": str(threads),
+        "device": device.type,
+    }
+    if device.type == "cuda":
+        found["device"] = torch.cuda.get_device_name(device)
+        found["cuda"] = str(torch.version.cuda)
+        found["deterministic"] = str(torch.are_deterministic_algorithms_enabled())
+    return found
+
+
+def differences(there: Mapping[str, str], here: Mapping[str, str], what: str = "") -> list[str]:
+    """Return a reason for each entry that differs between a checkpoint and this process.
+
+    Args:
+        there: the record of the checkpoint.
+        here: the record of this process.
+        what: put before each name.
+    """
+    names = dict.fromkeys((*there, *here))
+    return [
+        f"{what}{name} is {here.get(name, 'absent')} here, {there.get(name, 'absent')} in the checkpoint"
+        for name in names
+        if there.get(name) != here.get(name)
+    ]
+
+
+def outside(manifest: Mapping[str, Any], domain: Mapping[str, str], versions: Mapping[str, str]) -> list[str]:
+    """Return why this process does not go on exactly from a checkpoint that another one may have written.
+
+    Args:
+        manifest: of the checkpoint.
+        domain: of this process.
+        versions: of what this process uses; what came or went is a difference in the config, or only watches.
+    """
+    both = manifest["versions"].keys() & versions.keys()
+    before, now = ({n: v for n, v in side.items() if n in both} for side in (manifest["versions"], versions))
+    return [
+        *differences(without_sources(manifest["domain"]), without_sources(domain)),
+        *source_differences(manifest["domain"], domain),
+        *differences(before, now, "the version of "),
+    ]
+
+
+def inexact_parts(parts: Mapping[str, Any]) -> list[str]:
+    """Ask every part that has a method `inexact()` why a resume would not be exact; it returns a reason or None."""
+    found = [part.inexact() for part in parts.values() if callable(getattr(part, "inexact", None))]
+    return [reason for reason in found if reason]
+
+
+def unrestored_parts(parts: Mapping[str, Any]) -> list[str]:
+    """Ask every part that has a method `unrestored()` what its last `load_state_dict` could not bring back."""
+    found = [part.unrestored() for part in parts.values() if callable(getattr(part, "unrestored", None))]
+    return [reason for reason in found if reason]
+
+
+def inexact_device(device: torch.device) -> list[str]:
+    """Return why a run on this device does not repeat to the bit, if so."""
+    if device.type == "cuda" and not torch.are_deterministic_algorithms_enabled():
+        return ["device cuda: torch's deterministic algorithms are off; turn them on with [run] deterministic = true"]
+    return []

@@ -1,0 +1,68 @@
+"""What a trainer runs, gathered in one record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlcore.checkpoints.store import Facts, Store
+from rlcore.hooks.points import LoopHooks
+from rlcore.loggers.metrics import Metrics
+from rlcore.training.evaluations import Evaluations
+from rlcore.training.saver import CheckpointSchedule, Saver
+from rlcore.types import Buffer, Collector, Estimator, Evaluator, Learner, RunInfo, Transform
+from rlcore.types.heart import Heart
+from rlcore.types.progress import Progress
+
+
+@dataclass
+class Parts:
+    """What a trainer runs.
+
+    Attributes:
+        stateful: what takes part in checkpoints, by component name, in the order of restoring.
+        facts: what the manifest of a checkpoint says besides.
+        evaluations: the newest and the best.
+        evidence: where batches that were not finite go.
+        heart: counts what moves, for the watchdog.
+        update_prefix: before the names of what an update returns; None to leave that out of the metrics.
+        check: called before the first frame; refuses what cannot train.
+        begun: called once the run stands as it was asked for: built, restored and, where that is needed, saved.
+        release: gives the run folder free.
+    """
+
+    run: RunInfo
+    progress: Progress
+    model: Any
+    collector: Collector
+    buffer: Buffer
+    learner: Learner
+    metrics: Metrics
+    hooks: LoopHooks
+    transforms: list[Transform] = field(default_factory=list)
+    estimator: Estimator | None = None
+    evaluator: Evaluator | None = None
+    store: Store | None = None
+    evidence: Store | None = None
+    schedule: CheckpointSchedule | None = None
+    frame_skip: int = 1
+    update_prefix: str | None = "train/"
+    heart: Heart = field(default_factory=Heart)
+    stateful: dict[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
+    evaluations: Evaluations = field(default_factory=Evaluations)
+    check: Callable[[], None] = lambda: None
+    begun: Callable[[], None] = lambda: None
+    release: Callable[[], None] = lambda: None
+
+    def saver(self) -> Saver | None:
+        """Return what saves checkpoints; None for a run that writes nothing."""
+        if self.store is None or self.schedule is None or self.evidence is None:
+            return None
+        return Saver(self.store, self.schedule, self.evidence, self._log_files, self.heart)
+
+    def _log_files(self) -> list[Path]:
+        """Return the files of the past that a checkpoint counts on."""
+        return [*self.evaluations.files(), *(file for writer in self.metrics.writers for file in writer.files)]

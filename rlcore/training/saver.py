@@ -1,0 +1,225 @@
+"""What a run saves and when: checkpoints, the newest boundary after a failure, the batch of one that was not finite.
+
+How a checkpoint gets onto the disk is in `checkpoint.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from rlcore.checkpoints.background import BackgroundSave
+from rlcore.checkpoints.store import Facts, Store
+from rlcore.errors import NumericalError, StorageError
+from rlcore.files.durable import sync_logs
+from rlcore.state.boundary import Boundary
+from rlcore.state.snapshot import Snapshot
+from rlcore.training.evaluations import better
+from rlcore.types.heart import Heart
+from rlcore.types.progress import Every, Progress
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+    from torch import Tensor
+
+log = logging.getLogger(__name__)
+
+EVIDENCE: Final = "faults"
+# components whose tensors a run is made for; a checkpoint in which one is not finite is worth nothing
+LEARNT: Final = ("model", "loss_module", "optimizer")
+
+
+class CheckpointSchedule:
+    """Decides when to save; remembers the best evaluation.
+
+    Attributes:
+        every: the interval.
+        on_failure: what follows when a checkpoint cannot be written.
+        in_background: whether a checkpoint is written while training goes on.
+    """
+
+    def __init__(
+        self,
+        every: Every,
+        keep_best: bool,
+        on_failure: Literal["stop", "warn"] = "stop",
+        in_background: bool = False,
+    ) -> None:
+        self.every = every
+        self.on_failure = on_failure
+        self.in_background = in_background
+        self._keep_best = keep_best
+        self._best: float | None = None
+
+    def due(self, progress: Progress, evaluation: float | None) -> bool:
+        """Return whether to save now: the interval has passed, or the evaluation made here is the best so far."""
+        due = self.every.due(progress)
+        if evaluation is not None and better(evaluation, self._best):
+            self._best = evaluation
+            due = due or self._keep_best
+        return due
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the best evaluation so far."""
+        return {"best": self._best}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set the best evaluation so far."""
+        self._best = state["best"]
+
+
+class Saver:
+    """Saves the snapshots of one run.
+
+    Args:
+        store: where checkpoints go.
+        schedule: when one is due, and what happens when it cannot be written.
+        evidence: where batches that were not finite go.
+        logs: returns the log files whose lengths a snapshot holds; they are synced before it counts.
+        heart: of the run, which tells a save that moves from one that hangs.
+
+    Attributes:
+        saved_at: frame of the newest checkpoint, or None.
+        last: folder of the newest checkpoint of this process.
+        failed: checkpoints that could not be written, where the run went on all the same.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        schedule: CheckpointSchedule,
+        evidence: Store,
+        logs: Callable[[], Iterable[Path]] = tuple,
+        heart: Heart | None = None,
+    ) -> None:
+        self.saved_at: int | None = None
+        self.last: Path | None = None
+        self.failed = 0
+        self._store = store
+        self._schedule = schedule
+        self._evidence = evidence
+        self._logs = logs
+        self._heart = Heart() if heart is None else heart
+        store.heart = evidence.heart = self._heart
+        self._boundary = Boundary()
+        self._begun: BackgroundSave | None = None
+        self._copy: Mapping[str, Tensor] = {}
+
+    @property
+    def in_background(self) -> bool:
+        """Whether checkpoints that are due are written while training goes on."""
+        return self._schedule.in_background
+
+    def save(self, snapshot: Snapshot, facts: Facts) -> Path:
+        """Save a checkpoint.
+
+        Raises:
+            NumericalError: a tensor of the model or an optimizer is not finite.
+            StorageError: it cannot be written.
+        """
+        self.close()
+        return self._save(snapshot, facts)
+
+    def begin(self, snapshot: Snapshot, facts: Facts) -> None:
+        """Copy a snapshot, and save it in a thread; the one before must have been taken by `finished`.
+
+        The memory of the copy is kept for the next one.
+        """
+        assert self._begun is None, "one save at a time"
+        copy = snapshot.copied(into=self._copy)
+        self._copy = copy.tensors
+        self._begun = BackgroundSave(lambda: self._save(copy, facts), self._heart)
+
+    def finished(self, wait: bool = False) -> Path | None:
+        """Return the folder of the checkpoint that was begun, once, as soon as it is written.
+
+        Args:
+            wait: until it is; else None is returned while it is not.
+
+        Raises:
+            NumericalError: a tensor of the model or an optimizer was not finite.
+            StorageError: it could not be written, and the config does not say to go on.
+        """
+        if self._begun is None or not (wait or self._begun.done):
+            return None
+        try:
+            return self._taken(self._begun)
+        except StorageError as error:
+            self.tolerate(error)
+            return None
+
+    def abandon(self) -> None:
+        """Wait for nothing any more."""
+        self._begun = None
+
+    def close(self) -> Path | None:
+        """Wait for a save that was begun, and return its folder; what it raises is only logged."""
+        try:
+            return self._taken(self._begun) if self._begun is not None else None
+        except Exception as error:
+            log.error("a checkpoint that was begun is not there: %s", error)
+            return None
+
+    def _taken(self, begun: BackgroundSave) -> Path:
+        """Wait for a save and take its result; while a signal ends the waiting, it is still the one that runs."""
+        begun.wait()
+        self._begun = None
+        return begun.result()
+
+    def _save(self, snapshot: Snapshot, facts: Facts) -> Path:
+        not_finite = snapshot.not_finite(name for name in snapshot.tree if name.partition(".")[0] in LEARNT)
+        if not_finite:
+            raise NumericalError(
+                f"{', '.join(not_finite[:5])} are not finite at frame {snapshot.frames}; no checkpoint is made of "
+                "that, the one before stays the newest"
+            )
+        sync_logs(self._logs())
+        self.last = self._store.save(snapshot, facts)
+        self.saved_at = snapshot.frames
+        return self.last
+
+    def due(self, progress: Progress, evaluation: float | None) -> bool:
+        """Return whether to save now."""
+        return self._schedule.due(progress, evaluation)
+
+    def tolerate(self, error: StorageError) -> None:
+        """Go on without the checkpoint where the config says so.
+
+        Raises:
+            StorageError: it does not.
+        """
+        if self._schedule.on_failure == "stop":
+            raise error
+        self.failed += 1
+        log.warning("%s; the run goes on ([checkpoint] on_failure = 'warn')", error)
+
+    def keep_boundary(self, progress: Progress, take: Callable[[], Snapshot]) -> None:
+        """Keep a copy of the state here, where nothing is half done, if that costs next to nothing."""
+        if self._boundary.due(progress.frames):
+            self._boundary.keep(take)
+
+    def save_boundary(self, facts: Facts) -> Path | None:
+        """Save the newest boundary, unless that is done already; an error of it must not hide the first."""
+        self.close()
+        snapshot = self._boundary.snapshot
+        if snapshot is None or (self.saved_at is not None and snapshot.frames <= self.saved_at):
+            return None
+        try:
+            path = self.save(snapshot, facts)
+        except Exception as error:
+            log.error("the state before the failure could not be saved: %s", error)
+            return None
+        log.warning("the state of frame %d, before the failure, is saved", snapshot.frames)
+        return path
+
+    def save_evidence(self, batch: TensorDict, progress: Progress, facts: Facts) -> None:
+        """Save the batch of an iteration that was not finite, so that the failure can be looked into and repeated."""
+        try:
+            snapshot = Snapshot.of({"batch": batch.detach().cpu().to_dict()}, progress)
+            path = self._evidence.save(snapshot, replace(facts, owners={}))
+            log.warning("the batch that led to it is in %s", path)
+        except Exception as error:
+            log.error("the batch that led to it could not be saved: %s", error)

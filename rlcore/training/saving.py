@@ -1,0 +1,156 @@
+"""When the loop saves: at the start, where a checkpoint is due, at the end, and what stands after a failure.
+
+How one is made is in `saver.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlcore.checkpoints.store import Facts
+from rlcore.errors import FROM_OUTSIDE, NumericalError, StorageError
+from rlcore.process.signals import StopAtOnce
+from rlcore.state.exactness import inexact_parts
+from rlcore.state.snapshot import Snapshot
+from rlcore.training.parts import Parts
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+log = logging.getLogger(__name__)
+
+
+class Saving:
+    """Saves the state of a loop, and tells of each checkpoint once it is there.
+
+    Args:
+        parts: of the trainer.
+        take: returns the state of everything, as it is now.
+        saved: called with the folder of each new checkpoint.
+        enter: called with the name of the phase when saving begins.
+
+    Attributes:
+        saver: writes the checkpoints; None for a run that writes nothing.
+        busy: whether a checkpoint is being written that the loop waits for.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        take: Callable[[], Snapshot],
+        saved: Callable[[Path], None],
+        enter: Callable[[str], None],
+    ) -> None:
+        self.saver = parts.saver()
+        self.busy = False
+        self._parts = parts
+        self._progress = parts.progress
+        self._take = take
+        self._saved = saved
+        self._enter = enter
+
+    def now(self) -> Path | None:
+        """Save a checkpoint and return its folder.
+
+        Raises:
+            NumericalError: a tensor of the model or an optimizer is not finite.
+            StorageError: it cannot be written.
+        """
+        if self.saver is None:
+            return None
+        self.acknowledge(wait=True)
+        snapshot, facts = self._take(), self._facts()
+        with self._at_work():
+            path = self.saver.save(snapshot, facts)
+        self._saved(path)
+        return path
+
+    def check_place(self) -> None:
+        """See that what is written now can be found again.
+
+        Raises:
+            StorageError: the run folder was removed or replaced.
+        """
+        if self._parts.store is not None:
+            self._parts.store.check_place()
+
+    def at_start(self) -> None:
+        """Save the beginning, so that a run can be resumed from its first moment on."""
+        if self.saver is not None and self.saver.saved_at is None:
+            self.now()
+
+    def if_due(self, evaluation: float | None) -> None:
+        """Save where a checkpoint is due, in the background if the config says so.
+
+        Args:
+            evaluation: mean return of the evaluation that was made here, if there was one.
+        """
+        self.acknowledge()
+        if self.saver is None or not self.saver.due(self._progress, evaluation):
+            return
+        try:
+            if self.saver.in_background:
+                self.acknowledge(wait=True)
+                self.saver.begin(self._take(), self._facts())
+            else:
+                self.now()
+        except StorageError as error:
+            self.saver.tolerate(error)
+
+    def at_end(self, news: bool) -> None:
+        """Save what came since the newest checkpoint; `news`: whether there is something although no frame came."""
+        if self.saver is not None and (news or self._progress.frames != self.saver.saved_at):
+            self.now()
+
+    def acknowledge(self, wait: bool = False) -> None:
+        """Tell of the checkpoint that was written while training went on, as soon as it is there."""
+        if self.saver is None:
+            return
+        with self._at_work():
+            path = self.saver.finished(wait)
+        if path is not None:
+            self._saved(path)
+
+    def keep_boundary(self) -> None:
+        """Keep a copy of the state, where nothing is half done."""
+        if self.saver is not None:
+            self.saver.keep_boundary(self._progress, self._take)
+
+    def what_stands(self, error: BaseException, batch: TensorDict | None) -> None:
+        """Save the state before a failure; the iteration that failed, with its `batch`, is discarded."""
+        if self.saver is None:
+            return
+        if isinstance(error, StopAtOnce):
+            self.saver.abandon()
+        if isinstance(error, StopAtOnce | StorageError):
+            return
+        if isinstance(error, NumericalError) and batch is not None:
+            self.saver.save_evidence(batch, self._progress, self._parts.facts)
+        try:
+            with self._at_work():
+                paths = (self.saver.close(), self.saver.save_boundary(self._parts.facts))
+            for path in paths:
+                if path is not None:
+                    self._saved(path)
+        except FROM_OUTSIDE:
+            raise
+        except BaseException:
+            log.exception("a hook failed at the checkpoint of frame %s; the first error stands", self.saver.saved_at)
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        self.busy = True
+        try:
+            yield
+        finally:
+            self.busy = False
+
+    def _facts(self) -> Facts:
+        """Return what the manifest of a checkpoint made now says."""
+        self._enter("saving")
+        self._parts.facts = self._parts.facts.with_reasons(inexact_parts(self._parts.stateful))
+        return self._parts.facts

@@ -1,0 +1,65 @@
+"""What the parts of a run are called, and what they hand each other; nothing here runs.
+
+The interfaces are protocols, so an implementation inherits from nothing.
+
+Key conventions of a batch, a `tensordict.TensorDict` of batch size `[env, time]`:
+
+    observation, action, sample_log_prob, state_value, advantage, value_target
+    next: observation, reward, done, terminated, truncated
+    collector: mask          False marks a step that must be neither counted nor trained on
+
+Rewards, flags, values and log-probabilities end in a dimension of size 1. `done = terminated | truncated`;
+the two are kept apart down to the value target.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlcore.types.context import Context
+from rlcore.types.data import BackgroundCollector, Buffer, Collector, Evaluator
+from rlcore.types.envs import ActionTransform, Env, RenderableEnv, Transform
+from rlcore.types.heart import Heart
+from rlcore.types.learning import Estimator, Learner, Loss, Scheduler
+from rlcore.types.models import Distribution, Model, Policy
+from rlcore.types.outputs import Checkpointer, InPlaceCheckpointer, Logger, Stateful
+from rlcore.types.progress import ENDLESS, Every, Progress
+from rlcore.types.records import EnvSpec, Episode, EvaluationResult, Key, RunInfo, State, Step
+
+if TYPE_CHECKING:
+    from rlcore.types.records import Array as Array
+    from rlcore.types.records import BoolArray as BoolArray
+
+__all__ = [
+    "ENDLESS",
+    "ActionTransform",
+    "BackgroundCollector",
+    "Buffer",
+    "Checkpointer",
+    "Collector",
+    "Context",
+    "Distribution",
+    "Env",
+    "EnvSpec",
+    "Episode",
+    "Estimator",
+    "EvaluationResult",
+    "Evaluator",
+    "Every",
+    "Heart",
+    "InPlaceCheckpointer",
+    "Key",
+    "Learner",
+    "Logger",
+    "Loss",
+    "Model",
+    "Policy",
+    "Progress",
+    "RenderableEnv",
+    "RunInfo",
+    "Scheduler",
+    "State",
+    "Stateful",
+    "Step",
+    "Transform",
+]

@@ -1,0 +1,141 @@
+"""What a component may ask for while it is built: the run, the device, a generator, and the parts built before it.
+
+Nothing here builds anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from rlcore.errors import NotBuiltError
+from rlcore.types.data import Buffer, Collector
+from rlcore.types.envs import Env, Transform
+from rlcore.types.heart import Heart
+from rlcore.types.learning import Estimator, Loss
+from rlcore.types.models import Model
+from rlcore.types.progress import Progress
+from rlcore.types.records import EnvSpec, RunInfo
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+    from rlcore.hooks.points import LoopHooks
+
+
+@dataclass(frozen=True)
+class Context:
+    """Handed to the constructor of every component.
+
+    Attributes:
+        run: name, seed, folder and horizon.
+        device: where the model and the batches live.
+        progress: the clocks, live.
+        kind: kind of the component being built.
+        name: name of the component instance being built, unique within the run.
+        parts: what was built before, by kind (`env`, `model`, …).
+        heart: to count on whatever takes long without a step of the loop: `context.heart.beats += 1`.
+    """
+
+    run: RunInfo
+    device: torch.device
+    progress: Progress
+    kind: str = ""
+    name: str = ""
+    parts: dict[str, Any] = field(default_factory=dict)
+    heart: Heart = field(default_factory=Heart)
+
+    @classmethod
+    def alone(cls, name: str, seed: int = 0, total_frames: int = 1, device: str | torch.device = "cpu") -> Context:
+        """Return a context for building outside of a run; `name` stands where the run's name would."""
+        import torch
+
+        return cls(RunInfo(name, seed, total_frames), torch.device(device), Progress(total_frames))
+
+    def for_component(self, kind: str, name: str) -> Context:
+        """Return the same context seen from another component."""
+        return replace(self, kind=kind, name=name)
+
+    def seed(self, purpose: str = "") -> int:
+        """Return a 63-bit seed derived from (run seed, kind, name, purpose)."""
+        text = f"{self.run.seed}/{self.kind}/{self.name}/{purpose}"
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+
+    def generator(self, purpose: str = "") -> torch.Generator:
+        """Return a generator of this component's own, on the run's device."""
+        import torch
+
+        return torch.Generator(self.device).manual_seed(self.seed(purpose))
+
+    def numpy_generator(self, purpose: str = "") -> np.random.Generator:
+        """Return a NumPy generator of this component's own."""
+        import numpy as np
+
+        return np.random.default_rng(self.seed(purpose))
+
+    def part(self, kind: str) -> Any:
+        """Return what was built before under `kind`.
+
+        Raises:
+            NotBuiltError: nothing of that kind exists (yet); names who asked and what there is.
+        """
+        try:
+            return self.parts[kind]
+        except KeyError:
+            built = ", ".join(self.parts) or "nothing"
+            raise NotBuiltError(
+                f"{self.kind} {self.name!r} asks for the {kind}, which is not built; there is: {built}. "
+                f"Add a section [{kind}] to the config, or leave {self.name!r} out."
+            ) from None
+
+    @property
+    def env(self) -> Env:
+        """The training envs."""
+        return cast(Env, self.part("env"))
+
+    @property
+    def env_spec(self) -> EnvSpec:
+        """Spaces and counts, as the policy sees them: after the transforms."""
+        return cast(EnvSpec, self.part("env_spec"))
+
+    @property
+    def transforms(self) -> list[Transform]:
+        """The transforms, in the order of the config."""
+        return cast("list[Transform]", self.part("transforms"))
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return cast(Model, self.part("model"))
+
+    @property
+    def loss(self) -> Loss:
+        """The loss."""
+        return cast(Loss, self.part("loss"))
+
+    @property
+    def estimator(self) -> Estimator | None:
+        """The estimator, if the config names one."""
+        return cast("Estimator | None", self.parts.get("estimator"))
+
+    @property
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """The optimizers by name."""
+        return cast("dict[str, torch.optim.Optimizer]", self.part("optimizers"))
+
+    @property
+    def collector(self) -> Collector:
+        """The collector."""
+        return cast(Collector, self.part("collector"))
+
+    @property
+    def buffer(self) -> Buffer:
+        """The buffer."""
+        return cast(Buffer, self.part("buffer"))
+
+    @property
+    def hooks(self) -> LoopHooks:
+        """The resolved loop points."""
+        return cast("LoopHooks", self.part("hooks"))

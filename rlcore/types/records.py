@@ -1,0 +1,141 @@
+"""The records that components hand to each other: what an env is, what a step, an episode or an evaluation gave.
+
+Batches are described in the room's `__init__.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    import gymnasium
+    import numpy as np
+    import numpy.typing as npt
+
+    Array: TypeAlias = npt.NDArray[Any]
+    BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+Key: TypeAlias = str | tuple[str, ...]
+State: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """What the parts of a run need to know of a vector env.
+
+    Attributes:
+        id: name of the environment, for messages.
+        observation_space: of one env, as the policy sees it (after the transforms).
+        action_space: of one env.
+        num_envs: how many envs step together.
+        frame_skip: frames that one step counts.
+        reset_mode: `same_step` when `step` returns the first observation of the next episode at once and hands the
+            last one over as `final_observation`; `next_step` when it returns the last observation, and the following
+            step only resets (that step is masked).
+        max_episode_steps: steps after which an episode is truncated, when known.
+    """
+
+    id: str
+    observation_space: gymnasium.Space[Any]
+    action_space: gymnasium.Space[Any]
+    num_envs: int
+    frame_skip: int = 1
+    reset_mode: Literal["same_step", "next_step"] = "same_step"
+    max_episode_steps: int | None = None
+
+
+class Step(NamedTuple):
+    """What a vector env returns from one step. The arrays may be reused by the next call.
+
+    Attributes:
+        observation: `[env, *shape]`.
+        reward: `[env]`, float.
+        terminated: `[env]`, bool: the episode reached an end of its own; its value there is zero.
+        truncated: `[env]`, bool: the episode was cut off; the value there is bootstrapped.
+        final_observation: env index to the last observation of the episode that ended in this step
+            (`same_step` envs only, empty otherwise).
+        infos: env index to the info mapping of the episode that ended in this step.
+    """
+
+    observation: Array
+    reward: Array
+    terminated: BoolArray
+    truncated: BoolArray
+    final_observation: Mapping[int, Array]
+    infos: Mapping[int, Mapping[str, Any]]
+
+
+class Episode(NamedTuple):
+    """One finished episode.
+
+    Attributes:
+        return_: sum of the rewards of the env, without discount.
+        length: steps.
+        env_index: which env of the vector.
+        infos: the info mapping of its last step.
+    """
+
+    return_: float
+    length: int
+    env_index: int
+    infos: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """Complete episodes of the deterministic policy on fixed seeds.
+
+    Attributes:
+        frames: training frames when it was made.
+        seeds: one reset seed per episode.
+        returns: undiscounted return per episode.
+        lengths: steps per episode.
+    """
+
+    frames: int
+    seeds: tuple[int, ...]
+    returns: tuple[float, ...]
+    lengths: tuple[int, ...]
+
+    @property
+    def mean_return(self) -> float:
+        """Mean over the episodes."""
+        return sum(self.returns) / len(self.returns)
+
+    def returns_array(self) -> Array:
+        """Return the returns as an array `[episode]`."""
+        import numpy as np
+
+        return np.asarray(self.returns, dtype=np.float64)
+
+    def lengths_array(self) -> Array:
+        """Return the lengths as an array `[episode]`."""
+        import numpy as np
+
+        return np.asarray(self.lengths, dtype=np.float64)
+
+    @property
+    def mean_length(self) -> float:
+        """Mean number of steps of an episode."""
+        return sum(self.lengths) / len(self.lengths)
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """Identity of a run.
+
+    Attributes:
+        name: name of the run and of its folder.
+        seed: the one seed from which every generator is derived.
+        folder: where everything is written; None for a run that writes nothing.
+        total_frames: the horizon of the schedules.
+    """
+
+    name: str
+    seed: int
+    total_frames: int
+    folder: Path | None = None
+    resolved_config: Mapping[str, Any] = field(default_factory=dict)
