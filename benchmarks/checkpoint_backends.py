@@ -33,9 +33,11 @@ from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 from torch.distributed import checkpoint as dcp
 
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.store import Store
 from rlcore.state.snapshot import Snapshot
-from rlcore.training.saver import CheckpointSchedule, Saver
+from rlcore.training.saver import Saver
+from rlcore.training.schedule import CheckpointSchedule
 from rlcore.types.progress import Every, Progress
 
 Tensors = dict[str, torch.Tensor]

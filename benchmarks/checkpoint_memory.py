@@ -53,7 +53,7 @@ def of_replay(folder: Path, name: str, elements: int) -> Iterator[Call]:
     from rlcore_plugin_replay.buffer import ReplayBuffer
     from tensordict import TensorDict
 
-    from rlcore.checkpoints.store import Facts
+    from rlcore.checkpoints.provenance import Facts
     from rlcore.state.memory import bytes_of, let_go
     from rlcore.state.snapshot import Snapshot
     from rlcore.types.progress import Progress
@@ -73,7 +73,7 @@ def of_replay(folder: Path, name: str, elements: int) -> Iterator[Call]:
 
 
 def of_rlcore(folder: Path, name: str) -> Way:
-    from rlcore.checkpoints.store import Facts
+    from rlcore.checkpoints.provenance import Facts
     from rlcore.state.memory import copy_in_pieces
     from rlcore.state.snapshot import Snapshot
     from rlcore.types.progress import Progress

@@ -22,7 +22,8 @@ import torch
 from bench import RESULTS, machine
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.store import Store
 from rlcore.state.snapshot import Snapshot
 from rlcore.types.progress import Progress
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rlcore_plugin_video.video_recorder import VideoRecorder as VideoRecorder
 
     from rlcore.buffers.minibatch import Minibatch as Minibatch
+    from rlcore.checkpoints.retention import CheckpointRotation as CheckpointRotation
     from rlcore.config.sections import load_config as load_config
     from rlcore.envs.checks import check_env_specs as check_env_specs
     from rlcore.envs.exploration import ExplorationType as ExplorationType
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from rlcore.plugins.component import Component as Component
     from rlcore.run.build import build as build
     from rlcore.scripts.factory import Factory as Factory
-    from rlcore.scripts.settings import CheckpointRotation as CheckpointRotation
     from rlcore.scripts.trainer import Trainer as Trainer
     from rlcore.stock.base import TrainerHookBase as TrainerHookBase
     from rlcore.stock.batch_sub_sampler import BatchSubSampler as BatchSubSampler

@@ -67,7 +67,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("tests/faults/test_f_wrong_steps.py",),
     ),
     (
-        ("rlcore.buffers.entries", "rlcore.config.build_problems"),
+        ("rlcore.training.entries", "rlcore.config.build_problems"),
         ("tests/faults/test_i_entries.py", "tests/faults/test_i_all_at_once.py"),
     ),
     (

@@ -25,11 +25,13 @@ from pydantic.fields import FieldInfo
 from rlcore import types
 from rlcore.cli.command_line import EXIT_CODES, parser
 from rlcore.cli.plugins_new import SUMMARIES, package
-from rlcore.config.file import COMPONENT_SECTIONS, CORE_SECTIONS, CheckpointConfig, Interval, Secret
+from rlcore.config.core import CORE_SECTIONS, CheckpointConfig
 from rlcore.config.sections import DEFAULT_USE, REQUIRED
 from rlcore.hooks.specs import POINTS, LifeSpecs, LoopSpecs, Point
-from rlcore.plugins.component import KINDS, Provided
+from rlcore.plugins.component import COMPONENT_SECTIONS, KINDS
 from rlcore.plugins.host import PluginHost
+from rlcore.plugins.registry import Provided
+from rlcore.types.settings import Interval, Secret
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 COMMAND: Final = "python docs/reference/generate.py"

@@ -1,89 +1,69 @@
-"""What a loss reads of its minibatches, and who writes it: held against each other before the first frame.
-
-A part says so by a class or instance attribute: a loss by `reads`, whoever puts entries into batches by `writes`. A
-part that may write and does not say what may write anything; then only the first update tells.
-"""
+"""Reading entries of batches, with errors that say what a batch holds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.errors import ConfigError
+from rlcore.errors import HookError, MissingEntryError, did_you_mean
 from rlcore.types import Key
 
 if TYPE_CHECKING:
-    from rlcore.hooks.points import LoopHooks
+    from torch import Tensor
 
-COLLECTED: Final[tuple[Key, ...]] = (
-    "observation",
-    "action",
-    *(("next", name) for name in ("observation", "reward", "done", "terminated", "truncated")),
-)
-ESTIMATED: Final[tuple[Key, ...]] = ("state_value", "advantage", "value_target")
-# where a hook may put entries into a batch or minibatch before the loss sees it
-WRITING_POINTS: Final = ("batch_process", "pre_optim_steps", "pre_epoch", "process_optim_batch")
+REWARD: Final[Key] = ("next", "reward")
+MASK: Final[Key] = ("collector", "mask")
 
 
-def declared(part: Any, name: str) -> tuple[Key, ...] | None:
-    """Return the entries that a part, or its class, says it `reads` or `writes`; None where it says nothing."""
-    found = getattr(part, name, None)
-    return tuple(found) if isinstance(found, tuple | list) else None
+def as_key(key: str | Sequence[str]) -> Key:
+    """Return the key of an entry as batches take it: a name, or a tuple of names for a nested entry."""
+    return key if isinstance(key, str) else tuple(key)
 
 
-def unwritten(loss: Any, writers: Iterable[Any], estimator: Any) -> list[Key]:
-    """Return what a loss reads and nobody writes; nothing where it or one of the writers does not say.
+def entry(batch: Any, key: Key, hook: object) -> Tensor:
+    """Return an entry of a batch, a TensorDict or a minibatch.
 
     Args:
-        loss: or its class.
-        writers: the parts that may put entries into batches, or their classes; the policy of the model among them.
-        estimator: writes at least `ESTIMATED`; None where there is none.
-    """
-    reads = declared(loss, "reads")
-    if reads is None:
-        return []
-    written: set[Key] = set(COLLECTED)
-    for writer in writers:
-        entries = declared(writer, "writes")
-        if entries is None:
-            return []
-        written |= set(entries)
-    if estimator is not None:
-        written |= {*ESTIMATED, *(declared(estimator, "writes") or ())}
-    return [key for key in reads if key not in written]
-
-
-def problem(loss: str, missing: Iterable[Key]) -> str:
-    """Return what is wrong where a loss reads entries that nothing writes, and what to do."""
-    keys = list(missing)
-    names = ", ".join(map(repr, keys))
-    advice = (
-        'add a section [estimator], for example use = "gae" (rlcore-plugin-ppo)'
-        if any(key in ESTIMATED for key in keys)
-        else "add the transform, hook, buffer or model that does; one that writes entries says so by `writes`"
-    )
-    return f"{loss} reads {names} of its minibatches, which nothing here writes; {advice}"
-
-
-def writers_of(parts: Mapping[str, Any], collector: Any, buffer: Any, hooks: LoopHooks) -> list[Any]:
-    """Return who may put entries into the batches of a run, besides the estimator."""
-    policy = getattr(parts.get("model"), "policy", None)
-    points = [hook for point in WRITING_POINTS for hook in hooks.implementations(point)]
-    return [policy, *parts.get("transforms", []), collector, buffer, *(point.hook.instance for point in points)]
-
-
-def check_entries(loss: Any, name: str, writers: Iterable[Any], estimator: Any) -> None:
-    """Refuse a loss that reads what nobody writes.
-
-    Args:
-        loss: the loss.
-        name: of the loss, for the message.
-        writers: as for `unwritten`.
-        estimator: as for `unwritten`.
+        batch: from which to read.
+        key: of the entry.
+        hook: who asks, for the message.
 
     Raises:
-        ConfigError: says what is missing, and what to do.
+        HookError: there is none; says which there are.
     """
-    missing = unwritten(loss, writers, estimator)
-    if missing:
-        raise ConfigError(problem(name, missing))
+    found: Tensor | None = batch.get(key, None)
+    if found is None:
+        raise missing(batch, key, hook)
+    return found
+
+
+def missing(batch: Any, key: Key, hook: object) -> MissingEntryError:
+    """Return the error for an entry that a batch does not have."""
+    known = list(dict.fromkeys(map(str, batch.keys(True, True) if hasattr(batch, "select") else batch.keys())))
+    return MissingEntryError(
+        f"{type(hook).__name__}: the batch has no entry {key!r}{did_you_mean(str(key), known)}; "
+        f"it has {', '.join(known) or 'none'}"
+    )
+
+
+def valid_mask(batch: Any) -> Tensor | None:
+    """Return the mask of valid steps `[*batch]`, or None where every step is valid."""
+    found: Tensor | None = batch.get(MASK, None)
+    return found
+
+
+def valid_entry(batch: Any, key: Key, hook: object) -> Tensor:
+    """Return an entry of a batch, of its valid steps only.
+
+    Raises:
+        HookError: there is no such entry, or the mask is of another shape.
+    """
+    values, mask = entry(batch, key, hook), valid_mask(batch)
+    if mask is None:
+        return values
+    if values.shape[: mask.ndim] != mask.shape:
+        raise HookError(
+            f"{type(hook).__name__}: the entry {key!r} has shape {list(values.shape)}, and the mask of valid steps "
+            f"{list(mask.shape)}; the first must begin with the second"
+        )
+    return values[mask]

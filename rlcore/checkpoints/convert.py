@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore.checkpoints.manifest import Entry, read_manifest
+from rlcore.checkpoints.provenance import Facts
 from rlcore.checkpoints.retention import remove
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.store import Store
 from rlcore.config.sections import find_component
 from rlcore.errors import ConfigError, StorageError
 from rlcore.plugins.host import PluginHost

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import xxhash
 
 from rlcore.checkpoints.migrations import migrated_manifest
 from rlcore.errors import StorageError
+from rlcore.files.durable import describe
 from rlcore.files.inside import plain_file, read_plain
 
 log = logging.getLogger(__name__)
@@ -206,16 +207,6 @@ def verify(entry: Entry, moved: Callable[[], object] = lambda: None) -> list[str
         if found != expected:
             raise StorageError(f"checkpoint {entry.path} is damaged: {name!r} is {found}, expected {expected}")
     return sorted(path.name for path in entry.path.iterdir() if path.name not in (MANIFEST, *files))
-
-
-def describe(stream: BinaryIO, moved: Callable[[], object] = lambda: None) -> dict[str, Any]:
-    """Return size and checksum of what a stream holds."""
-    digest, size = xxhash.xxh3_128(), 0
-    while chunk := stream.read(1 << 20):
-        digest.update(chunk)
-        size += len(chunk)
-        moved()
-    return {"size": size, "xxh3": digest.hexdigest()}
 
 
 def read_json(path: Path) -> tuple[bytes, Any]:

@@ -16,8 +16,9 @@ from typing import Any
 from rlcore.checkpoints.manifest import Entry, Found, best, committed, read_manifest, scan, verify
 from rlcore.checkpoints.retention import remove, surplus
 from rlcore.errors import ConfigError, StorageError
+from rlcore.files.lock import Lock
 from rlcore.process.terminal import printable
-from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE, Lock
+from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
 
 
 def run(options: argparse.Namespace) -> int:

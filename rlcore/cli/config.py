@@ -11,7 +11,8 @@ from typing import Any
 import tomli_w
 from pydantic import BaseModel
 
-from rlcore.config.file import CORE_SECTIONS, RawConfig, read
+from rlcore.config.core import CORE_SECTIONS
+from rlcore.config.file import RawConfig, read
 from rlcore.config.schema import config_schema
 from rlcore.config.sections import Config, tables, validate
 

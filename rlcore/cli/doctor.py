@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rlcore.errors import PluginError
-from rlcore.plugins.component import Registry
 from rlcore.plugins.host import Installed, PluginHost, installed, version_conflict
+from rlcore.plugins.registry import Registry
 from rlcore.testing.light_import import check_light_import
 
 SLOW_SECONDS: Final = 0.3

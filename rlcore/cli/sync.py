@@ -13,17 +13,20 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rlcore.config.file import RawConfig, Secret, core_section, read
+from rlcore.config.file import RawConfig, read
 from rlcore.config.sections import Section, find_component, free_name
+from rlcore.config.validation import core_section
 from rlcore.errors import ConfigError
+from rlcore.files.lock import Lock
 from rlcore.plugins.host import PluginHost
 from rlcore.run.build import choose_device
-from rlcore.run_folder.folder import CONFIG_FILE, Lock
+from rlcore.run_folder.folder import CONFIG_FILE
 from rlcore.spooling.logger import SpoolingLogger, spool_folder
 from rlcore.spooling.sender import LINGER, lock_spool
 from rlcore.types import RunInfo
 from rlcore.types.context import Context
 from rlcore.types.progress import Progress
+from rlcore.types.settings import Secret
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,7 +13,8 @@ from typing import Any, Final
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from rlcore.config.changes import WATCHING
-from rlcore.config.file import SAFE_NAME, RawConfig, read
+from rlcore.config.core import SAFE_NAME
+from rlcore.config.file import RawConfig, read
 from rlcore.config.sections import Config
 from rlcore.errors import ConfigError, RlcoreError, describe
 from rlcore.process import companion, forks
@@ -24,11 +25,11 @@ from rlcore.restore.states import ResumeOptions
 from rlcore.run.build import build
 from rlcore.run.ending import Ending, StoppedAtStart, unexpected
 from rlcore.run.problems import validated
-from rlcore.run.status import StatusHook
 from rlcore.run_folder import folder as run_folder
 from rlcore.run_folder.origin import settle_after_crash
 from rlcore.run_folder.trust import check_own
 from rlcore.stock.progress_lines import ProgressLines
+from rlcore.stock.status import StatusHook
 
 log = logging.getLogger(__name__)
 

@@ -13,12 +13,13 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.buffers.entries import COLLECTED
 from rlcore.collectors.batch_storage import BatchStorage
-from rlcore.collectors.stepping import Rollout, inexact_env, unrestored_env
+from rlcore.collectors.stepping import Rollout
+from rlcore.envs.checks import inexact_env, unrestored_env
 from rlcore.errors import ConfigError
 from rlcore.types import Episode, Key, Policy
 from rlcore.types.context import Context
+from rlcore.types.records import COLLECTED
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

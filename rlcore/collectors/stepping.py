@@ -16,9 +16,9 @@ from rlcore.collectors.batch_storage import BatchStorage
 from rlcore.collectors.episodes import EpisodeCounter
 from rlcore.envs.action_check import ActionCheck
 from rlcore.envs.space_watch import SpaceWatch
-from rlcore.envs.step_checks import FormError, StepCheck
+from rlcore.envs.step_checks import StepCheck, env_error
 from rlcore.envs.transformed import env_step
-from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError, describe
+from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError
 from rlcore.restore.fitting import check_array
 from rlcore.types import Env, Episode, Step, Transform
 from rlcore.types.heart import Heart
@@ -254,26 +254,3 @@ class Rollout:
 
     def _env_error(self, error: BaseException, where: str, frame: int) -> RlcoreError:
         return env_error(self._spec.id, f"{where} of the batch that began at frame {frame}", error, "the batch")
-
-
-def env_error(env_id: str, where: str, error: BaseException, lost: str) -> RlcoreError:
-    """Return the error for what an env raised, or for a step that does not fit its spec; `lost` is discarded."""
-    if isinstance(error, FormError):
-        error = error.found
-    if isinstance(error, RlcoreError):
-        return error
-    return EnvError(f"env {env_id!r} {where}: {describe(error)}; {lost} is discarded")
-
-
-def inexact_env(env: Env) -> str | None:
-    """Return why a resume begins new episodes in these envs, or None when they go on in the midst of theirs."""
-    if not (hasattr(env, "state_dict") and hasattr(env, "load_state_dict")):
-        return f"env {env.spec.id!r} has no state that could be saved; a resume begins new episodes"
-    probe = getattr(env, "inexact", None)
-    return probe() if probe is not None else None
-
-
-def unrestored_env(env: Env) -> str | None:
-    """Return what the last `load_state_dict` of these envs could not bring back, or None."""
-    ask = getattr(env, "unrestored", None)
-    return ask() if ask is not None else None

@@ -11,7 +11,7 @@ import xxhash
 from rlcore.errors import ConfigError
 
 # keys, and sections as a whole, that a resumed run may change without changing what is trained; further ones are
-# marked where they are declared, see `rlcore.config.file.FREE_AT_RESUME`
+# marked where they are declared, see `rlcore.types.settings.FREE_AT_RESUME`
 FREE: Final = (
     *("run.name", "run.folder", "run.total_frames", "run.device", "run.threads"),
     *("plugins", "metrics", "evaluator", "logger", "checkpoint", "versions"),

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from rlcore.config.file import COMPONENT_SECTIONS, CORE_SECTIONS, CheckpointConfig
+from rlcore.config.core import CORE_SECTIONS, CheckpointConfig
 from rlcore.config.sections import DEFAULT_USE, REQUIRED
 from rlcore.errors import PluginError
-from rlcore.plugins.component import Provided
+from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost
+from rlcore.plugins.registry import Provided
 
 log = logging.getLogger(__name__)
 

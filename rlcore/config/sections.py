@@ -14,22 +14,13 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from rlcore.config.build_problems import ConfigProblems
-from rlcore.config.file import (
-    COMPONENT_SECTIONS,
-    VERSIONS,
-    CheckpointConfig,
-    MetricsConfig,
-    PluginsConfig,
-    RawConfig,
-    RunConfig,
-    check_section_names,
-    checked,
-    core_section,
-    read,
-)
+from rlcore.config.core import CheckpointConfig, MetricsConfig, PluginsConfig, RunConfig
+from rlcore.config.file import VERSIONS, RawConfig, read
+from rlcore.config.validation import check_section_names, checked, core_section
 from rlcore.errors import ConfigError, PluginError
-from rlcore.plugins.component import Provided
+from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost, loose_name
+from rlcore.plugins.registry import Provided
 
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
 # the component of a section that says nothing else

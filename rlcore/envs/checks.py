@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlcore.envs.rollout import random_actions
 from rlcore.errors import EnvError
-from rlcore.types import Env, EnvSpec, Step
+from rlcore.types import Env, Step
+
+if TYPE_CHECKING:
+    from rlcore.types.records import Array, EnvSpec
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from rlcore.envs.rollout import random_actions
+from rlcore.types import EnvSpec
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
@@ -137,3 +144,17 @@ def _length_problem(spec: EnvSpec, elapsed: Array) -> str | None:
 def _refuse(spec: EnvSpec, where: str, problem: str | None) -> None:
     if problem is not None:
         raise EnvError(f"env {spec.id!r}, {where}: {problem}; mend the env, or the spec that declares it otherwise")
+
+
+def inexact_env(env: Env) -> str | None:
+    """Return why a resume begins new episodes in these envs, or None when they go on in the midst of theirs."""
+    if not (hasattr(env, "state_dict") and hasattr(env, "load_state_dict")):
+        return f"env {env.spec.id!r} has no state that could be saved; a resume begins new episodes"
+    probe = getattr(env, "inexact", None)
+    return probe() if probe is not None else None
+
+
+def unrestored_env(env: Env) -> str | None:
+    """Return what the last `load_state_dict` of these envs could not bring back, or None."""
+    ask = getattr(env, "unrestored", None)
+    return ask() if ask is not None else None

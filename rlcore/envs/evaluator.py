@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from pydantic import BaseModel, Field
 
-from rlcore.config.file import Interval
 from rlcore.envs.play import play
 from rlcore.types import Env, EvaluationResult
 from rlcore.types.context import Context
+from rlcore.types.settings import Interval
 
 
 class EpisodeEvaluator:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlcore.collectors.stepping import inexact_env, unrestored_env
+from rlcore.envs.checks import inexact_env, unrestored_env
 from rlcore.errors import ConfigError
 from rlcore.state.sources import modules_of
 from rlcore.types import Env, Step

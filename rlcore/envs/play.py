@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from rlcore.collectors.stepping import env_error
 from rlcore.envs.action_check import ActionCheck
+from rlcore.envs.step_checks import env_error
 from rlcore.envs.transformed import TransformedEnv, observation_dtype
 from rlcore.errors import FROM_OUTSIDE
 from rlcore.types import Env

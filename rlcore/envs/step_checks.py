@@ -6,11 +6,17 @@ on would then not be what the env meant. How the numbers behave is in `env_check
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlcore.errors import EnvError
+from rlcore.errors import EnvError, RlcoreError, describe
+
+if TYPE_CHECKING:
+    from rlcore.types.records import Array, EnvSpec
+
+from typing import TYPE_CHECKING, Final
+
 from rlcore.types.records import EnvSpec, Step
 
 if TYPE_CHECKING:
@@ -150,3 +156,12 @@ def as_numbers(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Arra
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def env_error(env_id: str, where: str, error: BaseException, lost: str) -> RlcoreError:
+    """Return the error for what an env raised, or for a step that does not fit its spec; `lost` is discarded."""
+    if isinstance(error, FormError):
+        error = error.found
+    if isinstance(error, RlcoreError):
+        return error
+    return EnvError(f"env {env_id!r} {where}: {describe(error)}; {lost} is discarded")

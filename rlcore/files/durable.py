@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 
-from rlcore.checkpoints.manifest import describe
+import xxhash
+
 from rlcore.errors import StorageError
 from rlcore.files.inside import plain_file
-from rlcore.run_folder.folder import sync_folder
+from rlcore.files.lock import LOCK_FILE as LOCK_FILE
 
 log = logging.getLogger(__name__)
 
@@ -75,3 +77,52 @@ def sync_logs(files: Iterable[Path]) -> None:
     for folder in folders:
         with suppress(OSError):
             sync_folder(folder)
+
+
+def describe(stream: BinaryIO, moved: Callable[[], object] = lambda: None) -> dict[str, Any]:
+    """Return size and checksum of what a stream holds."""
+    digest, size = xxhash.xxh3_128(), 0
+    while chunk := stream.read(1 << 20):
+        digest.update(chunk)
+        size += len(chunk)
+        moved()
+    return {"size": size, "xxh3": digest.hexdigest()}
+
+
+def replace_durably(file: Path, text: str) -> None:
+    """Write a file as a whole, so that after a crash it has this text or the one before; its folder is not synced."""
+    replace_whole(file, text, durable=True)
+
+
+def replace_whole(file: Path, text: str, durable: bool = False) -> None:
+    """Write a file as a whole, so that whoever reads it finds this text or the one before.
+
+    Args:
+        file: its folder is there.
+        text: of the file, in UTF-8.
+        durable: whether that holds after a power cut too.
+
+    Raises:
+        OSError: it cannot be written; the one before is as it was, and nothing is left beside it.
+    """
+    temporary = file.with_name(f".{file.name}-{secrets.token_hex(3)}")
+    try:
+        with temporary.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
+        os.replace(temporary, file)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder outlive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

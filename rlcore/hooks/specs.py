@@ -13,7 +13,7 @@ Outer points run in the trainer, inner points where the learner runs. Every argu
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
 
-    from rlcore.plugins.component import Component
     from rlcore.scripts.trainer import Trainer
     from rlcore.types import Episode, EvaluationResult, Key, Learner
 
@@ -62,15 +61,6 @@ def point(kind: PointKind, where: Where) -> Callable[[Spec], Spec]:
         return hookspec(function)
 
     return declare
-
-
-class PluginSpecs:
-    """Asked once, at startup, of every plugin that the config names."""
-
-    @hookspec
-    def provide_components(self) -> Iterable[Component]:
-        """Return the components of the plugin. Nothing heavy may be imported here."""
-        raise NotImplementedError
 
 
 class LoopSpecs:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.config.file import FREE_AT_RESUME
 from rlcore.errors import NumericalError
 from rlcore.learners.base import Updating
 from rlcore.learners.optimizer_step import OptimizerStep
@@ -20,6 +19,7 @@ from rlcore.learners.scheduled import bind
 from rlcore.learners.targets import TargetUpdater
 from rlcore.types import Key
 from rlcore.types.context import Context
+from rlcore.types.settings import FREE_AT_RESUME
 
 if TYPE_CHECKING:
     from rlcore.learners.compiled import CompiledStep

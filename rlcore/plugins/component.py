@@ -1,22 +1,17 @@
-"""The record of a component, the registry of all that is provided, and building one from its config section.
-
-Finding the plugins that provide them is in `plugins.py`.
-"""
+"""The record of a component, the kinds of components, and the point at which plugins provide them."""
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError, describe, did_you_mean, note
+from rlcore.errors import PluginError, did_you_mean
+from rlcore.hooks.specs import hookspec
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-    from rlcore.types.context import Context
 
 KINDS: Final = (
     "env",
@@ -34,6 +29,23 @@ KINDS: Final = (
     "logger",
     "checkpointer",
 )
+# section name to (kind, whether it can be repeated)
+COMPONENT_SECTIONS: Final[dict[str, tuple[str, bool]]] = {
+    "env": ("env", False),
+    "transform": ("transform", True),
+    "model": ("model", False),
+    "loss": ("loss", False),
+    "estimator": ("estimator", False),
+    "optimizer": ("optimizer", True),
+    "scheduler": ("scheduler", True),
+    "collector": ("collector", False),
+    "buffer": ("buffer", False),
+    "learner": ("learner", False),
+    "evaluator": ("evaluator", False),
+    "checkpoint": ("checkpointer", False),
+    "logger": ("logger", True),
+    "hook": ("hook", True),
+}
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -65,121 +77,10 @@ class Component:
             raise PluginError(f"component name {self.name!r} must be lower case letters, digits and single hyphens")
 
 
-@dataclass(frozen=True)
-class Owner:
-    """Whose a component is."""
+class PluginSpecs:
+    """Asked once, at startup, of every plugin that the config names."""
 
-    plugin: str
-    distribution: str
-    version: str
-
-    def __str__(self) -> str:
-        return f"{self.distribution} {self.version}"
-
-
-@dataclass(frozen=True)
-class Provided:
-    """A component together with its owner."""
-
-    component: Component
-    owner: Owner
-
-    def __str__(self) -> str:
-        return f"{self.component.kind} {self.component.name!r} ({self.owner})"
-
-    def target(self) -> Callable[..., Any]:
-        """Import and return what builds the component.
-
-        Raises:
-            PluginError: the import fails; names the component and its owner.
-        """
-        target: Callable[..., Any] = self._import(self.component.target)
-        if not callable(target):
-            raise PluginError(f"{self}: its target {self.component.target!r} is not callable")
-        return target
-
-    def schema(self) -> type[BaseModel]:
-        """Import and return the schema of the component's config section; without one it takes no keys."""
-        schema = self._import(self.component.config)
-        if schema is None:
-            schema = getattr(self.target(), "Config", _no_keys())
-        return schema  # type: ignore[no-any-return]
-
-    def build(self, config: BaseModel, context: Context) -> Any:
-        """Return the built component; an error keeps its type and says whose component it was."""
-        target = self.target()
-        try:
-            return target(config, context)
-        except RlcoreError:
-            raise
-        except TypeError as error:
-            if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the call itself failed
-                raise PluginError(
-                    f"{self} cannot be built: {error}; a component is called with (config, context)"
-                ) from error
-            note(error, f"raised while building {self}")
-            raise
-        except FROM_OUTSIDE:
-            raise
-        except (SystemExit, GeneratorExit) as error:
-            if self.component.kind == "logger":  # whoever opens loggers goes on without one that cannot be built
-                raise
-            kind = EnvError if self.component.kind == "env" else PluginError
-            raise kind(f"{self} raised {describe(error)} while it was built; a component cannot exit") from error
-        except BaseException as error:
-            note(error, f"raised while building {self}")
-            raise
-
-    def _import(self, place: Any) -> Any:
-        if not isinstance(place, str):
-            return place
-        module_name, _, attribute = place.partition(":")
-        try:
-            value: Any = importlib.import_module(module_name)
-            for part in attribute.split("."):
-                value = getattr(value, part)
-        except FROM_OUTSIDE:
-            raise
-        except BaseException as error:
-            raise PluginError(f"{self}: importing {place!r} failed: {describe(error)}") from error
-        return value
-
-
-def _no_keys() -> type[BaseModel]:
-    """Return the schema of a component that takes no keys."""
-    from pydantic import create_model
-
-    return create_model("NoKeys", __config__={"extra": "forbid"})
-
-
-@dataclass
-class Registry:
-    """Everything that the imported plugins provide."""
-
-    provided: list[Provided] = field(default_factory=list)
-
-    def add(self, components: Iterable[Component], owner: Owner) -> None:
-        """Register what a plugin provides."""
-        self.provided += [Provided(component, owner) for component in components]
-
-    def of_kind(self, kind: str) -> list[Provided]:
-        """Return the components of one kind."""
-        return [entry for entry in self.provided if entry.component.kind == kind]
-
-    def find(self, kind: str, use: str) -> Provided:
-        """Return the component that `use` names: `"name"`, or `"plugin:name"` to pick a provider.
-
-        Raises:
-            PluginError: nothing of that name, or several providers of it.
-        """
-        plugin, _, name = use.rpartition(":")
-        of_kind = self.of_kind(kind)
-        found = [e for e in of_kind if e.component.name == name and plugin in ("", e.owner.plugin)]
-        if not found:
-            names = sorted({e.component.name for e in of_kind})
-            known = f"; known here: {', '.join(names)}" if names else ""
-            raise PluginError(f"unknown {kind} {use!r}{did_you_mean(name, names)}{known}")
-        if len(found) > 1:
-            owners = ", ".join(f"{e.owner} (use = '{e.owner.plugin}:{name}')" for e in found)
-            raise PluginError(f"{kind} {name!r} is provided by several plugins: {owners}; say which one")
-        return found[0]
+    @hookspec
+    def provide_components(self) -> Iterable[Component]:
+        """Return the components of the plugin. Nothing heavy may be imported here."""
+        raise NotImplementedError

@@ -17,9 +17,10 @@ from typing import Any, Final
 
 from rlcore.errors import FROM_OUTSIDE, PluginError, describe, did_you_mean
 from rlcore.hooks.resolution import marked
-from rlcore.plugins.component import Component, Owner, Provided, Registry
+from rlcore.plugins.component import Component
 from rlcore.plugins.known import WELL_KNOWN as WELL_KNOWN
 from rlcore.plugins.known import guess, kinds_of, use_of
+from rlcore.plugins.registry import Owner, Provided, Registry
 
 GROUP: Final = "rlcore"
 CORE: Final = "core"
@@ -150,7 +151,7 @@ class PluginHost:
 
     def _of_another_kind(self, kind: str, name: str) -> str:
         """Return of which kind the component of a name is, and how to name it, where it is none of this kind."""
-        from rlcore.config.file import COMPONENT_SECTIONS  # with pydantic, which listing plugins does without
+        from rlcore.plugins.component import COMPONENT_SECTIONS  # with pydantic, which listing plugins does without
 
         found = {
             e.component.kind: f"{e.owner.plugin}:{name}" for e in self.registry.provided if e.component.name == name

@@ -11,7 +11,8 @@ from typing import Any
 
 from rlcore.errors import ConfigError
 from rlcore.reports.curves import Curve, read_metrics
-from rlcore.run_folder.folder import read_config, read_status
+from rlcore.run_folder.folder import read_config
+from rlcore.run_folder.status import read_status
 
 
 @dataclass(frozen=True)

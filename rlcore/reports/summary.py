@@ -8,7 +8,7 @@ from typing import Final
 
 from rlcore.errors import FROM_OUTSIDE, RlcoreError, describe
 from rlcore.run.build import Run
-from rlcore.run.status import losses
+from rlcore.stock.status import losses
 from rlcore.types import EvaluationResult
 
 log = logging.getLogger(__name__)

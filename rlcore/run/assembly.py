@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from rlcore.envs.transformed import TransformedEnv, transformed_spec
 from rlcore.errors import ConfigError
-from rlcore.plugins.component import Provided
+from rlcore.plugins.registry import Provided
 from rlcore.run.env_maker import EnvMaker
 from rlcore.types import Env, Transform
 from rlcore.types.context import Context
@@ -94,22 +94,6 @@ class Assembly:
                 f"{provided} requires the model parts {', '.join(missing)}, which {model} does not build; it builds "
                 f"{', '.join(built)}"
             )
-
-
-def in_order(stateful: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts in the order of restoring.
-
-    Progress comes first, since others follow it; the learner after what it drives; the generators last.
-    """
-    late = ("learner", "generators")
-    early = {"progress": stateful["progress"]}
-    middle = {name: value for name, value in stateful.items() if name not in late}
-    return {**early, **middle, **{name: stateful[name] for name in late if name in stateful}}
-
-
-def observers(stateful: dict[str, Any]) -> tuple[str, ...]:
-    """Return the names of the parts that watch a run and do not change it."""
-    return tuple(name for name, part in stateful.items() if getattr(part, "observer", False))
 
 
 def to_device(built: Any, device: torch.device) -> Any:

@@ -17,6 +17,7 @@ import torch
 from rlcore.checkpoints.store import Store
 from rlcore.config.sections import Config
 from rlcore.errors import ConfigError
+from rlcore.files.lock import Lock
 from rlcore.restore.states import Restored, ResumeOptions, restore
 from rlcore.run import resume as resuming
 from rlcore.run.builder import Builder
@@ -109,7 +110,7 @@ def build(
     named = (place or config.run.place) if write else None
     resolved, device = config.resolved(), choose_device(config.run.device)
     _prepare_folder(named, bool(resume))
-    lock = run_folder.Lock(named) if named is not None else None
+    lock = Lock(named) if named is not None else None
     # an env may change the working directory, and nothing of the run may follow it
     folder = named.absolute() if named is not None else None
     options = resume if isinstance(resume, ResumeOptions) else ResumeOptions()

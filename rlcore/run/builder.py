@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from rlcore.buffers.entries import check_entries, writers_of
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.store import Store
 from rlcore.config.build_problems import BuildProblems
 from rlcore.config.changes import config_hash, hooks_among, recorded
 from rlcore.config.sections import Config, Section
@@ -15,15 +15,18 @@ from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.resolution import check_marks, marked
 from rlcore.loggers.metrics import Metrics
 from rlcore.loggers.writer import LogWriter, close_all, open_writer
-from rlcore.run.assembly import Assembly, in_order, observers, to_device
+from rlcore.run.assembly import Assembly, to_device
 from rlcore.run_folder import folder as run_folder
 from rlcore.scripts.trainer import Trainer
 from rlcore.state.exactness import domain
 from rlcore.state.generators import GlobalGenerators
 from rlcore.state.sources import module_of, modules_of, source_hashes
+from rlcore.training.entries import check_entries, writers_of
 from rlcore.training.evaluations import Evaluations
 from rlcore.training.parts import Parts
-from rlcore.training.saver import EVIDENCE, CheckpointSchedule
+from rlcore.training.saver import EVIDENCE
+from rlcore.training.schedule import CheckpointSchedule
+from rlcore.training.stateful import in_order, observers
 from rlcore.types import Checkpointer
 from rlcore.types.context import Context
 from rlcore.types.progress import Every

@@ -16,9 +16,9 @@ from rlcore.checkpoints.manifest import Entry, committed
 from rlcore.errors import Interruption, RlcoreError, describe, exit_code_of
 from rlcore.process.watchdog import wait_while_moving
 from rlcore.run.build import Run
-from rlcore.run.status import write_status
 from rlcore.run_folder import folder as run_folder
-from rlcore.run_folder.folder import RunState
+from rlcore.run_folder.status import RunState, Status
+from rlcore.stock.status import write_status
 from rlcore.types.heart import Heart
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Ending:
     def __init__(self, named: Path) -> None:
         self.named = named
         self.folder = named.absolute()
-        self.status = run_folder.Status(self.folder)
+        self.status = Status(self.folder)
         self.heart = Heart()
         self.run: Run | None = None
         self._asked: str | None = None

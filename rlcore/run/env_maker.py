@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from rlcore.errors import ConfigError
-from rlcore.plugins.component import Provided
+from rlcore.plugins.registry import Provided
 from rlcore.types import Env
 from rlcore.types.context import Context
 from rlcore.types.heart import Heart

@@ -13,8 +13,8 @@ import torch
 
 from rlcore.checkpoints.manifest import Entry
 from rlcore.config.changes import changes, check_unchanged, entries_of, hooks_among, recorded
-from rlcore.config.file import COMPONENT_SECTIONS
 from rlcore.errors import StorageError
+from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.restore.optimizers import with_hyperparameters
 from rlcore.restore.states import Restored, ResumeOptions, check_owners, other_owners
 from rlcore.run_folder.origin import Origin, announce, newest, read_id, settle, write_id

@@ -17,8 +17,9 @@ from typing import Any, Final
 from rlcore.checkpoints.manifest import Entry, scan
 from rlcore.config.changes import recorded
 from rlcore.errors import StorageError
+from rlcore.files.durable import replace_durably, sync_folder
 from rlcore.files.inside import plain_file
-from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE, read_config, replace_durably, sync_folder, write_config
+from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE, read_config, write_config
 
 ID_FILE: Final = "run_id"
 # the config of a resume that has not saved anything yet

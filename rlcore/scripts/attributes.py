@@ -10,7 +10,6 @@ import torch
 
 from rlcore.errors import ConfigError, NoSuchAttributeError, did_you_mean
 from rlcore.hooks.operations import DESTINATIONS
-from rlcore.run.assembly import in_order, observers
 from rlcore.scripts.parts import (
     as_collector,
     auto_log_hook,
@@ -23,6 +22,7 @@ from rlcore.scripts.parts import (
 from rlcore.scripts.settings import check, horizon
 from rlcore.scripts.storage import open_stores, schedule_of
 from rlcore.state.torchrl import complete
+from rlcore.training.stateful import in_order, observers
 from rlcore.types.progress import Every
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rlcore.config.sections import DEFAULT_USE, find_component
-from rlcore.plugins.component import Provided
 from rlcore.plugins.host import PluginHost
+from rlcore.plugins.registry import Provided
 from rlcore.run.assembly import Assembly, to_device
 from rlcore.scripts.env import ScriptEnv
 from rlcore.scripts.trainer import Trainer

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 
-from rlcore.buffers.entries import check_entries, writers_of
 from rlcore.buffers.whole_batch import WholeBatches
-from rlcore.checkpoints.store import Facts
+from rlcore.checkpoints.provenance import Facts
 from rlcore.collectors.iterable import IterableCollector
 from rlcore.config.sections import versions
 from rlcore.errors import did_you_mean
@@ -21,15 +20,17 @@ from rlcore.loggers.metrics import Last, Metrics
 from rlcore.loggers.plain import as_logger
 from rlcore.loggers.writer import LogWriter
 from rlcore.plugins.host import PluginHost
-from rlcore.run.assembly import Assembly, in_order, observers
+from rlcore.run.assembly import Assembly
 from rlcore.scripts.settings import Settings, check, horizon
 from rlcore.scripts.storage import open_stores, schedule_of
 from rlcore.state.exactness import domain
 from rlcore.state.generators import GlobalGenerators, seed_all
 from rlcore.state.sources import modules_of, source_hashes
 from rlcore.state.torchrl import complete
+from rlcore.training.entries import check_entries, writers_of
 from rlcore.training.evaluations import Evaluations
 from rlcore.training.parts import Parts
+from rlcore.training.stateful import in_order, observers
 from rlcore.types.context import Context
 from rlcore.types.progress import Every
 

@@ -10,14 +10,16 @@ import torch
 from torch import Tensor
 
 from rlcore.checkpoints.manifest import MANIFEST, Entry, read_manifest
+from rlcore.checkpoints.retention import CheckpointRotation
 from rlcore.checkpoints.store import Store
 from rlcore.config.file import BACKEND_ALIASES, chosen_backend
 from rlcore.config.sections import find_component
 from rlcore.errors import ArgumentTypeError, ConfigError, StorageError
 from rlcore.plugins.host import PluginHost
-from rlcore.scripts.settings import CheckpointRotation, Settings
+from rlcore.scripts.settings import Settings
 from rlcore.state.kinds import KINDS, kind_of
-from rlcore.training.saver import EVIDENCE, CheckpointSchedule
+from rlcore.training.saver import EVIDENCE
+from rlcore.training.schedule import CheckpointSchedule
 from rlcore.types import Checkpointer
 from rlcore.types.context import Context
 from rlcore.types.progress import Every

@@ -10,21 +10,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlcore.checkpoints.retention import CheckpointRotation
 from rlcore.errors import ArgumentTypeError, HookError, MissingStateError, NoCheckpointError
 from rlcore.hooks.operations import Operations
 from rlcore.loggers.metrics import Last
 from rlcore.restore.states import Restored, restore
-from rlcore.run.assembly import Assembly, in_order, observers
+from rlcore.run.assembly import Assembly
 from rlcore.scripts.attributes import Arguments, check_name
 from rlcore.scripts.hooks import HookArguments, ScriptHooks
 from rlcore.scripts.parts import SCRIPT, assemble, describe
-from rlcore.scripts.settings import CheckpointRotation, Settings
+from rlcore.scripts.settings import Settings
 from rlcore.scripts.storage import open_checkpoint, placed
 from rlcore.state.exactness import outside, unrestored_parts
 from rlcore.state.torchrl import complete
 from rlcore.stock.timing import LogTiming
 from rlcore.training.loop import Loop
 from rlcore.training.parts import Parts
+from rlcore.training.stateful import in_order, observers
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:

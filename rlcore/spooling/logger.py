@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from rlcore.errors import PluginError, RlcoreError
 from rlcore.files.inside import inside
+from rlcore.files.lock import Lock
 from rlcore.loggers import media
 from rlcore.loggers import values as log_values
 from rlcore.loggers.base import LoggerBase
-from rlcore.run_folder.folder import Lock
 from rlcore.spooling.sender import CLOSE, HURRY, LAST_WORDS, Backend, Sender, lock_spool, make_backend
 from rlcore.spooling.spool import Record, Spool
 

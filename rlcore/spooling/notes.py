@@ -10,8 +10,8 @@ from typing import Any, Final
 import xxhash
 
 from rlcore.errors import StorageError
+from rlcore.files.durable import replace_whole
 from rlcore.files.growing import open_log
-from rlcore.run_folder.folder import replace_whole
 
 UNKNOWN: Final = -1
 SENT: Final = "sent.json"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
 from rlcore.errors import ConfigError, describe
-from rlcore.run_folder.folder import Lock
+from rlcore.files.lock import Lock
 from rlcore.spooling.records import fault, fault_of_file
 from rlcore.spooling.spool import UNKNOWN, Record, Spool
 

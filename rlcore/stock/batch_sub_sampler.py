@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from pydantic import BaseModel, Field
 
+from rlcore.buffers.entries import valid_mask
 from rlcore.buffers.minibatch import Minibatch
-from rlcore.buffers.reading import valid_mask
 from rlcore.errors import HookArgumentError, HookError
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types.context import Context

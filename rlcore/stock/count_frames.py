@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
-from rlcore.buffers.reading import valid_mask
+from rlcore.buffers.entries import valid_mask
 from rlcore.loggers.metrics import Last
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types.context import Context

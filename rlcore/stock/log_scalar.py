@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore.buffers.reading import REWARD, as_key, valid_entry
+from rlcore.buffers.entries import REWARD, as_key, valid_entry
 from rlcore.errors import HookArgumentError, HookError, did_you_mean
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types import Key

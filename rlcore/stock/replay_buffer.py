@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rlcore.buffers.reading import valid_mask
+from rlcore.buffers.entries import valid_mask
 from rlcore.errors import HookArgumentError
 from rlcore.state.torchrl import complete
 from rlcore.stock.base import TrainerHookBase

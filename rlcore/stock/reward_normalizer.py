@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from pydantic import BaseModel, Field
 
+from rlcore.buffers.entries import REWARD, as_key, entry, valid_entry
 from rlcore.buffers.minibatch import Minibatch
-from rlcore.buffers.reading import REWARD, as_key, entry, valid_entry
 from rlcore.errors import HookError
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types import Key

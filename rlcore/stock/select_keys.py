@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from rlcore.buffers.reading import as_key, missing
+from rlcore.buffers.entries import as_key, missing
 from rlcore.errors import HookError
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types import Key

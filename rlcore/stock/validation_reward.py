@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import torch
 from tensordict.nn import InteractionType, set_interaction_type
 
-from rlcore.buffers.reading import REWARD, entry
+from rlcore.buffers.entries import REWARD, entry
 from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Key

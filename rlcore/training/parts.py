@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.store import Store
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Metrics
 from rlcore.training.evaluations import Evaluations
-from rlcore.training.saver import CheckpointSchedule, Saver
+from rlcore.training.saver import Saver
+from rlcore.training.schedule import CheckpointSchedule
 from rlcore.types import Buffer, Collector, Estimator, Evaluator, Learner, RunInfo, Transform
 from rlcore.types.heart import Heart
 from rlcore.types.progress import Progress

@@ -9,17 +9,18 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from rlcore.checkpoints.background import BackgroundSave
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.store import Store
 from rlcore.errors import NumericalError, StorageError
 from rlcore.files.durable import sync_logs
 from rlcore.state.boundary import Boundary
 from rlcore.state.snapshot import Snapshot
-from rlcore.training.evaluations import better
+from rlcore.training.schedule import CheckpointSchedule
 from rlcore.types.heart import Heart
-from rlcore.types.progress import Every, Progress
+from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -30,45 +31,6 @@ log = logging.getLogger(__name__)
 EVIDENCE: Final = "faults"
 # components whose tensors a run is made for; a checkpoint in which one is not finite is worth nothing
 LEARNT: Final = ("model", "loss_module", "optimizer")
-
-
-class CheckpointSchedule:
-    """Decides when to save; remembers the best evaluation.
-
-    Attributes:
-        every: the interval.
-        on_failure: what follows when a checkpoint cannot be written.
-        in_background: whether a checkpoint is written while training goes on.
-    """
-
-    def __init__(
-        self,
-        every: Every,
-        keep_best: bool,
-        on_failure: Literal["stop", "warn"] = "stop",
-        in_background: bool = False,
-    ) -> None:
-        self.every = every
-        self.on_failure = on_failure
-        self.in_background = in_background
-        self._keep_best = keep_best
-        self._best: float | None = None
-
-    def due(self, progress: Progress, evaluation: float | None) -> bool:
-        """Return whether to save now: the interval has passed, or the evaluation made here is the best so far."""
-        due = self.every.due(progress)
-        if evaluation is not None and better(evaluation, self._best):
-            self._best = evaluation
-            due = due or self._keep_best
-        return due
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the best evaluation so far."""
-        return {"best": self._best}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the best evaluation so far."""
-        self._best = state["best"]
 
 
 class Saver:

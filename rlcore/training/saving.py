@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlcore.checkpoints.store import Facts
+from rlcore.checkpoints.provenance import Facts
 from rlcore.errors import FROM_OUTSIDE, NumericalError, StorageError
 from rlcore.process.signals import StopAtOnce
 from rlcore.state.exactness import inexact_parts

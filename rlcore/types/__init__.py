@@ -14,7 +14,7 @@ the two are kept apart down to the value target.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlcore.types.context import Context
 from rlcore.types.data import BackgroundCollector, Buffer, Collector, Evaluator
@@ -29,6 +29,9 @@ from rlcore.types.records import EnvSpec, Episode, EvaluationResult, Key, RunInf
 if TYPE_CHECKING:
     from rlcore.types.records import Array as Array
     from rlcore.types.records import BoolArray as BoolArray
+    from rlcore.types.settings import FREE_AT_RESUME as FREE_AT_RESUME
+    from rlcore.types.settings import Interval as Interval
+    from rlcore.types.settings import Secret as Secret
 
 __all__ = [
     "ENDLESS",
@@ -47,7 +50,9 @@ __all__ = [
     "Evaluator",
     "Every",
     "Heart",
+    "FREE_AT_RESUME",
     "InPlaceCheckpointer",
+    "Interval",
     "Key",
     "Learner",
     "Logger",
@@ -58,8 +63,19 @@ __all__ = [
     "RenderableEnv",
     "RunInfo",
     "Scheduler",
+    "Secret",
     "State",
     "Stateful",
     "Step",
     "Transform",
 ]
+
+_SETTINGS = ("FREE_AT_RESUME", "Interval", "Secret")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SETTINGS:  # with pydantic, which listing plugins does without
+        from rlcore.types import settings
+
+        return getattr(settings, name)
+    raise AttributeError(f"module 'rlcore.types' has no attribute {name!r}")

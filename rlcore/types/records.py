@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     import gymnasium
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = str | tuple[str, ...]
 State: TypeAlias = dict[str, Any]
+
+# the entries of a batch that every collector writes, and those that every estimator adds
+COLLECTED: Final[tuple[Key, ...]] = (
+    "observation",
+    "action",
+    *(("next", name) for name in ("observation", "reward", "done", "terminated", "truncated")),
+)
+ESTIMATED: Final[tuple[Key, ...]] = ("state_value", "advantage", "value_target")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.config.file import COMPONENT_SECTIONS, CheckpointConfig
+from rlcore.config.core import CheckpointConfig
+from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost
 
 ROOT = Path(__file__).parents[2]

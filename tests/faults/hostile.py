@@ -24,7 +24,8 @@ from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
 from rlcore.checkpoints.manifest import scan
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.store import Store
 from rlcore.cli import ckpt  # noqa: F401  (imported before the guard)
 from rlcore.cli import command_line as cli
 from rlcore.errors import RlcoreError, StorageError

@@ -17,7 +17,7 @@ import pytest
 
 from rlcore.checkpoints.store import Store
 from rlcore.cli import command_line as cli
-from rlcore.run_folder.folder import read_status
+from rlcore.run_folder.status import read_status
 from rlcore.testing.faults.chain import run_chain
 from rlcore.testing.faults.killer import Strike
 from rlcore.testing.faults.recorder import compare, iterations, read

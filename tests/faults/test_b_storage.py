@@ -24,7 +24,8 @@ from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
 from rlcore.checkpoints.manifest import FORMAT, read_manifest, scan, verify
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.store import Store
 from rlcore.errors import ConfigError, NumericalError, StorageError
 from rlcore.restore.states import ResumeOptions
 from rlcore.run.build import build

@@ -27,8 +27,8 @@ from rlcore.loggers import writer as log_writer
 from rlcore.loggers.metrics import Metrics
 from rlcore.loggers.writer import LogWriter
 from rlcore.reports.curves import read_metrics
-from rlcore.run.status import losses
 from rlcore.spooling.spool import Spool
+from rlcore.stock.status import losses
 from rlcore.testing import make_run
 from rlcore.testing.faults.disk import FailingDisk
 from rlcore.types.progress import Every, Progress

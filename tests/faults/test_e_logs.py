@@ -13,8 +13,8 @@ from rlcore_plugin_tensorboard.logger import TensorboardLogger
 
 from rlcore import hookimpl
 from rlcore.loggers.writer import LogWriter
-from rlcore.run.status import StatusHook, losses
-from rlcore.run_folder.folder import Status, read_status
+from rlcore.run_folder.status import Status, read_status
+from rlcore.stock.status import StatusHook, losses
 from rlcore.testing import make_run
 from rlcore.testing.faults.disk import FailingDisk
 

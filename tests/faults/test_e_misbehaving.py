@@ -12,7 +12,7 @@ from rlcore.loggers import writer as log_writer
 from rlcore.loggers.base import LoggerBase
 from rlcore.loggers.writer import LogWriter, close_all, drain_all
 from rlcore.process.patience import Patience
-from rlcore.run.status import losses
+from rlcore.stock.status import losses
 from rlcore.testing import make_run
 
 BAD = """

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.run_folder.folder import Lock, Status, read_status
+from rlcore.files.lock import Lock
+from rlcore.run_folder.status import Status, read_status
 
 BAD_ENV = Path(__file__).with_name("bad_env.py")
 RUN = Path("runs/tiny")

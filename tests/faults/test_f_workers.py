@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rlcore import EnvError
-from rlcore.run_folder.folder import read_status
+from rlcore.run_folder.status import read_status
 from rlcore.testing import make_run
 from rlcore.testing.faults.chain import run_chain
 from rlcore.testing.faults.killer import Strike

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tomli_w
 
-from rlcore.config.file import CORE_SECTIONS, CheckpointConfig
+from rlcore.config.core import CORE_SECTIONS, CheckpointConfig
 from rlcore.config.sections import load_config
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,8 @@ import inspect
 import json
 from pathlib import Path
 
-from rlcore.hooks.specs import POINTS, LifeSpecs, LoopSpecs, PluginSpecs
+from rlcore.hooks.specs import POINTS, LifeSpecs, LoopSpecs
+from rlcore.plugins.component import PluginSpecs
 
 FILE = Path(__file__).with_name("surface.json")
 

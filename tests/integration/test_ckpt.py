@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.run_folder.folder import Lock
+from rlcore.files.lock import Lock
 from rlcore.testing.faults.bits import flipped_bits, forge
 
 RUN = Path("runs/tiny")
@@ -135,7 +135,7 @@ def test_prune_does_not_count_damaged_ones_and_leaves_them(cli, names):
 
 def test_prune_waits_for_nobody_and_touches_no_running_run(cli, names):
     code = (
-        "import sys, time; from pathlib import Path; from rlcore.run_folder.folder import Lock\n"
+        "import sys, time; from pathlib import Path; from rlcore.files.lock import Lock\n"
         "lock = Lock(Path(sys.argv[1]))\n"
         "print('locked', flush=True); time.sleep(60)"
     )

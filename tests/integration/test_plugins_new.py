@@ -18,7 +18,7 @@ import pytest
 import rlcore
 from rlcore.cli.command_line import NEW_KINDS
 from rlcore.cli.plugins_new import FILES, LONGEST, SUMMARIES
-from rlcore.config.file import COMPONENT_SECTIONS
+from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import installed
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,8 @@ from rlcore_plugin_mlp import model as mlp
 
 import rlcore
 from rlcore import ConfigError, EnvError, PluginError, RlcoreError, hookimpl
-from rlcore.plugins.component import Component, Owner, Provided
+from rlcore.plugins.component import Component
+from rlcore.plugins.registry import Owner, Provided
 from rlcore.testing import make_run, make_trainer
 
 PENDULUM = {"env": {"use": "gymnasium", "id": "Pendulum-v1"}, "model": {"use": "mlp", "hidden": [8]}}

@@ -17,11 +17,12 @@ from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore import Progress
 from rlcore.checkpoints import manifest
 from rlcore.checkpoints.manifest import STATE
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.store import Store
 from rlcore.errors import StorageError
 from rlcore.state.snapshot import Snapshot
 from rlcore.testing.faults.bits import forge
-from rlcore.training.saver import CheckpointSchedule
+from rlcore.training.schedule import CheckpointSchedule
 from rlcore.types.progress import Every
 
 

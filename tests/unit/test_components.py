@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from rlcore import Component, ConfigError, PluginError
-from rlcore.plugins.component import Owner, Provided, Registry
+from rlcore.plugins.registry import Owner, Provided, Registry
 
 OWNER = Owner("mine", "rlcore-plugin-mine", "1.2")
 

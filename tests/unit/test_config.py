@@ -6,8 +6,9 @@ import pytest
 
 import rlcore
 from rlcore import ConfigError
-from rlcore.config.file import Secret, read
+from rlcore.config.file import read
 from rlcore.plugins import host as plugins
+from rlcore.types.settings import Secret
 
 
 @pytest.fixture

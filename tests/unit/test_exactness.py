@@ -7,7 +7,7 @@ import platform
 import pytest
 import torch
 
-from rlcore.checkpoints.store import Facts
+from rlcore.checkpoints.provenance import Facts
 from rlcore.state.exactness import differences, domain, inexact_device, inexact_parts
 
 CPU = torch.device("cpu")

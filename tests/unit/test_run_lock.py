@@ -13,7 +13,7 @@ import threading
 import pytest
 
 from rlcore import ConfigError, hookimpl
-from rlcore.process.liveness import in_use
+from rlcore.files.lock import in_use
 from rlcore.run_folder import folder as run_folder
 
 HOLD = """

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from rlcore.errors import RlcoreError, StorageError
-from rlcore.run_folder.folder import Lock
+from rlcore.files.lock import Lock
 from rlcore.spooling import sender as spool_sender
 from rlcore.spooling.logger import SpoolingLogger, own_spool
 from rlcore.spooling.spool import Spool

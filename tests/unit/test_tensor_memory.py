@@ -13,7 +13,8 @@ from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
 import rlcore
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.store import Store
 from rlcore.state.memory import PIECE_BYTES, bytes_of, copy_in_pieces, in_shared_file, let_go, pieces
 from rlcore.state.snapshot import Snapshot
 from rlcore.testing import make_run

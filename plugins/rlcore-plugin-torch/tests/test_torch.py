@@ -5,7 +5,8 @@ import json
 import pytest
 import torch
 
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.store import Store
 from rlcore.errors import StorageError
 from rlcore.state.snapshot import Snapshot
 from rlcore.testing import difference

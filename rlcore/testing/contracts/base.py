@@ -17,10 +17,10 @@ import tomli_w
 import torch
 from pydantic import BaseModel, ValidationError
 
-from rlcore.config.file import COMPONENT_SECTIONS
 from rlcore.config.sections import Config, Section
-from rlcore.plugins.component import Component, Owner, Provided
+from rlcore.plugins.component import COMPONENT_SECTIONS, Component
 from rlcore.plugins.host import PluginHost
+from rlcore.plugins.registry import Owner, Provided
 from rlcore.run.build import Run, build
 from rlcore.scripts.trainer import Trainer
 from rlcore.state.tree import through_checkpoint

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rlcore.checkpoints.manifest import MANIFEST, describe, render
+from rlcore.checkpoints.manifest import MANIFEST, render
+from rlcore.files.durable import describe
 
 
 @contextmanager

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, field_validator
 
-from rlcore.config.file import Secret
 from rlcore.errors import ConfigError
 from rlcore.spooling.logger import SpoolingLogger, own_spool, require_library, spool_folder
 from rlcore.types.context import Context
+from rlcore.types.settings import Secret
 
 
 class Config(BaseModel, extra="forbid"):

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from rlcore import Context
 from rlcore.collectors.batch_storage import layout_of
 from rlcore.collectors.local import steps_per_env, written
-from rlcore.collectors.stepping import inexact_env
+from rlcore.envs.checks import inexact_env
 from rlcore.errors import StorageError
 from rlcore.types import Episode, Policy
 from rlcore_plugin_parallel import memory

@@ -18,7 +18,8 @@ from typing import Any, Final
 import torch
 
 from rlcore import ConfigError, RlcoreError
-from rlcore.collectors.stepping import Acting, Rollout, inexact_env, unrestored_env
+from rlcore.collectors.stepping import Acting, Rollout
+from rlcore.envs.checks import inexact_env, unrestored_env
 from rlcore.errors import describe
 from rlcore.process.signals import STOPPING
 from rlcore.process.streams import lenient

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import BaseModel, Field
 
-from rlcore.config.file import Secret
 from rlcore.errors import ConfigError, RlcoreError
 from rlcore.spooling.logger import SpoolingLogger, own_spool, require_library, spool_folder
 from rlcore.types.context import Context
+from rlcore.types.settings import Secret
 
 if TYPE_CHECKING:
     from rlcore_plugin_wandb.backend import WandbBackend

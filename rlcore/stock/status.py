@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rlcore.hooks.specs import hookimpl
-from rlcore.run_folder.folder import RunState, Status
+from rlcore.run_folder.status import RunState, Status
 
 if TYPE_CHECKING:
     from rlcore.scripts.trainer import Trainer

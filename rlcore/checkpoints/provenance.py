@@ -1,0 +1,75 @@
+"""What a checkpoint says of where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from rlcore.checkpoints.manifest import FORMAT as FORMAT
+from rlcore.checkpoints.manifest import MANIFEST as MANIFEST
+from rlcore.checkpoints.manifest import STATE as STATE
+from rlcore.checkpoints.manifest import Entry as Entry
+from rlcore.checkpoints.manifest import read_manifest as read_manifest
+from rlcore.checkpoints.manifest import verify as verify
+
+if TYPE_CHECKING:
+    from rlcore.state.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the manifest of a checkpoint says about its state.
+
+    Attributes:
+        owners: component name to the distribution that wrote its state.
+        observers: the components that watch a run and do not change it.
+        run_id: made once for each run; empty for a script, whose folders of checkpoints belong to no run.
+        config: of the run, resolved; empty for a script.
+        config_hash: over what of the config changes results.
+        versions: of everything installed that the run uses.
+        domain: what the bits of a run depend on, see `exactness.py`.
+        inexact: why a resume from here does not give the bits of an uninterrupted run; empty when it does.
+        metadata: returns what else a script wants to have said, as JSON; asked at every save.
+    """
+
+    owners: Mapping[str, str] = field(default_factory=dict)
+    observers: tuple[str, ...] = ()
+    run_id: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    config_hash: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    domain: Mapping[str, str] = field(default_factory=dict)
+    inexact: tuple[str, ...] = ()
+    metadata: Callable[[], Mapping[str, Any]] | None = None
+
+    def with_reasons(self, reasons: Iterable[str]) -> Facts:
+        """Return the same facts with further reasons, each once."""
+        return replace(self, inexact=tuple(dict.fromkeys([*self.inexact, *reasons])))
+
+    def with_observers(self, names: Iterable[str]) -> Facts:
+        """Return the same facts with other observers."""
+        return replace(self, observers=tuple(names))
+
+    def in_manifest(self, snapshot: Snapshot) -> dict[str, Any]:
+        """Return the entries of the manifest."""
+        from rlcore.state.snapshot import training_digest  # needs torch, which looking at checkpoints does not
+
+        digests = snapshot.digests()
+        return {
+            "run_id": self.run_id,
+            "config": dict(self.config),
+            "config_hash": self.config_hash,
+            "owners": {name: self.owners.get(name, "") for name in snapshot.tree},
+            "observers": [name for name in self.observers if name in snapshot.tree],
+            "versions": dict(self.versions),
+            "domain": dict(self.domain),
+            "exact": not self.inexact,
+            "inexact": list(self.inexact),
+            "sizes": {
+                name: sum(snapshot.tensors[tensor].nbytes for tensor in snapshot.names[name]) for name in snapshot.tree
+            },
+            "digests": digests,
+            "digest": training_digest(digests, self.observers),
+            **({} if self.metadata is None else {"metadata": dict(self.metadata())}),
+        }

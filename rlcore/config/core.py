@@ -1,0 +1,94 @@
+"""The sections of a config that are the core's own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, Field, create_model, field_validator
+
+from rlcore.types.settings import FREE_AT_RESUME, Interval
+
+SAFE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# a field that is called like a word of Python cannot be written in a class
+_Async: Any = create_model(
+    "_Async",
+    **{"async": (bool, Field(False, description="copy the state, and write it while training goes on"))},  # type: ignore[call-overload]
+)
+
+
+class RunConfig(BaseModel, extra="forbid"):
+    """The run itself."""
+
+    name: str = Field("run", description="name of the run and of its folder")
+    seed: int = Field(1, ge=0, lt=2**63, description="the one seed; every generator is derived from it")
+    total_frames: int = Field(gt=0, description="environment frames to train for, and the horizon of every schedule")
+    device: str = Field("auto", description="auto (CUDA where there is one), cpu, cuda or cuda:N")
+    folder: str = Field("runs", description="where run folders are made, relative to the working directory")
+    hang_after: int = Field(
+        60,
+        ge=0,
+        description="seconds without a step after which a run ends; 0: never",
+        json_schema_extra=FREE_AT_RESUME,
+    )
+    deterministic: bool = Field(False, description="refuse kernels of CUDA that do not repeat to the bit")
+    threads: int = Field(1, ge=1, description="CPU threads of torch; one is fastest for small networks")
+
+    @property
+    def place(self) -> Path:
+        """The run folder."""
+        return Path(self.folder) / self.name
+
+    @field_validator("name")
+    @classmethod
+    def _stays_inside(cls, name: str) -> str:
+        if not SAFE_NAME.fullmatch(name):
+            raise ValueError(
+                "a run name is a folder name: letters, digits, '.', '_' and '-', at most 100, first a letter or digit"
+            )
+        return name
+
+    @field_validator("device")
+    @classmethod
+    def _known_device(cls, device: str) -> str:
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+            raise ValueError("a device is auto, cpu, cuda or cuda:N")
+        return device
+
+
+class PluginsConfig(BaseModel, extra="forbid"):
+    """Plugins beyond those that `use` names."""
+
+    enable: list[str] = Field(default_factory=list, description="further plugins to import")
+    disable: list[str] = Field(default_factory=list, description="plugins that must not be imported")
+    files: list[str] = Field(default_factory=list, description="loose plugin files, relative to the config")
+
+
+class MetricsConfig(BaseModel, extra="forbid"):
+    """When metrics are reduced and written."""
+
+    every: Interval = Field(10_000, description="interval of writing; values in between are reduced, none is lost")
+
+
+class CheckpointConfig(_Async):  # type: ignore[misc]
+    """When checkpoints are written and which are kept; further keys belong to the back end."""
+
+    every: Interval | None = Field(None, description="interval of saving; default: a tenth of the run")
+    keep_last: int = Field(2, ge=1, description="how many of the newest checkpoints are kept")
+    keep_best: bool = Field(True, description="also keep the checkpoint with the best evaluation")
+    on_failure: Literal["stop", "warn"] = Field(
+        "stop", description="a checkpoint that cannot be written: stop, or warn and go on; the last one always stops"
+    )
+
+    @property
+    def in_background(self) -> bool:
+        """The key `async`."""
+        return bool(getattr(self, "async"))
+
+
+CORE_SECTIONS: Final[dict[str, type[BaseModel]]] = {
+    "run": RunConfig,
+    "plugins": PluginsConfig,
+    "metrics": MetricsConfig,
+}

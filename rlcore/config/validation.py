@@ -1,0 +1,124 @@
+"""Validating the keys of a section, and saying what is wrong in the words of the config."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from rlcore.config.core import CORE_SECTIONS
+from rlcore.config.file import VERSIONS, RawConfig
+from rlcore.errors import did_you_mean
+from rlcore.plugins.component import COMPONENT_SECTIONS
+
+
+def core_section(raw: RawConfig, section: str, problems: list[str]) -> Any:
+    """Return the validated core section, or None after adding to `problems`."""
+    return checked(CORE_SECTIONS[section], raw.values.get(section, {}), section, "the core", problems)
+
+
+def checked(
+    schema: type[BaseModel],
+    keys: Mapping[str, Any],
+    section: str,
+    owner: str,
+    problems: list[str],
+    more: Iterable[str] = (),
+) -> BaseModel | None:
+    """Return the validated keys of a section, or None after adding to `problems`."""
+    lines, model, taken = _taken(schema, keys, section, owner, more)
+    lines += [
+        f"[{section}] {key}: {wrong}; found {value!r} ({owner})"
+        for key, value in keys.items()
+        if key in taken and (wrong := _misread(value, taken[key]))
+    ]
+    problems += lines
+    return None if lines else model
+
+
+def _taken(
+    schema: type[BaseModel], keys: Mapping[str, Any], section: str, owner: str, more: Iterable[str]
+) -> tuple[list[str], BaseModel | None, dict[str, Any]]:
+    """Return what is wrong with a section, its model where nothing is, and what each right key was taken for."""
+    try:
+        model = schema.model_validate(keys)
+        return [], model, {key: getattr(model, key, None) for key in keys}
+    except ValidationError as error:
+        lines = explain(error, schema, section, owner, more)
+        wrong = {problem["loc"][0]: problem["type"] for problem in error.errors() if problem["loc"]}
+    known = {key: value for key, value in keys.items() if wrong.get(key) != "extra_forbidden"}
+    if len(known) < len(keys):  # what depends on several keys is only looked at where each of them can be read
+        further, _, taken = _taken(schema, known, section, owner, more)
+        return list(dict.fromkeys([*lines, *further])), None, taken
+    return lines, None, {key: _alone(schema, key, value) for key, value in keys.items() if key not in wrong}
+
+
+def _alone(schema: type[BaseModel], key: str, value: Any) -> Any:
+    """Return what one key of a section is taken for; itself where that needs the whole section."""
+    known = schema.model_fields.get(key)
+    try:
+        return value if known is None else TypeAdapter(known.rebuild_annotation()).validate_python(value)
+    except ValidationError:
+        return value
+
+
+def _misread(given: Any, taken: Any) -> str:
+    """Say what is wrong when text, numbers and truth values were turned into each other, or a number is NaN."""
+    if isinstance(given, list) and isinstance(taken, list | tuple):
+        return next((wrong for pair in zip(given, taken, strict=False) if (wrong := _misread(*pair))), "")
+    if isinstance(given, float) and math.isnan(given):
+        return "must be a number, not NaN"
+    was, now = _kind(given), _kind(taken)
+    return f"must be {now}" if was and now and was != now else ""
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, str):
+        return "text"
+    return "a number" if isinstance(value, int | float) else ""
+
+
+def check_section_names(raw: RawConfig, problems: list[str]) -> None:
+    """Add a problem for each section that nothing knows."""
+    known = [*CORE_SECTIONS, *COMPONENT_SECTIONS]
+    for section in raw.values:
+        if section not in known and section != VERSIONS:
+            problems.append(f"[{section}]: unknown section{did_you_mean(section, known)}")
+
+
+def explain(
+    error: ValidationError, schema: type[BaseModel], section: str, owner: str, more: Iterable[str] = ()
+) -> list[str]:
+    """Return one line per problem: section, key, what was expected, whose it is, the nearest known key.
+
+    Args:
+        error: of the validation.
+        schema: of the section.
+        section: where it stands.
+        owner: whose it is.
+        more: keys of the section that are not in the schema.
+    """
+    lines = []
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            known = [*_keys_at(schema, problem["loc"][:-1]), *more]
+            guess = did_you_mean(str(problem["loc"][-1]), known) or f"; known keys: {', '.join(known) or 'none'}"
+            lines.append(f"[{section}] {key}: unknown key for {owner}{guess}")
+        elif problem["type"] == "missing":
+            lines.append(f"[{section}] {key}: missing, and {owner} needs it")
+        else:
+            found = f"; found {problem['input']!r}" if not isinstance(problem["input"], dict) else ""
+            lines.append(f"[{section}] {key}: {problem['msg'].removeprefix('Value error, ')}{found} ({owner})")
+    return lines
+
+
+def _keys_at(schema: Any, location: tuple[Any, ...]) -> list[str]:
+    for part in location:
+        field_info = schema.model_fields.get(part) if hasattr(schema, "model_fields") else None
+        schema = field_info.annotation if field_info else None
+    return list(schema.model_fields) if hasattr(schema, "model_fields") else []
