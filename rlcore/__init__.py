@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from rlcore.types.progress import Every as Every
     from rlcore.types.progress import Progress as Progress
 
-__version__: Final = "0.1.0"
+from rlcore.version import __version__ as __version__
 
 _PLACES: Final = {
     "Component": "rlcore.plugins.component",

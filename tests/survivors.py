@@ -32,7 +32,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("rlcore.scripts.trainer", "rlcore.hooks.operations", "rlcore.scripts.parts", "rlcore.adapters"),
         ("tests/trainer",),
     ),
-    (("rlcore.scripts.factory", "rlcore.run.assembly"), ("tests/trainer",)),
+    (("rlcore.scripts.factory", "rlcore.assembly.assembly"), ("tests/trainer",)),
     (("rlcore.collectors.episodes",), ("tests/unit/test_episodes.py",)),
     (("rlcore.learners.optimizer_step",), ("tests/unit/test_optimizer_step.py",)),
     (("rlcore.stock",), ("tests/stock", "tests/unit/test_stock.py", "tests/contract/test_stock.py", "tests/trainer")),

@@ -13,7 +13,7 @@ from rlcore.stock.optimization_stepper import DefaultOptimizationStepper, Optimi
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.types.trainer import ScriptTrainer
 
 
 class TD3OptimizationStepper(OptimizationStepper):
@@ -46,7 +46,7 @@ class TD3OptimizationStepper(OptimizationStepper):
         self.critic_loss_key = critic_loss_key
         self.calls = 0
 
-    def step(self, trainer: Trainer, sub_batch: Any) -> Mapping[str, Tensor]:
+    def step(self, trainer: ScriptTrainer, sub_batch: Any) -> Mapping[str, Tensor]:
         """Take a step, and hand the errors of the critics to a buffer that ranks by them."""
         self.calls += 1
         critic_loss, found = trainer.compute_loss(sub_batch, method="value_loss")
@@ -78,7 +78,7 @@ class TD3OptimizationStepper(OptimizationStepper):
         self.optimizer_actor.load_state_dict(state_dict["optimizer_actor"])
         self.optimizer_critic.load_state_dict(state_dict["optimizer_critic"])
 
-    def _minimise(self, loss: Tensor, optimizer: torch.optim.Optimizer, trainer: Trainer) -> None:
+    def _minimise(self, loss: Tensor, optimizer: torch.optim.Optimizer, trainer: ScriptTrainer) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         if trainer.clip_norm is not None:
@@ -87,7 +87,7 @@ class TD3OptimizationStepper(OptimizationStepper):
         optimizer.step()
         optimizer.zero_grad(set_to_none=self.zero_grad_set_to_none)
 
-    def _rank(self, trainer: Trainer, sub_batch: Any, found: Any) -> None:
+    def _rank(self, trainer: ScriptTrainer, sub_batch: Any, found: Any) -> None:
         update = getattr(trainer.replay_buffer, "update_tensordict_priority", None)
         if update is not None:
             key = getattr(trainer.loss_module.tensor_keys, "priority", "td_error")
@@ -98,7 +98,7 @@ class TD3OptimizationStepper(OptimizationStepper):
 class RankingStepper(DefaultOptimizationStepper):
     """Takes a step on some of the losses, and hands the priorities of the sub-batch to the trainer's buffer."""
 
-    def step(self, trainer: Trainer, sub_batch: Any) -> dict[str, Tensor]:
+    def step(self, trainer: ScriptTrainer, sub_batch: Any) -> dict[str, Tensor]:
         """Take a step, and return the losses."""
         losses = super().step(trainer, sub_batch)
         replay = getattr(trainer, "replay", None)

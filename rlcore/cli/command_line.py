@@ -10,10 +10,10 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from rlcore import __version__
 from rlcore.errors import RlcoreError
 from rlcore.process.leaving import dismiss, leave
 from rlcore.process.streams import lenient_output
+from rlcore.version import __version__
 
 EXIT_CODES: Final = {
     0: "done",

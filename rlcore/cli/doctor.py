@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rlcore.errors import PluginError
-from rlcore.plugins.host import Installed, PluginHost, installed, version_conflict
+from rlcore.plugins.discovery import Installed, installed, version_conflict
+from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Registry
 from rlcore.testing.light_import import check_light_import
 

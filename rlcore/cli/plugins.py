@@ -10,7 +10,8 @@ from time import perf_counter
 from rlcore.errors import PluginError, did_you_mean
 from rlcore.hooks.resolution import marked
 from rlcore.hooks.specs import POINTS
-from rlcore.plugins.host import PluginHost, installed, version_conflict
+from rlcore.plugins.discovery import installed, version_conflict
+from rlcore.plugins.host import PluginHost
 
 
 def run(options: argparse.Namespace) -> int:

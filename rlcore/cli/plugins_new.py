@@ -12,9 +12,10 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-import rlcore
 from rlcore.errors import ConfigError
-from rlcore.plugins.host import PluginHost, installed
+from rlcore.plugins.discovery import installed
+from rlcore.plugins.host import PluginHost
+from rlcore.version import __version__
 
 # kind to what its template makes, in one line
 SUMMARIES: Final = {
@@ -94,7 +95,7 @@ def check_name(name: str) -> None:
 def package(name: str, kind: str) -> dict[str, str]:
     """Return path to text of every file of a new package."""
     templates = resources.files("rlcore") / "templates" / "plugin"
-    major, minor, _ = rlcore.__version__.split(".", 2)
+    major, minor, _ = __version__.split(".", 2)
     summary = SUMMARIES[kind]
     values = {
         "name": name,

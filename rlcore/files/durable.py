@@ -15,7 +15,6 @@ import xxhash
 
 from rlcore.errors import StorageError
 from rlcore.files.inside import plain_file
-from rlcore.files.lock import LOCK_FILE as LOCK_FILE
 
 log = logging.getLogger(__name__)
 

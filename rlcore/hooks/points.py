@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
 
-    from rlcore.training.loop import Loop
     from rlcore.types import Episode, EvaluationResult, Key, Learner
+    from rlcore.types.trainer import Trainer
 
 log = logging.getLogger(__name__)
 
@@ -95,27 +95,29 @@ class LoopHooks:
 
     # outer points
 
-    def batch_process(self, batch: TensorDict, trainer: Loop) -> TensorDict:
+    def batch_process(self, batch: TensorDict, trainer: Trainer) -> TensorDict:
         """Run the pipeline over the collected batch."""
         return _tensordict_pipeline(self._points["batch_process"], batch, trainer)
 
-    def pre_steps_log(self, batch: TensorDict | None, trainer: Loop) -> Mapping[str, Any]:
+    def pre_steps_log(self, batch: TensorDict | None, trainer: Trainer) -> Mapping[str, Any]:
         """Collect metrics before optimisation."""
         return self._collect(self._points["pre_steps_log"], batch, trainer)
 
-    def pre_optim_steps(self, batch: TensorDict | None, trainer: Loop) -> None:
+    def pre_optim_steps(self, batch: TensorDict | None, trainer: Trainer) -> None:
         """Notify before the first epoch."""
         _notify(self._points["pre_optim_steps"], batch, trainer)
 
-    def post_optim_complete_log(self, updates: int, losses: Mapping[str, Tensor], trainer: Loop) -> Mapping[str, Any]:
+    def post_optim_complete_log(
+        self, updates: int, losses: Mapping[str, Tensor], trainer: Trainer
+    ) -> Mapping[str, Any]:
         """Collect metrics after all epochs of an iteration."""
         return self._collect(self._points["post_optim_complete_log"], updates, losses, trainer)
 
-    def post_steps(self, batch: TensorDict | None, trainer: Loop) -> None:
+    def post_steps(self, batch: TensorDict | None, trainer: Trainer) -> None:
         """Notify after all epochs."""
         _notify(self._points["post_steps"], batch, trainer)
 
-    def post_steps_log(self, batch: TensorDict | None, trainer: Loop) -> Mapping[str, Any]:
+    def post_steps_log(self, batch: TensorDict | None, trainer: Trainer) -> Mapping[str, Any]:
         """Collect metrics after optimisation."""
         return self._collect(self._points["post_steps_log"], batch, trainer)
 
@@ -184,27 +186,27 @@ class LoopHooks:
 
     # life cycle
 
-    def setup(self, trainer: Loop) -> None:
+    def setup(self, trainer: Trainer) -> None:
         """Notify that everything is built and restored."""
         _notify(self._points["setup"], trainer)
 
-    def episode_end(self, episode: Episode, trainer: Loop) -> None:
+    def episode_end(self, episode: Episode, trainer: Trainer) -> None:
         """Notify of a finished episode."""
         _notify(self._points["episode_end"], episode, trainer)
 
-    def evaluation(self, result: EvaluationResult, trainer: Loop) -> None:
+    def evaluation(self, result: EvaluationResult, trainer: Trainer) -> None:
         """Notify of an evaluation."""
         _notify(self._points["evaluation"], result, trainer)
 
-    def checkpoint_saved(self, path: Path, trainer: Loop) -> None:
+    def checkpoint_saved(self, path: Path, trainer: Trainer) -> None:
         """Notify of a committed checkpoint."""
         _notify(self._points["checkpoint_saved"], path, trainer)
 
-    def on_exception(self, error: BaseException, trainer: Loop) -> None:
+    def on_exception(self, error: BaseException, trainer: Trainer) -> None:
         """Notify of the error that ends the run; each hook is isolated."""
         _notify_isolated(self._points["on_exception"], error, trainer)
 
-    def shutdown(self, trainer: Loop) -> None:
+    def shutdown(self, trainer: Trainer) -> None:
         """Notify of the end, in reverse order; each hook is isolated."""
         _notify_isolated(reversed(self._points["shutdown"]), trainer)
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
 
-    from rlcore.scripts.trainer import Trainer
     from rlcore.types import Episode, EvaluationResult, Key, Learner
+    from rlcore.types.trainer import Trainer
 
 PROJECT: Final = "rlcore"
 hookspec: Final = pluggy.HookspecMarker(PROJECT)

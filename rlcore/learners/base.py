@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rlcore.errors import EndOfEpoch
-from rlcore.hooks.points import LoopHooks
 from rlcore.types import Key
 from rlcore.types.progress import Progress
+from rlcore.types.trainer import InnerPoints
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +22,7 @@ class Updating(ABC):
         progress: the clocks of the run.
     """
 
-    def __init__(self, hooks: LoopHooks, progress: Progress) -> None:
+    def __init__(self, hooks: InnerPoints, progress: Progress) -> None:
         self.progress = progress
         self._hooks = hooks
 

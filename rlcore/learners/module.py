@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import HookError
-from rlcore.hooks.points import LoopHooks
 from rlcore.learners.base import Updating
 from rlcore.types.progress import Progress
+from rlcore.types.trainer import InnerPoints
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,7 +31,7 @@ class ModuleLearner(Updating):
     def __init__(
         self,
         loss_module: Callable[[Any], Any] | None,
-        hooks: LoopHooks,
+        hooks: InnerPoints,
         progress: Progress,
         step: Callable[[Any], Mapping[str, Tensor]] | None,
         rates: Callable[[], Mapping[str, float]],

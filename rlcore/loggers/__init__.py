@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,16 +25,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    from rlcore.errors import did_you_mean
-    from rlcore.loggers import base, by_name
+    if name not in __all__:
+        from rlcore.errors import did_you_mean
 
+        raise AttributeError(f"module 'rlcore.loggers' has no attribute {name!r}{did_you_mean(name, __all__)}")
     if name == "Logger":
-        return base.LoggerBase
-    if name in by_name.CLASSES:
-        return by_name.logger_class(name)
-    if name in __all__:
-        return getattr(by_name, name)
-    raise AttributeError(f"module 'rlcore.loggers' has no attribute {name!r}{did_you_mean(name, __all__)}")
+        return importlib.import_module("rlcore.loggers.base").LoggerBase
+    by_name = importlib.import_module("rlcore.loggers.by_name")
+    return by_name.logger_class(name) if name in by_name.CLASSES else getattr(by_name, name)
 
 
 def __dir__() -> list[str]:

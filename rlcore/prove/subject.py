@@ -12,7 +12,7 @@ import tomli_w
 
 from rlcore.config.file import read
 from rlcore.config.sections import Config, validate
-from rlcore.plugins.host import installed
+from rlcore.plugins.discovery import installed
 from rlcore.run.build import Run, build
 from rlcore.testing.faults.chain import Job
 from rlcore.types import Stateful

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
+from rlcore.assembly.assembly import Assembly, to_device
 from rlcore.checkpoints.provenance import Facts
 from rlcore.checkpoints.store import Store
 from rlcore.config.build_problems import BuildProblems
@@ -15,7 +16,6 @@ from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.resolution import check_marks, marked
 from rlcore.loggers.metrics import Metrics
 from rlcore.loggers.writer import LogWriter, close_all, open_writer
-from rlcore.run.assembly import Assembly, to_device
 from rlcore.run_folder import folder as run_folder
 from rlcore.scripts.trainer import Trainer
 from rlcore.state.exactness import domain

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from rlcore.assembly.assembly import Assembly, to_device
 from rlcore.config.sections import DEFAULT_USE, find_component
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Provided
-from rlcore.run.assembly import Assembly, to_device
 from rlcore.scripts.env import ScriptEnv
 from rlcore.scripts.trainer import Trainer
 from rlcore.state.generators import seed_all

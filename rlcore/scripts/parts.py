@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 
+from rlcore.assembly.assembly import Assembly
 from rlcore.buffers.whole_batch import WholeBatches
 from rlcore.checkpoints.provenance import Facts
 from rlcore.collectors.iterable import IterableCollector
@@ -20,7 +21,6 @@ from rlcore.loggers.metrics import Last, Metrics
 from rlcore.loggers.plain import as_logger
 from rlcore.loggers.writer import LogWriter
 from rlcore.plugins.host import PluginHost
-from rlcore.run.assembly import Assembly
 from rlcore.scripts.settings import Settings, check, horizon
 from rlcore.scripts.storage import open_stores, schedule_of
 from rlcore.state.exactness import domain

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlcore.assembly.assembly import Assembly
 from rlcore.checkpoints.retention import CheckpointRotation
 from rlcore.errors import ArgumentTypeError, HookError, MissingStateError, NoCheckpointError
 from rlcore.hooks.operations import Operations
 from rlcore.loggers.metrics import Last
 from rlcore.restore.states import Restored, restore
-from rlcore.run.assembly import Assembly
 from rlcore.scripts.attributes import Arguments, check_name
 from rlcore.scripts.hooks import HookArguments, ScriptHooks
 from rlcore.scripts.parts import SCRIPT, assemble, describe

@@ -11,7 +11,7 @@ from rlcore.hooks.operations import DESTINATIONS
 from rlcore.hooks.specs import hookimpl
 
 if TYPE_CHECKING:
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.types.trainer import ScriptTrainer
 
 HookType = TypeVar("HookType", bound="TrainerHookBase")
 
@@ -30,7 +30,7 @@ class TrainerHookBase:
     destinations: ClassVar[Mapping[str, str]] = MappingProxyType({})
     default_name: ClassVar[str] = ""
 
-    def attach(self, trainer: Trainer) -> None:
+    def attach(self, trainer: ScriptTrainer) -> None:
         """Take note of the trainer of which this is a part.
 
         Called when the first of its methods is registered, and before a config's run.
@@ -52,7 +52,7 @@ class TrainerHookBase:
                 f"{type(self).__name__} has the state {', '.join(state_dict)} in the checkpoint and no load_state_dict"
             )
 
-    def register(self, trainer: Trainer, name: str | None = None) -> None:
+    def register(self, trainer: ScriptTrainer, name: str | None = None) -> None:
         """Register the methods at their default destinations, and the object for checkpoints.
 
         Args:
@@ -91,7 +91,7 @@ def as_component(hook: HookType, destinations: Mapping[str, str] | None = None) 
         functions[destination.point] = destination.adapt(getattr(hook, method))
     own_setup = functions.pop("setup", None)
 
-    def setup(trainer: Trainer) -> None:
+    def setup(trainer: ScriptTrainer) -> None:
         hook.attach(trainer)
         if own_setup is not None:
             own_setup()

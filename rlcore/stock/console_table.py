@@ -15,7 +15,7 @@ from rlcore.types.context import Context
 from rlcore.types.progress import ENDLESS
 
 if TYPE_CHECKING:
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.types.trainer import Trainer
 
 
 class ConsoleTable:

@@ -18,7 +18,7 @@ from rlcore.types import Key
 from rlcore.types.context import Context
 
 if TYPE_CHECKING:
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.types.trainer import Trainer
 
 log = logging.getLogger(__name__)
 

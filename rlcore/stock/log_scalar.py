@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
 
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.types.trainer import ScriptTrainer
 
 Reduction = Literal["mean", "sum", "min", "max"]
 
@@ -68,7 +68,7 @@ class LogScalar(TrainerHookBase):
         self.include_std = include_std
         self.reduction = reduction
 
-    def register(self, trainer: Trainer, name: str | None = None) -> None:
+    def register(self, trainer: ScriptTrainer, name: str | None = None) -> None:
         """Register it at `pre_steps_log`, as `log_<logname>` unless a name is given."""
         super().register(trainer, name or f"log_{self.logname}")
 

@@ -12,7 +12,7 @@ from rlcore.learners.scheduled import Scheduled, bind
 from rlcore.stock.base import TrainerHookBase
 
 if TYPE_CHECKING:
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.types.trainer import ScriptTrainer
 
 Interval = Literal["batch", "optim"]
 
@@ -49,12 +49,12 @@ class LRSchedulerHook(TrainerHookBase):
             )
         self.scheduler = scheduler
         self.interval = interval
-        self._trainer: Trainer | None = None
+        self._trainer: ScriptTrainer | None = None
         self._scheduled: list[Scheduled] | None = None
         self._optimizer: Any = None
         self._last_optim_count = 0
 
-    def attach(self, trainer: Trainer) -> None:
+    def attach(self, trainer: ScriptTrainer) -> None:
         """Follow the clocks of this trainer.
 
         Raises:
@@ -64,7 +64,7 @@ class LRSchedulerHook(TrainerHookBase):
         if self._by_progress:
             self.scheduler.value(1.0, trainer.progress)
 
-    def register(self, trainer: Trainer, name: str | None = None) -> None:
+    def register(self, trainer: ScriptTrainer, name: str | None = None) -> None:
         """Register it at the point of its interval."""
         trainer.register_module(name or self.default_name, self)
         trainer.register_op("post_optim" if self.interval == "optim" else "post_steps", self)
@@ -105,7 +105,7 @@ class LRSchedulerHook(TrainerHookBase):
             self.scheduler.load_state_dict(dict(state_dict["scheduler"]))
 
 
-def _optimizers(trainer: Trainer) -> dict[str, torch.optim.Optimizer]:
+def _optimizers(trainer: ScriptTrainer) -> dict[str, torch.optim.Optimizer]:
     """Return the optimizers that take part in checkpoints, by name, those of hooks included."""
     found: dict[str, torch.optim.Optimizer] = {}
     for name, part in trainer.app_state.items():

@@ -14,7 +14,7 @@ from rlcore.stock.optimizer import Stepper, chosen_losses
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.types.trainer import ScriptTrainer
 
 
 class OptimizationStepper(TrainerHookBase, ABC):
@@ -27,10 +27,10 @@ class OptimizationStepper(TrainerHookBase, ABC):
     default_name: ClassVar[str] = "optimization_stepper"
 
     @abstractmethod
-    def step(self, trainer: Trainer, sub_batch: Any) -> Mapping[str, Tensor]:
+    def step(self, trainer: ScriptTrainer, sub_batch: Any) -> Mapping[str, Tensor]:
         """Take one optimisation step on a sub-batch, and return numbers to log."""
 
-    def register(self, trainer: Trainer, name: str | None = None) -> None:
+    def register(self, trainer: ScriptTrainer, name: str | None = None) -> None:
         """Register it for checkpoints, and its methods at its destinations, if it names any."""
         if self.destinations:
             super().register(trainer, name)
@@ -55,7 +55,7 @@ class DefaultOptimizationStepper(OptimizationStepper):
         self.loss_components = chosen_losses(loss_components)
         self._stepper: Stepper | None = None
 
-    def step(self, trainer: Trainer, sub_batch: Any) -> dict[str, Tensor]:
+    def step(self, trainer: ScriptTrainer, sub_batch: Any) -> dict[str, Tensor]:
         """Take a step, and return the losses with `grad_norm`, the norm of the gradients before clipping.
 
         Raises:

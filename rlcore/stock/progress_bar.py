@@ -15,7 +15,7 @@ from rlcore.types.progress import ENDLESS
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.types.trainer import Trainer
 
 # metric to (label, format)
 SHOWN: Final = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rlcore.hooks.specs import hookimpl
 
 if TYPE_CHECKING:
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.training.loop import Loop
     from rlcore.types import EvaluationResult
 
 log = logging.getLogger(__name__)
@@ -34,27 +34,27 @@ class ProgressLines:
         self._said = time.monotonic()
 
     @hookimpl
-    def setup(self, trainer: Trainer) -> None:
+    def setup(self, trainer: Loop) -> None:
         """Say where the run begins."""
         self._say(trainer, f"begins; it ends at {trainer.stop_at:,}")
 
     @hookimpl
-    def evaluation(self, result: EvaluationResult, trainer: Trainer) -> None:
+    def evaluation(self, result: EvaluationResult, trainer: Loop) -> None:
         """Say what was evaluated."""
         self._say(trainer, f"evaluation: mean return {result.mean_return:,.1f} of {len(result.returns)} episodes")
 
     @hookimpl
-    def checkpoint_saved(self, path: Path, trainer: Trainer) -> None:
+    def checkpoint_saved(self, path: Path, trainer: Loop) -> None:
         """Say what was saved."""
         self._say(trainer, f"checkpoint {path.name}")
 
     @hookimpl
-    def post_steps_log(self, trainer: Trainer) -> None:
+    def post_steps_log(self, trainer: Loop) -> None:
         """Say where the run is, when nothing was said for long."""
         if time.monotonic() - self._said >= _SECONDS:
             share = trainer.progress.frames / trainer.stop_at
             self._say(trainer, f"{share:.0%}, {trainer.frames_here / trainer.seconds_trained:,.0f} frames per second")
 
-    def _say(self, trainer: Trainer, what: str) -> None:
+    def _say(self, trainer: Loop, what: str) -> None:
         self._said = time.monotonic()
         log.info("%s: frame %s: %s", trainer.run.name, f"{trainer.progress.frames:,}", what)

@@ -9,7 +9,7 @@ from rlcore.hooks.specs import hookimpl
 from rlcore.run_folder.status import RunState, Status
 
 if TYPE_CHECKING:
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.training.loop import Loop
 
 
 class StatusHook:
@@ -27,18 +27,18 @@ class StatusHook:
         self._status = status
 
     @hookimpl
-    def setup(self, trainer: Trainer) -> None:
+    def setup(self, trainer: Loop) -> None:
         """Say that the run began or goes on."""
         write_status(self._status, "running", trainer)
 
     @hookimpl
-    def checkpoint_saved(self, path: Path, trainer: Trainer) -> None:
+    def checkpoint_saved(self, path: Path, trainer: Loop) -> None:
         """Say which checkpoint is the newest."""
         write_status(self._status, "running", trainer)
 
 
 def write_status(
-    status: Status, state: RunState, trainer: Trainer, reason: str = "", checkpoint: Path | None = None
+    status: Status, state: RunState, trainer: Loop, reason: str = "", checkpoint: Path | None = None
 ) -> None:
     """Write where a run stands, with what it lost.
 
@@ -57,7 +57,7 @@ def write_status(
     status.write(state, trainer.progress.frames, reason, newest, exact, losses(trainer))
 
 
-def losses(trainer: Trainer) -> dict[str, int]:
+def losses(trainer: Loop) -> dict[str, int]:
     """Return what the run lost, by cause; causes without a loss are left out."""
     found = {
         "episodes dropped by resumes": getattr(trainer.collector, "dropped_episodes", 0),

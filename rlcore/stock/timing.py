@@ -14,7 +14,7 @@ from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from rlcore.hooks.points import Hook
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.types.trainer import ScriptTrainer
 
 
 class LogTiming(TrainerHookBase):
@@ -40,9 +40,9 @@ class LogTiming(TrainerHookBase):
         self.prefix = prefix
         self.percall = percall
         self.erase = erase
-        self._trainer: Trainer | None = None
+        self._trainer: ScriptTrainer | None = None
 
-    def attach(self, trainer: Trainer) -> None:
+    def attach(self, trainer: ScriptTrainer) -> None:
         """Watch the hooks of this trainer."""
         self._trainer = trainer
 

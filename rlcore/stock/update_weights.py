@@ -13,7 +13,7 @@ from rlcore.types.context import Context
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.types.trainer import ScriptTrainer
 
 IntervalUnit = Literal["batches", "optim_steps"]
 
@@ -46,7 +46,7 @@ class UpdateWeights(TrainerHookBase):
         update_weights_interval: int = 1,
         policy_weights_getter: Callable[[], Any] | None = None,
         weight_update_map: Mapping[str, str] | None = None,
-        trainer: Trainer | None = None,
+        trainer: ScriptTrainer | None = None,
         *,
         sender: Any = None,
         interval_unit: IntervalUnit = "batches",
@@ -71,12 +71,12 @@ class UpdateWeights(TrainerHookBase):
         self._send = _way_to_send(collector, sender)
         self._getter = policy_weights_getter
 
-    def attach(self, trainer: Trainer) -> None:
+    def attach(self, trainer: ScriptTrainer) -> None:
         """Count the optimisation steps of this trainer, and find modules on it, unless another was handed over."""
         self.trainer = self.trainer or trainer
         self._progress = self.trainer.progress
 
-    def register(self, trainer: Trainer, name: str | None = None) -> None:
+    def register(self, trainer: ScriptTrainer, name: str | None = None) -> None:
         """Register it at the point of its unit."""
         trainer.register_module(name or self.default_name, self)
         trainer.register_op(next(iter(self.places())), self)

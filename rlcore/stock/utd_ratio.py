@@ -11,7 +11,7 @@ from rlcore.loggers.metrics import Last
 from rlcore.stock.base import TrainerHookBase
 
 if TYPE_CHECKING:
-    from rlcore.scripts.trainer import Trainer
+    from rlcore.types.trainer import ScriptTrainer
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class UTDRHook(TrainerHookBase):
     default_name: ClassVar[str] = "utdr_hook"
     observer: Final = True
 
-    def __init__(self, trainer: Trainer) -> None:
+    def __init__(self, trainer: ScriptTrainer) -> None:
         self.trainer = trainer
         self._warned = False
 

@@ -1,6 +1,7 @@
 """The toy components, for tests: `use = "testing:toy"`; and the parts of the fault tools."""
 
-from rlcore import Component, hookimpl
+from rlcore.hooks.specs import hookimpl
+from rlcore.plugins.component import Component
 
 _TOY = "rlcore.testing.toy"
 _PARTS = "rlcore.testing.toy_parts"

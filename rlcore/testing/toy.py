@@ -12,8 +12,8 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
+from rlcore.assembly.env_maker import FIRST_ENV
 from rlcore.errors import ConfigError, EnvError
-from rlcore.run.env_maker import FIRST_ENV
 from rlcore.types import EnvSpec, Step
 from rlcore.types.context import Context
 

@@ -25,8 +25,8 @@ from rlcore.types.context import Context
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-    from rlcore.scripts.trainer import Trainer
     from rlcore.types import Array, BoolArray, Env
+    from rlcore.types.trainer import Trainer
 
 
 class ToyTransform:

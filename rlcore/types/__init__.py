@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENDLESS",
+    "FREE_AT_RESUME",
     "ActionTransform",
     "BackgroundCollector",
     "Buffer",
@@ -50,7 +51,6 @@ __all__ = [
     "Evaluator",
     "Every",
     "Heart",
-    "FREE_AT_RESUME",
     "InPlaceCheckpointer",
     "Interval",
     "Key",

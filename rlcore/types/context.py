@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-    from rlcore.hooks.points import LoopHooks
+    from rlcore.types.trainer import TrainerHooks
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,6 @@ class Context:
         return cast(Buffer, self.part("buffer"))
 
     @property
-    def hooks(self) -> LoopHooks:
+    def hooks(self) -> TrainerHooks:
         """The resolved loop points."""
-        return cast("LoopHooks", self.part("hooks"))
+        return cast("TrainerHooks", self.part("hooks"))

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from rlcore.errors import ConfigError
+from rlcore.files import lock
 from rlcore.reports.plotting import plot_runs
 from rlcore.reports.run_files import RunFiles, experiments
 from rlcore.reports.svg import COLOURS
 from rlcore.run_folder import folder as run_folder
+from rlcore.run_folder import status as run_status
 
 NOBODY = 65534
 CSV = {"logger": [{"use": "csv"}]}
@@ -107,7 +109,7 @@ def test_an_env_that_changes_the_working_directory_scatters_nothing(cli, doing, 
     os.chdir(workdir)
     assert outcome.code == 0, outcome.err
     assert list((workdir / "far").rglob("*")) == []
-    assert run_folder.read_status(Path("runs/tiny"))["state"] == "done"
+    assert run_status.read_status(Path("runs/tiny"))["state"] == "done"
     assert cli("ckpt", "verify", "runs/tiny").code == 0
     assert "runs/tiny/curves.png" in outcome.out
     assert Path("runs/tiny/curves.png").is_file()
@@ -122,7 +124,7 @@ def test_a_folder_may_be_renamed_as_people_like(cli, trained, workdir, monkeypat
     place = "." if name == "." else f"runs/{name}"
     outcome = cli("train", "--resume", place, "--quiet")
     assert outcome.code == 0, outcome.err
-    assert run_folder.read_status(Path(place))["frames"] == 96
+    assert run_status.read_status(Path(place))["frames"] == 96
     assert run_folder.read_config(Path(place))["run"]["name"] == "tiny"
     assert cli("evaluate", place).code == 0
 
@@ -318,7 +320,7 @@ def test_unlike_runs_are_lines_of_their_own(cli, write_config, workdir):
 
 
 def test_a_status_that_finds_no_room_for_a_new_file_is_written_over_the_old_one(tmp_path, monkeypatch):
-    status = run_folder.Status(tmp_path)
+    status = run_status.Status(tmp_path)
     status.write("running", 10, "a reason that is longer than the one to come, so that the new text is shorter")
 
     def full(self, *arguments, **options):
@@ -327,11 +329,11 @@ def test_a_status_that_finds_no_room_for_a_new_file_is_written_over_the_old_one(
 
     monkeypatch.setattr(Path, "write_text", full)
     status.write("failed-resumable", 20, "the disk is full")
-    found = run_folder.read_status(tmp_path)
+    found = run_status.read_status(tmp_path)
     assert (found["state"], found["frames"], found["reason"]) == ("failed-resumable", 20, "the disk is full")
     assert [path.name for path in tmp_path.iterdir()] == ["status.json"]
 
 
 def test_a_lock_in_a_folder_that_is_not_there_is_an_error_of_ours(tmp_path):
     with pytest.raises(ConfigError, match="is not the lock of a run"):
-        run_folder.Lock(tmp_path / "absent")
+        lock.Lock(tmp_path / "absent")

@@ -19,7 +19,7 @@ import rlcore
 from rlcore.cli.command_line import NEW_KINDS
 from rlcore.cli.plugins_new import FILES, LONGEST, SUMMARIES
 from rlcore.plugins.component import COMPONENT_SECTIONS
-from rlcore.plugins.host import installed
+from rlcore.plugins.discovery import installed
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "rlcore" / "templates" / "plugin"

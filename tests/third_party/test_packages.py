@@ -21,7 +21,7 @@ import pytest
 import tomli_w
 
 import rlcore
-from rlcore.plugins.host import installed
+from rlcore.plugins.discovery import installed
 from rlcore.testing.small_run import TOY_CONFIG
 
 ROOT = Path(__file__).resolve().parents[2]

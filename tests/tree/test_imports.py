@@ -11,118 +11,181 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "rlcore"
 
-# From the bottom to the top; a module imports only from rows above its own (lower layers). Imports for type checking
-# do not count, imports inside functions do.
-LAYERS = [
-    {"state_kinds"},
-    {"errors", "records", "migrations", "output_types", "streams", "terminal"},
-    {"companion", "companion_process", "moving_save", "liveness", "log_values"},
-    {"leaving", "types", "well_known", "progress", "watchdog", "episodes", "logger_base", "inside"},
-    {"patience"},
-    {"background_save", "forks", "config", "context", "hookspecs", "minibatch", "state_tree", "tensor_memory"},
-    {"components"},
-    {"config_changes", "optimizer_state", "dependents"},
-    {"build_problems", "run_folder", "manifest", "signals", "random_state", "exploration", "media", "sources"},
-    {"action_check", "step_checks", "entries", "fitting", "origin"},
-    {"torchrl_states"},
-    {"implementations", "tensor_files", "durable_files", "scheduled", "torch_steps", "retention", "trust"},
-    {"growing_file"},
-    {"hooks", "log_writer", "adam", "transformed", "snapshot", "evaluations", "exactness", "resume"},
-    {"spool_note", "spool_records"},
-    {"space_watch", "svg", "spool", "batch_storage", "env_maker", "curves"},
-    {"stepping", "run_files"},
-    {"joined_env", "plotting"},
-    {"play", "rollouts", "plugins", "compiled", "checkpoint", "metrics", "boundary", "assembly", "optimizer_step"},
-    {"targets", "report", "spool_sender"},
-    {"ops", "updating", "env_checks"},
-    {"spooling_logger", "loggers"},
-    {"script_env", "collect", "buffer", "learner", "evaluate", "optimizers", "schedules", "stock", "builtin"},
-    {"sections"},
-    {"saver", "adapters", "convert"},
-    {"parts"},
-    {"saving"},
-    {"script_settings"},
-    {"script_storage"},
-    {"loop", "scripted"},
-    {"script_attributes"},
-    {"script_hooks"},
-    {"trainer"},
-    {"helpers", "algorithms"},
-    {"builder", "factory"},
-    {"resuming"},
-    {"run"},
-    {"all_problems"},
-    {"summary", "config_schema", "ending"},
-    {"testing"},
-    {"prove"},
-    {"commands"},
-    {"cli"},
-    {"__main__"},
-]
-LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
+# The rooms from the ground up, and what each imports: rooms above it in this table, and `errors`, which all may import.
+# Imports for annotations and inside functions count. What a room does not import any more goes from its line.
+ROOMS = {
+    "errors": "",
+    "version": "",
+    "files": "",
+    "types": "",
+    "process": "types",
+    "hooks": "types",
+    "plugins": "version types hooks",
+    "config": "types plugins",
+    "state": "types",
+    "envs": "types state",
+    "loggers": "types process plugins",
+    "spooling": "files loggers",
+    "restore": "types",
+    "learners": "types",
+    "collectors": "types envs restore",
+    "buffers": "types",
+    "checkpoints": "files types plugins config state",
+    "run_folder": "files config checkpoints",
+    "training": "files types process hooks state loggers restore checkpoints",
+    "stock": "types process hooks state loggers restore learners buffers run_folder training",
+    "assembly": "types plugins envs",
+    "scripts": (
+        "types hooks plugins config state envs loggers restore learners collectors buffers checkpoints training "
+        "stock assembly"
+    ),
+    "run": (
+        "files types process hooks plugins config state loggers restore checkpoints run_folder training stock "
+        "assembly scripts"
+    ),
+    "reports": "files types checkpoints run_folder training stock run",
+    "helpers": "types plugins config envs learners stock scripts",
+    "algorithms": "types state restore stock scripts",
+    "testing": (
+        "files types hooks plugins config state envs loggers spooling restore learners buffers checkpoints "
+        "assembly scripts run"
+    ),
+    "prove": "types plugins config state checkpoints run testing",
+    "cli": (
+        "version files types process hooks plugins config spooling restore checkpoints run_folder stock run "
+        "reports testing prove"
+    ),
+}
+# the front door and the door of `python -m rlcore`: nobody else imports them
+DOORS = {"__init__", "__main__"}
 # found through the registry, as the parts of any other plugin are
-PARTS = {"collect", "buffer", "learner", "evaluate", "optimizers", "schedules"}
+PARTS = (
+    "rlcore.collectors.local",
+    "rlcore.buffers.rollout",
+    "rlcore.learners.gradient",
+    "rlcore.learners.optimizers",
+    "rlcore.envs.evaluator",
+)
 
 
-def modules():
-    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+KNOWN_CIRCLES = {
+    *(f"rlcore.scripts.{name}" for name in ("hooks", "storage", "settings", "parts", "attributes", "trainer")),
+    *("rlcore.run.resume", "rlcore.run.build"),
+}
 
 
-def layer_name(path):
+def files():
+    return sorted(path for path in PACKAGE.rglob("*.py") if "templates" not in path.parts)
+
+
+def room_of(path):
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported(tree, package=("rlcore",)):
-    """Yield (line, dotted name) of every import that happens when the module runs."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            continue
+def module_of(path):
+    return ".".join(("rlcore", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+MODULES = {module_of(path): path for path in files()}
+
+
+def imported(tree):
+    """Yield (line, dotted name) of every import, wherever it stands."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"line {node.lineno}: a relative import"
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
-        else:
-            yield from imported(node)
 
 
 def imports_of(path):
+    """Return (line, module of the core) of every import of a file but of itself."""
     found = []
     for line, name in imported(ast.parse(path.read_text())):
-        parts = name.split(".")
-        if parts[0] == "rlcore" and len(parts) > 1:
-            found.append((line, parts[1]))
+        while name not in MODULES and "." in name:
+            name = name.rpartition(".")[0]
+        if name.partition(".")[0] == "rlcore" and name != module_of(path):
+            found.append((line, name))
     return found
 
 
-def test_every_module_has_one_layer():
-    names = [name for layer in LAYERS for name in layer]
-    assert len(names) == len(set(names))
-    present = {layer_name(path) for path in modules()}
-    assert present - set(names) == set(), "give each of these modules a layer"
-    assert set(names) - present == set(), "these modules are gone"
-
-
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_one_way(path):
-    own = layer_name(path)
+def problems(own, path):
+    """Yield what is wrong with the imports of a file of a room."""
+    order = list(ROOMS)
     for line, name in imports_of(path):
-        if name in LAYER_OF and name != own:
-            assert LAYER_OF[name] < LAYER_OF[own], f"{path}:{line} imports {name}, which is not below {own}"
+        room = name.split(".")[1] if "." in name else "__init__"
+        if room in (own, "errors"):
+            continue
+        if room in DOORS:
+            yield f"{path}:{line} imports {name}, which only people and plugins import"
+        elif order.index(room) > order.index(own):
+            yield f"{path}:{line} imports {name}: {room} is above {own}"
+        elif room not in ROOMS[own].split():
+            yield f"{path}:{line} imports {name}: {room} is not among what {own} imports"
+
+
+def test_every_file_lies_in_a_room():
+    present = {room_of(path) for path in files()}
+    assert present - set(ROOMS) - DOORS == set(), "give each of these rooms its line"
+    assert set(ROOMS) - present == set(), "these rooms are gone"
+
+
+def test_the_table_itself_goes_one_way():
+    order = list(ROOMS)
+    for room, allowed in ROOMS.items():
+        assert [other for other in allowed.split() if order.index(other) >= order.index(room)] == []
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_imports_point_one_way(room):
+    assert [problem for path in files() if room_of(path) == room for problem in problems(room, path)] == []
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_a_room_imports_all_that_the_table_lets_it(room):
+    used = {name.split(".")[1] for path in files() if room_of(path) == room for _, name in imports_of(path)}
+    assert set(ROOMS[room].split()) - used == set()
+
+
+def test_no_files_import_each_other_in_a_circle():
+    waiting = {name: {other for _, other in imports_of(path)} for name, path in MODULES.items()}
+    waiting = {name: others for name, others in waiting.items() if name not in KNOWN_CIRCLES}
+    while True:
+        free = {name for name, others in waiting.items() if not others & set(waiting)}
+        if not free:
+            break
+        for name in free:
+            del waiting[name]
+    assert set(waiting) - KNOWN_CIRCLES == set()
 
 
 def test_parts_of_the_core_are_reached_through_the_registry():
-    for path in modules():
-        own = layer_name(path)
-        if own in (*PARTS, "testing"):
-            continue
-        reached = [f"{path}:{line} imports {name}" for line, name in imports_of(path) if name in PARTS]
-        assert not reached
+    for path in files():
+        if room_of(path) != "testing" and module_of(path).rpartition(".")[0] not in {
+            p.rpartition(".")[0] for p in PARTS
+        }:
+            assert [f"{path}:{line} imports {name}" for line, name in imports_of(path) if name in PARTS] == []
 
 
-def test_the_checks_would_find_an_import():
-    code = "import rlcore.training.loop\nif TYPE_CHECKING:\n    import rlcore.run.build\ndef f():\n    from rlcore import cli\n"
-    assert list(imported(ast.parse(code))) == [(1, "rlcore.scripts.trainer"), (5, "rlcore.cli.command_line")]
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("from rlcore.training.loop import Loop", "training is above state"),
+        ("if TYPE_CHECKING:\n    from rlcore.training.loop import Loop", "training is above state"),
+        ("def f():\n    import rlcore.run.build", "run is above state"),
+        ("from rlcore.hooks import points", "hooks is not among what state imports"),
+        ("from rlcore import Trainer", "which only people and plugins import"),
+    ],
+    ids=["import", "annotation", "inside a function", "not declared", "the front door"],
+)
+def test_an_import_that_points_the_wrong_way_is_found(code, problem, tmp_path, monkeypatch):
+    planted = tmp_path / "state" / "planted.py"
+    planted.parent.mkdir()
+    planted.write_text(code)
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    (found,) = problems("state", planted)
+    assert problem in found
 
 
 HEAVY = ("torch", "tensordict", "gymnasium", "matplotlib", "tensorboard", "av", "wandb", "mlflow")
@@ -162,4 +225,4 @@ def test_no_public_name_is_that_of_a_module():
     """An import of the module would put it in the place of the name."""
     import rlcore
 
-    assert not set(rlcore.__all__) & {layer_name(path) for path in modules()}
+    assert not set(rlcore.__all__) & {room_of(path) for path in files()}

@@ -8,7 +8,8 @@ import pytest
 
 import rlcore
 from rlcore import ConfigError, PluginError
-from rlcore.plugins.host import WELL_KNOWN, PluginHost, installed
+from rlcore.plugins.discovery import installed
+from rlcore.plugins.host import WELL_KNOWN, PluginHost
 
 HOOK = """
     from rlcore import Component, hookimpl

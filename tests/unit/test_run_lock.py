@@ -13,13 +13,13 @@ import threading
 import pytest
 
 from rlcore import ConfigError, hookimpl
-from rlcore.files.lock import in_use
+from rlcore.files.lock import LOCK_FILE, Lock, in_use
 from rlcore.run_folder import folder as run_folder
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from rlcore.run_folder.folder import Lock
+from rlcore.files.lock import Lock
 lock = Lock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)
@@ -47,7 +47,7 @@ def hold(tmp_path):
 def test_a_second_process_is_refused_with_host_and_process_of_the_first(hold, tmp_path):
     process = hold()
     with pytest.raises(ConfigError) as raised:
-        run_folder.Lock(tmp_path)
+        Lock(tmp_path)
     message = str(raised.value)
     assert f"is in use by process {process.pid} on {socket.gethostname()}" in message
     assert "--set run.name=NAME" in message
@@ -58,44 +58,44 @@ def test_the_lock_of_a_dead_process_is_taken_over(hold, tmp_path, number):
     process = hold()
     process.send_signal(number)
     process.wait()
-    lock = run_folder.Lock(tmp_path)
-    assert (tmp_path / run_folder.LOCK_FILE).read_text() == f"{socket.gethostname()} {os.getpid()}\n"
+    lock = Lock(tmp_path)
+    assert (tmp_path / LOCK_FILE).read_text() == f"{socket.gethostname()} {os.getpid()}\n"
     lock.release()
 
 
 def test_the_lock_of_a_dead_process_whose_companion_still_has_it_is_taken_over_and_names_this_one(tmp_path):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    with (tmp_path / run_folder.LOCK_FILE).open("w") as companion:
+    with (tmp_path / LOCK_FILE).open("w") as companion:
         companion.write(f"{socket.gethostname()} {gone.pid}\n")
         companion.flush()
         fcntl.flock(companion, fcntl.LOCK_EX)
         release = threading.Timer(0.3, companion.close)
         release.start()
-        lock = run_folder.Lock(tmp_path)
+        lock = Lock(tmp_path)
         release.join()
-    assert (tmp_path / run_folder.LOCK_FILE).read_text() == f"{socket.gethostname()} {os.getpid()}\n"
+    assert (tmp_path / LOCK_FILE).read_text() == f"{socket.gethostname()} {os.getpid()}\n"
     lock.release()
 
 
 def test_a_lock_that_is_held_and_whose_text_is_damaged_refuses_all_the_same(tmp_path):
-    (tmp_path / run_folder.LOCK_FILE).write_bytes(b"\xff\xfe 1")
-    with (tmp_path / run_folder.LOCK_FILE).open("rb") as holder:
+    (tmp_path / LOCK_FILE).write_bytes(b"\xff\xfe 1")
+    with (tmp_path / LOCK_FILE).open("rb") as holder:
         fcntl.flock(holder, fcntl.LOCK_EX)
         with pytest.raises(ConfigError, match="is in use by process 1"):
-            run_folder.Lock(tmp_path)
+            Lock(tmp_path)
 
 
 def test_a_released_lock_is_free(hold, tmp_path):
-    run_folder.Lock(tmp_path).release()
+    Lock(tmp_path).release()
     hold()
     with pytest.raises(ConfigError, match="is in use by process"):
-        run_folder.Lock(tmp_path)
+        Lock(tmp_path)
 
 
 def test_a_process_may_look_at_its_own_run(tmp_path):
-    first = run_folder.Lock(tmp_path)
-    second = run_folder.Lock(tmp_path)
+    first = Lock(tmp_path)
+    second = Lock(tmp_path)
     second.release()
     first.release()
 
@@ -108,7 +108,7 @@ def test_a_file_system_without_locks_does_not_stop_a_run(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    run_folder.Lock(tmp_path).release()
+    Lock(tmp_path).release()
 
 
 def test_a_run_in_use_can_be_neither_resumed_nor_changed(hold, cli, write_config, tmp_path):

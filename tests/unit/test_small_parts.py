@@ -21,6 +21,7 @@ from rlcore.process.watchdog import wait_while_moving
 from rlcore.reports.curves import mean_and_spread, read_metrics
 from rlcore.reports.plotting import plot_runs
 from rlcore.run_folder import folder as run_folder
+from rlcore.run_folder import status as run_status
 from rlcore.state.generators import GlobalGenerators, seed_all
 from rlcore.types import EvaluationResult, RunInfo
 from rlcore.types.heart import Heart
@@ -43,11 +44,11 @@ def test_a_run_folder_below_a_file_is_refused(tmp_path):
 
 
 def test_the_status_is_replaced_as_a_whole(tmp_path):
-    status = run_folder.Status(tmp_path)
-    assert run_folder.read_status(tmp_path) == {}
+    status = run_status.Status(tmp_path)
+    assert run_status.read_status(tmp_path) == {}
     status.write("running", 5)
     status.write("done", 10, "reason", Path("x/checkpoint-1"), exact=True, losses={"skipped": 2})
-    found = run_folder.read_status(tmp_path)
+    found = run_status.read_status(tmp_path)
     assert found | {"time": ""} == {
         "state": "done",
         "reason": "reason",
@@ -63,13 +64,13 @@ def test_the_status_is_replaced_as_a_whole(tmp_path):
 
 def test_a_status_that_cannot_be_written_is_an_error_of_storage(tmp_path):
     with pytest.raises(StorageError, match=r"status.json cannot be written"):
-        run_folder.Status(tmp_path / "absent").write("running", 0)
+        run_status.Status(tmp_path / "absent").write("running", 0)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff"])
 def test_a_damaged_status_reads_as_none(tmp_path, content):
     (tmp_path / "status.json").write_bytes(content)
-    assert run_folder.read_status(tmp_path) == {}
+    assert run_status.read_status(tmp_path) == {}
 
 
 # signals

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from rlcore.plugins.host import Installed, PluginHost, installed, version_conflict
+from rlcore.plugins.discovery import Installed, installed, version_conflict
+from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Provided
 from rlcore.testing.light_import import check_light_import
 

@@ -26,8 +26,8 @@ from rlcore.types.context import Context
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-    from rlcore.scripts.trainer import Trainer
     from rlcore.types import EvaluationResult
+    from rlcore.types.trainer import Trainer
 
 OBSERVATIONS: Final = ("observation",)
 ACTIONS: Final = ("action",)

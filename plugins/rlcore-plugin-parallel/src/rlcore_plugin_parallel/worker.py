@@ -18,12 +18,12 @@ from typing import Any, Final
 import torch
 
 from rlcore import ConfigError, RlcoreError
+from rlcore.assembly.env_maker import EnvMaker
 from rlcore.collectors.stepping import Acting, Rollout
 from rlcore.envs.checks import inexact_env, unrestored_env
 from rlcore.errors import describe
 from rlcore.process.signals import STOPPING
 from rlcore.process.streams import lenient
-from rlcore.run.env_maker import EnvMaker
 from rlcore.state.generators import seed_all
 from rlcore.types import Policy
 from rlcore_plugin_parallel.all_rows import AllRows

@@ -21,8 +21,8 @@ from rlcore_plugin_video.frames import MAX_FRAMES, center_crop, stack, tile, to_
 from rlcore_plugin_video.mp4 import VideoFolder
 
 if TYPE_CHECKING:
-    from rlcore.scripts.trainer import Trainer
     from rlcore.types import BoolArray, EvaluationResult
+    from rlcore.types.trainer import Trainer
 
 log = logging.getLogger(__name__)
 

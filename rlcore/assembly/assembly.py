@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from pydantic import BaseModel
 
+from rlcore.assembly.env_maker import EnvMaker
 from rlcore.envs.transformed import TransformedEnv, transformed_spec
 from rlcore.errors import ConfigError
 from rlcore.plugins.registry import Provided
-from rlcore.run.env_maker import EnvMaker
 from rlcore.types import Env, Transform
 from rlcore.types.context import Context
 

@@ -1,0 +1,78 @@
+"""Which plugins are installed, from their entry points and metadata alone."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from rlcore.plugins.known import WELL_KNOWN as WELL_KNOWN
+from rlcore.plugins.registry import Owner
+
+GROUP: Final = "rlcore"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An entry point, known from metadata alone."""
+
+    name: str
+    module: str
+    distribution: str
+    version: str
+    requires_rlcore: str = ""
+    entry_point: importlib.metadata.EntryPoint | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def owner(self) -> Owner:
+        """Whose the plugin is."""
+        return Owner(self.name, self.distribution, self.version)
+
+
+def installed() -> list[Installed]:
+    """Return every installed plugin in order of name, without importing any."""
+    found: dict[tuple[str, str], Installed] = {}
+    for entry_point in importlib.metadata.entry_points(group=GROUP):
+        name, version, requires = _identity(entry_point.dist)
+        plugin = Installed(entry_point.name, entry_point.value, name, version, requires, entry_point)
+        found.setdefault((plugin.name, plugin.distribution), plugin)
+    return sorted(found.values(), key=lambda plugin: (plugin.name, plugin.distribution))
+
+
+def _identity(distribution: importlib.metadata.Distribution | None) -> tuple[str, str, str]:
+    """Return name, version and range of rlcore; the backport of `importlib.metadata` raises where those are missing."""
+    try:
+        if distribution is not None:
+            return distribution.name, distribution.version, _requirement(distribution.requires or [])
+    except (ImportError, OSError):
+        pass
+    return "unknown", "0", ""
+
+
+def _requirement(requires: Sequence[str]) -> str:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for text in requires:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:  # of another package, which the run need not use
+            continue
+        if requirement.name == GROUP and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+            return str(requirement.specifier)
+    return ""
+
+
+def version_conflict(plugin: Installed) -> str | None:
+    """Return why the plugin does not fit this rlcore, or None when it does; from metadata only."""
+    from packaging.specifiers import SpecifierSet
+
+    from rlcore.version import __version__
+
+    if SpecifierSet(plugin.requires_rlcore).contains(__version__, prereleases=True):
+        return None
+    return (
+        f"plugin {plugin.name!r} ({plugin.owner}) needs rlcore {plugin.requires_rlcore}, this is rlcore "
+        f"{__version__}; install a matching version of {plugin.distribution}"
+    )
