@@ -1,6 +1,6 @@
 """The manifest of a checkpoint: what it says, which folders hold one, and whether their files are whole.
 
-Nothing here needs torch, so checkpoints are listed and verified at once. Writing and loading is in `checkpoint.py`.
+Nothing here needs torch, so checkpoints are listed and verified at once. Writing and loading is in `store.py`.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Facts:
         config: of the run, resolved; empty for a script.
         config_hash: over what of the config changes results.
         versions: of everything installed that the run uses.
-        domain: what the bits of a run depend on, see `exactness.py`.
+        domain: what the bits of a run depend on, see `state/exactness.py`.
         inexact: why a resume from here does not give the bits of an uninterrupted run; empty when it does.
         metadata: returns what else a script wants to have said, as JSON; asked at every save.
     """

@@ -1,6 +1,6 @@
 """From a raw config to validated sections, each tied to the component that its `use` names.
 
-All problems of a config are reported together. Reading the file is in `config.py`, building in `run.py`.
+All problems of a config are reported together. Reading the file is in `file.py`, building in the room `run/`.
 """
 
 from __future__ import annotations

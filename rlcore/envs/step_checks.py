@@ -1,7 +1,7 @@
 """Whether what an env returns has the form that its spec says: shapes, kinds of numbers, truth values.
 
 NumPy assigns a scalar to a whole row, text to a number and anything to a truth value without a word; what is trained
-on would then not be what the env meant. How the numbers behave is in `env_checks.py`.
+on would then not be what the env meant. How the numbers behave is in `checks.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The resolved loop points: one typed method per point, over tuples of plain functions looked up once at setup.
 
-pluggy is not called inside the loop. The specs are in `hookspecs.py`, the search for implementations is in
-`implementations.py`.
+pluggy is not called inside the loop. The specs are in `specs.py`, the search for implementations is in
+`resolution.py`.
 """
 
 from __future__ import annotations

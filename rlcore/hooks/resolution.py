@@ -1,6 +1,6 @@
 """Hooks before they are called: what a hook implements, whether it fits the points, and in which order it comes.
 
-pluggy marks, validates and orders the implementations; calling them is in `hooks.py`, the specs in `hookspecs.py`.
+pluggy marks, validates and orders the implementations; calling them is in `points.py`, the specs in `specs.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The optimisation step as one compiled graph: forward, backward, clipping and Adam.
 
-The graph has fixed shapes, one per minibatch size; what does not fit it runs eagerly in `learner.py`.
+The graph has fixed shapes, one per minibatch size; what does not fit it runs eagerly in `gradient.py`.
 """
 
 from __future__ import annotations

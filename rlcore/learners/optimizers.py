@@ -1,6 +1,6 @@
 """Optimizers by name, each over the model parts and the losses that its section says.
 
-The update rule is torch's; the gradient step around it is in `learner.py`.
+The update rule is torch's; the gradient step around it is in `gradient.py`.
 """
 
 from __future__ import annotations

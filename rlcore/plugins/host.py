@@ -1,6 +1,6 @@
 """Finding plugins by their entry points, deciding which to import, and importing them.
 
-Only metadata is read until a config names a plugin. Building components is in `components.py`.
+Only metadata is read until a config names a plugin. Building components is in `registry.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Going on from a checkpoint: giving every component its state back, and saying what became of each.
 
-Finding and verifying a checkpoint is in `checkpoint.py`; what may differ in the config in `config_changes.py`.
+Finding and verifying a checkpoint is in `checkpoints/`; what may differ in the config in `config/changes.py`.
 """
 
 from __future__ import annotations

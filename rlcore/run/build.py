@@ -1,6 +1,6 @@
 """From a config to a ready trainer: the order of building, seeds, device, run folder, resume.
 
-What is built is in the components; what happens then is in `trainer.py`.
+What is built is in the components; what happens then is in the room `training/`.
 """
 
 from __future__ import annotations

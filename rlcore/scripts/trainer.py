@@ -1,6 +1,6 @@
 """The trainer as scripts use it: a keyword constructor, operations registered at destinations, saving to a path.
 
-The loop itself is in `loop.py`; what the constructor makes of its arguments is in `scripted.py`.
+The loop itself is in `training/loop.py`; what the constructor makes of its arguments is in `parts.py`.
 """
 
 from __future__ import annotations

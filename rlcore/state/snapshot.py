@@ -1,6 +1,6 @@
 """The state of a run at one moment: its structure as JSON, its tensors by name, and a hash of each component.
 
-Writing it to disk is in `checkpoint.py`.
+Writing it to disk is in the room `checkpoints/`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The state of a run as JSON plus named tensors, and back; nothing is ever unpickled.
 
 A state may hold None, booleans, numbers, strings, tensors, NumPy arrays and scalars, lists, tuples and dicts of them,
-and the objects of `state_kinds.py`.
+and the objects of `kinds.py`.
 """
 
 from __future__ import annotations

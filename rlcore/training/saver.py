@@ -1,6 +1,6 @@
 """What a run saves and when: checkpoints, the newest boundary after a failure, the batch of one that was not finite.
 
-How a checkpoint gets onto the disk is in `checkpoint.py`.
+How a checkpoint gets onto the disk is in the room `checkpoints/`.
 """
 
 from __future__ import annotations
