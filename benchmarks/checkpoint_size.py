@@ -44,7 +44,7 @@ def plain(folder: Path, data: memoryview) -> None:
 
 
 def copy_into(store: Store, tensors: dict[str, torch.Tensor]) -> None:
-    """Load the newest checkpoint and copy it into live tensors."""
+    """Load the latest checkpoint and copy it into live tensors."""
     _, states = store.load_newest()
     for name, tensor in tensors.items():
         tensor.copy_(states["model"][name])

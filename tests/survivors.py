@@ -33,14 +33,20 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("tests/trainer",),
     ),
     (("rlcore.scripts.factory", "rlcore.assembly.assembly"), ("tests/trainer",)),
-    (("rlcore.collectors.episodes",), ("tests/unit/test_episodes.py",)),
-    (("rlcore.learners.optimizer_step",), ("tests/unit/test_optimizer_step.py",)),
-    (("rlcore.stock",), ("tests/stock", "tests/unit/test_stock.py", "tests/contract/test_stock.py", "tests/trainer")),
+    (("rlcore.collectors.episodes",), ("tests/unit/collectors/test_episodes.py",)),
+    (("rlcore.learners.optimizer_step",), ("tests/unit/learners/test_optimizer_step.py",)),
+    (
+        ("rlcore.stock",),
+        ("tests/stock", "tests/unit/stock/test_objects.py", "tests/contract/test_stock.py", "tests/trainer"),
+    ),
     (("rlcore.helpers",), ("tests/helpers",)),
-    (("rlcore.envs.checks", "rlcore.envs.rollout"), ("tests/unit/test_env_checks.py", "tests/unit/test_rollouts.py")),
+    (
+        ("rlcore.envs.checks", "rlcore.envs.rollout"),
+        ("tests/unit/envs/test_checks.py", "tests/unit/envs/test_rollout.py"),
+    ),
     (
         ("rlcore.spooling.spool", "rlcore.spooling.sender", "rlcore.spooling.logger"),
-        ("tests/unit/test_spooling_logger.py",),
+        ("tests/unit/spooling/test_logger.py",),
     ),
     (
         (
@@ -51,17 +57,27 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
             "rlcore.loggers",
         ),
         (
-            *("tests/unit/test_logger_parts.py", "tests/unit/test_loggers.py", "tests/unit/test_log_writer.py"),
+            *(
+                "tests/unit/loggers/test_logger_parts.py",
+                "tests/unit/loggers/test_by_name.py",
+                "tests/unit/loggers/test_writer.py",
+            ),
             *("plugins/rlcore-plugin-csv/tests", "tests/trainer/test_loop.py"),
         ),
     ),
-    (("rlcore.state.memory", "rlcore.checkpoints.tensor_files"), ("tests/unit/test_tensor_memory.py",)),
+    (("rlcore.state.memory", "rlcore.checkpoints.tensor_files"), ("tests/unit/state/test_memory.py",)),
     (("rlcore.checkpoints.convert", "rlcore.checkpoints.migrations"), ("tests/integration/test_convert.py",)),
-    (("rlcore.reports.page", "rlcore.reports.svg"), ("tests/unit/test_svg.py", "tests/integration/test_report.py")),
-    (("rlcore.restore.optimizers", "rlcore.restore.dependents"), ("tests/unit/test_optimizer_state.py",)),
-    (("rlcore.state.sources",), ("tests/unit/test_sources.py", "tests/faults/test_c_sources.py")),
-    (("rlcore.state.tree", "rlcore.state.kinds"), ("tests/unit/test_state_tree.py",)),
-    (("rlcore.learners.torch_steps",), ("tests/unit/test_optimizer_step.py", "tests/unit/test_learner.py")),
+    (
+        ("rlcore.reports.page", "rlcore.reports.svg"),
+        ("tests/unit/reports/test_svg.py", "tests/integration/test_report.py"),
+    ),
+    (("rlcore.restore.optimizers", "rlcore.restore.dependents"), ("tests/unit/restore/test_optimizers.py",)),
+    (("rlcore.state.sources",), ("tests/unit/state/test_sources.py", "tests/faults/test_c_sources.py")),
+    (("rlcore.state.tree", "rlcore.state.kinds"), ("tests/unit/state/test_tree.py",)),
+    (
+        ("rlcore.learners.torch_steps",),
+        ("tests/unit/learners/test_optimizer_step.py", "tests/unit/learners/test_gradient.py"),
+    ),
     (
         ("rlcore.envs.step_checks", "rlcore.envs.space_watch", "rlcore.envs.action_check"),
         ("tests/faults/test_f_wrong_steps.py",),
@@ -72,13 +88,13 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ),
     (
         ("rlcore.files.growing", "rlcore.training.evaluations"),
-        ("tests/faults/test_e_logs.py", "tests/unit/test_evaluate.py"),
+        ("tests/faults/test_e_logs.py", "tests/unit/envs/test_evaluator.py"),
     ),
     (
         ("rlcore.run_folder.origin", "rlcore.config.changes"),
-        ("tests/faults/test_c_bound_resume.py", "tests/unit/test_resume.py"),
+        ("tests/faults/test_c_bound_resume.py", "tests/unit/restore/test_states.py"),
     ),
-    (("rlcore.files.inside",), ("tests/unit/test_inside.py", "tests/faults/test_j_folders.py")),
+    (("rlcore.files.inside",), ("tests/unit/files/test_inside.py", "tests/faults/test_j_folders.py")),
     (
         (
             "rlcore.run_folder.trust",
@@ -87,11 +103,11 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
             "rlcore.process.terminal",
             "rlcore.run_folder.folder",
         ),
-        ("tests/faults/test_j_folders.py", "tests/unit/test_run_lock.py", "tests/unit/test_small_parts.py"),
+        ("tests/faults/test_j_folders.py", "tests/unit/files/test_lock.py", "tests/unit/run_folder"),
     ),
     (
         ("rlcore.checkpoints.retention", "rlcore.checkpoints.manifest"),
-        ("tests/unit/test_checkpoint_store.py", "tests/integration/test_ckpt.py"),
+        ("tests/unit/checkpoints/test_store.py", "tests/integration/test_ckpt.py"),
     ),
     *(
         ((f"rlcore_plugin_{name}",), (f"plugins/rlcore-plugin-{name}/tests",))

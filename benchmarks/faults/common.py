@@ -39,7 +39,7 @@ class Job:
         frames: length of the run.
         save_every: frames between two checkpoints.
         until: stop here and save, as if it were the end; 0: at `frames`.
-        resume: continue from the newest checkpoint in the folder.
+        resume: continue from the latest checkpoint in the folder.
         progress: file for the frames reached, written after each iteration.
         raising_logger: use a logger that raises from frame `LOGGER_FAILS` on.
         hang_after: rlcore's `[run] hang_after`; the peers have none.
@@ -249,7 +249,7 @@ def train_afresh(system: System, job: Job) -> Ended:
 
 
 def load(system: System, job: Job) -> dict[str, Any]:
-    """Load the newest checkpoint in a forked process; `error` in the result says why that failed."""
+    """Load the latest checkpoint in a forked process; `error` in the result says why that failed."""
     with tempfile.TemporaryDirectory() as temporary:
         answer, output = Path(temporary) / "answer.json", Path(temporary) / "output.txt"
 

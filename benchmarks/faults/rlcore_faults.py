@@ -1,6 +1,6 @@
 """Faults against rlcore, run by its command line: `rlcore train CONFIG`, `rlcore train --resume RUN`.
 
-Checkpoints are the defaults but for the interval: the newest two are kept, a damaged one is skipped aloud. Loading is
+Checkpoints are the defaults but for the interval: the latest two are kept, a damaged one is skipped aloud. Loading is
 `rlcore.build(config, resume=True)` from the run's own config, which is what `--resume` does.
 """
 

@@ -87,7 +87,7 @@ def kill(system: System, work: Path) -> Result:
         if system.checkpoints(folder)[:-1]:
             remove(system.checkpoints(folder)[-1])
             before += "error" not in load(system, job)
-    cell = f"newest loads {newest}/{KILLS}"
+    cell = f"latest loads {newest}/{KILLS}"
     if errors:
         cell += f"; else the one before {before}/{len(errors)}"
     cut = {"saves_seen_cut_off": unfinished, "most_frames_behind": max(behind, default=None)}
@@ -214,9 +214,9 @@ def _fill(system: System, work: Path, disk: Path, mounted: bool) -> Result:
         remove(paths[-1])
         older = load(system, job)
     if "error" not in loaded:
-        what = f"newest checkpoint loads ({job.reached() - loaded['frames']} frames behind)"
+        what = f"latest checkpoint loads ({job.reached() - loaded['frames']} frames behind)"
     else:
-        what = "newest does not load, " + (
+        what = "latest does not load, " + (
             "the one before does" if older and "error" not in older else "nothing else does"
         )
     facts = {"bytes": size, "frames_when_full": seen, "frames_at_the_end": job.reached()}
@@ -252,7 +252,7 @@ def nan(system: System, work: Path) -> Result:
     named = (
         "" if ended.code == 0 else f", message {'names' if 'reward' in ended.last_line else 'does not name'} the reward"
     )
-    cell = f"{how}{named}; newest checkpoint, frame {loaded.get('frames')}: {state}"
+    cell = f"{how}{named}; latest checkpoint, frame {loaded.get('frames')}: {state}"
     return {"cell": cell, "trials": 1, **_fact(ended), "reached": job.reached(), "loaded": loaded}
 
 

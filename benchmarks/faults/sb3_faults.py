@@ -1,6 +1,6 @@
 """Faults against Stable-Baselines3's PPO.
 
-Checkpoints come from `CheckpointCallback`, plus `model.save` after `learn` has returned. A user takes the newest
+Checkpoints come from `CheckpointCallback`, plus `model.save` after `learn` has returned. A user takes the latest
 zip file and calls `PPO.load(path, env=env)`, then `learn(..., reset_num_timesteps=False)`.
 """
 
@@ -98,12 +98,12 @@ class StableBaselines3:
         return sorted(folder.glob("*.zip"), key=lambda path: path.stat().st_mtime_ns)
 
     def load(self, job: Job) -> dict[str, Any]:
-        """Load the newest zip file."""
+        """Load the latest zip file."""
         model = PPO.load(self.checkpoints(Path(job.folder))[-1], device="cpu")
         return describe(model.num_timesteps, model.policy.state_dict(), [model.get_parameters(), model.num_timesteps])
 
     def unfinished(self, folder: Path) -> bool:
-        """Return whether the newest file is not whole; the last member is written last."""
+        """Return whether the latest file is not whole; the last member is written last."""
         newest = self.checkpoints(folder)[-1]
         return not zipfile.is_zipfile(newest) or "system_info.txt" not in zipfile.ZipFile(newest).namelist()
 

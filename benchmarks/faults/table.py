@@ -53,17 +53,17 @@ TITLES = {
 NOTES = """\
 PPO on CartPole-v1: one env, 256 frames per batch (64 in the first row of faults), minibatches of 64, one epoch, actor
 and critic of 2 x 256, CPU, one thread. The row `no fault` is the run of the NaN, hang and raise rows without a fault.
-"Frame N of M" is the frame of the newest checkpoint that loads and how far the run was, counted at the last whole
+"Frame N of M" is the frame of the latest checkpoint that loads and how far the run was, counted at the last whole
 iteration, for Stable-Baselines3 at the last whole rollout, which is also where its callback saves. "Behind" counts in
 the same way. How many kills hit a save depends on the machine and its load, and so differs from run to run.
 
 - rlcore: `rlcore train CONFIG` with defaults but for intervals, `--resume RUN` to go on; loading is
   `build(config, resume=True)`, as `--resume` does it. A damaged checkpoint is skipped and the one before is taken; in
   the rows of the flipped bit and the cut file there is only one. `[run] hang_after = 5` in the row of the hanging env
-  (default: 60 s). After an error rlcore saves the newest copy of its state that it holds in memory; how old that is
+  (default: 60 s). After an error rlcore saves the latest copy of its state that it holds in memory; how old that is
   depends on the speed of the run, so those frames differ from run to run.
 - Stable-Baselines3: `CheckpointCallback(save_freq=interval)` during `learn`, `model.save` after it, each into a file of
-  its own; loading is `PPO.load` of the newest file, then `learn(reset_num_timesteps=False)`. In the row of the logger,
+  its own; loading is `PPO.load` of the latest file, then `learn(reset_num_timesteps=False)`. In the row of the logger,
   `Logger(output_formats=[...])` with a `KVWriter`. A script may catch signals and errors and call `model.save`; this
   one does not.
 - TorchRL, one file: `PPOTrainer(save_trainer_file=..., save_trainer_interval=interval - 1)` with `CKPT_BACKEND=torch`,

@@ -157,7 +157,7 @@ class TorchRL:
         return list(CheckpointRotation(folder, keep_last=2).checkpoints())
 
     def load(self, job: Job) -> dict[str, Any]:
-        """Load the newest checkpoint into a new trainer, which begins with other weights."""
+        """Load the latest checkpoint into a new trainer, which begins with other weights."""
         paths = self.checkpoints(Path(job.folder))
         if not paths:
             raise FileNotFoundError("there is no checkpoint")

@@ -1,6 +1,6 @@
 """What other libraries learn on the pendulum: PPO with the settings of TorchRL's tutorial, then an evaluation.
 
-`--peer torchrl` trains with a loop like the tutorial's: torch's own initial weights, advantages anew in every epoch.
+`--peer torchrl` trains with a loop like the tutorial's: torch's own initial weights, advantages again in every epoch.
 `--peer sb3` trains Stable-Baselines3 with the same constants. In both the learning rate falls to zero along a cosine.
 Then 20 episodes of deterministic actions run from fixed seeds, and one JSON line gives the mean, standard deviation,
 smallest and largest return, the mean length of the episodes, and the seconds that training took (imports left out).

@@ -1,7 +1,7 @@
 """Speed of TorchRL's PPO, in two styles.
 
 `--style trainer` (the default) runs `torchrl.trainers.algorithms.PPOTrainer` with logging and the progress bar off,
-`--style raw` a loop like the one in TorchRL's PPO tutorial. Both compute the advantages anew in every epoch, and both
+`--style raw` a loop like the one in TorchRL's PPO tutorial. Both compute the advantages again in every epoch, and both
 count that as update.
 """
 

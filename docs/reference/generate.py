@@ -360,7 +360,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
 
 
 def regenerated(text: str) -> str:
-    """Return a page with its generated parts written anew."""
+    """Return a page with its generated parts written again."""
     return _BLOCK.sub(lambda match: f"{match[1]}\n{BLOCKS[match[2]]()}\n{match[3]}", text)
 
 

@@ -1,6 +1,7 @@
 """Building components one after another, each seeing those before it, and registering what has state for checkpoints.
 
-In which order, and from which keys, is up to the callers: `run/builder.py` for a config, `scripts/factory.py` for a script.
+In which order, and from which keys, is up to the callers: `run/builder.py` for a config, `scripts/factory.py` for
+a script.
 """
 
 from __future__ import annotations

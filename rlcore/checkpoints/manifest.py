@@ -114,7 +114,7 @@ def committed(folder: Path) -> list[Path]:
 
 
 def best(entries: Iterable[Entry], by: tuple[str, str] | None = None) -> Entry | None:
-    """Return the checkpoint with the best evaluation, the newest of several, or None when none was evaluated.
+    """Return the checkpoint with the best evaluation, the latest of several, or None when none was evaluated.
 
     Args:
         entries: among which to choose.

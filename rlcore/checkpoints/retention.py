@@ -35,7 +35,7 @@ def surplus(entries: Sequence[Entry], keep_last: int, keep_best: KeepBest = True
 
     Args:
         entries: oldest first.
-        keep_last: how many of the newest are kept, at least one.
+        keep_last: how many of the latest are kept, at least one.
         keep_best: whether the one with the best evaluation is kept too, or by which number it is the best.
     """
     keep = {entry.path for entry in entries[-max(1, keep_last) :]}
@@ -83,7 +83,7 @@ class CheckpointRotation:
 
     Attributes:
         directory: made when the first checkpoint is saved.
-        keep_last: how many of the newest are kept.
+        keep_last: how many of the latest are kept.
         keep_best: whether the one with the best evaluation is kept too; or the name of a metric, or of a number that
             `checkpoint_metadata` returns, with `"min"` or `"max"`. A checkpoint that is made before the number exists
             is not the best.
@@ -118,7 +118,7 @@ class CheckpointRotation:
         return tuple(entry.path for entry in scan(Path(self.directory)).entries)
 
     def latest(self) -> Path | None:
-        """Return the folder of the newest checkpoint."""
+        """Return the folder of the latest checkpoint."""
         return next(reversed(self.checkpoints()), None)
 
     def best(self) -> Path | None:

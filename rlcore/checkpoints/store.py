@@ -50,7 +50,7 @@ class Store:
         folder: made when the first checkpoint is saved.
         backend: writes and reads tensors.
         backend_name: recorded in the manifest; loading follows it.
-        keep_last: how many of the newest are kept.
+        keep_last: how many of the latest are kept.
         keep_best: whether the one with the best evaluation is kept too, or by which number it is the best.
         check_place: raises a `StorageError` where the folder is not what it was.
 
@@ -228,7 +228,7 @@ class Store:
             )
 
     def load_newest(self, into: Mapping[str, Tensor] = MappingProxyType({})) -> tuple[Entry, dict[str, Any]]:
-        """Return the newest checkpoint that verifies; a damaged one is skipped, aloud.
+        """Return the latest checkpoint that verifies; a damaged one is skipped, aloud.
 
         Args:
             into: tensors to write over, see `load`.
@@ -261,7 +261,7 @@ class Store:
                 clear(path)
 
     def _point_to(self, name: str) -> None:
-        """Write the name of the newest checkpoint where people and scripts find it; a cache, never trusted."""
+        """Write the name of the latest checkpoint where people and scripts find it; a cache, never trusted."""
         replace_whole(self.folder / LATEST, name + "\n")
 
     def _prune(self, newest: str) -> None:

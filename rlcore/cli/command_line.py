@@ -24,8 +24,8 @@ EXIT_CODES: Final = {
     5: "a checkpoint could not be written or read, or `rlcore prove` found what does not hold",
     7: "a hook raised, or broke the contract of its point",
     129: "stopped by SIGHUP, as a closed terminal sends it, state saved",
-    130: "stopped by Ctrl-C, state saved; or at once by a second one, and the newest checkpoint stands",
-    131: "stopped at once by SIGQUIT; the newest checkpoint stands",
+    130: "stopped by Ctrl-C, state saved; or at once by a second one, and the latest checkpoint stands",
+    131: "stopped at once by SIGQUIT; the latest checkpoint stands",
     137: "killed; by the companion of `rlcore train` when the process kept the GIL or did not end",
     138: "stopped by SIGUSR1, state saved",
     140: "stopped by SIGUSR2, state saved",
@@ -129,7 +129,7 @@ def _train(commands: argparse._SubParsersAction[Parser]) -> None:
         "--drop", action="append", default=[], metavar="NAME", help="leave the checkpoint's state of NAME unused"
     )
     train.add_argument(
-        "--fresh", action="append", default=[], metavar="NAME", help="begin component NAME anew, and what depends on it"
+        "--fresh", action="append", default=[], metavar="NAME", help="start component NAME over, and what depends on it"
     )
     _trust_argument(train)
     train.add_argument(
@@ -168,7 +168,7 @@ def _plugins(commands: argparse._SubParsersAction[Parser]) -> None:
     listing.add_argument("--json", action="store_true", help="print JSON")
     show = actions.add_parser("show", help="show the components of one plugin and their config keys")
     show.add_argument("name", metavar="NAME", help="a plugin, as listed")
-    actions.add_parser("doctor", help="find conflicts, broken and slow plugins, each with the mend")
+    actions.add_parser("doctor", help="find conflicts, broken and slow plugins, each with the fix")
     text = "make a package for a plugin of your own: a component that works, with tests, an example and workflows"
     new = actions.add_parser("new", help=text, description=text.capitalize() + ".")
     new.add_argument("name", metavar="NAME", help="lower case letters, digits and hyphens; what a config will say")
@@ -184,7 +184,7 @@ def _evaluate(commands: argparse._SubParsersAction[Parser]) -> None:
     evaluate.add_argument("run", metavar="RUN", help="a run folder")
     evaluate.add_argument("--episodes", type=_positive, metavar="N", help="default: as in the config of the run")
     evaluate.add_argument("--seed", type=int, metavar="S", help="reset seed of the first episode")
-    evaluate.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the newest")
+    evaluate.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the latest")
     _trust_argument(evaluate)
     evaluate.add_argument("--json", action="store_true", help="print JSON")
 
@@ -194,22 +194,22 @@ def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
     actions = ckpt.add_subparsers(dest="action", required=True, metavar="ACTION")
     made = {}
     for name, text in (
-        ("list", "list the checkpoints, the newest first"),
+        ("list", "list the checkpoints, the latest first"),
         ("verify", "compare every file with its checksum; exit code 5 when one is damaged"),
         ("show", "show what a checkpoint says about itself: components, hashes, versions, why it is not exact"),
-        ("prune", "remove old checkpoints; the newest that is whole and the best one stay"),
+        ("prune", "remove old checkpoints; the latest that is whole and the best one stay"),
         ("convert", "write a checkpoint again by another back end, with the same hashes; the old one stays"),
     ):
         made[name] = actions.add_parser(name, help=text, description=text.capitalize() + ".")
         made[name].add_argument("run", metavar="RUN", help="a run folder")
-    for name, default in (("verify", "all"), ("show", "the newest"), ("convert", "the newest")):
+    for name, default in (("verify", "all"), ("show", "the latest"), ("convert", "the latest")):
         made[name].add_argument(
             "checkpoint", metavar="ID", nargs="?", help=f"name, its beginning, or frame; default: {default}"
         )
     for name in ("list", "show"):
         made[name].add_argument("--json", action="store_true", help="print JSON")
     made["prune"].add_argument(
-        "--keep-last", type=_positive, default=2, metavar="N", help="how many of the newest to keep; default: 2"
+        "--keep-last", type=_positive, default=2, metavar="N", help="how many of the latest to keep; default: 2"
     )
     made["convert"].add_argument("--to", required=True, metavar="BACKEND", help="torch, torchsnapshot, dcp or another")
     made["prune"].add_argument("--dry-run", action="store_true", help="say what would be removed, remove nothing")

@@ -1,4 +1,4 @@
-"""`rlcore plugins doctor`: what is wrong with the installed plugins, each with the mend."""
+"""`rlcore plugins doctor`: what is wrong with the installed plugins, each with the fix."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     plugins = installed()
     findings = list(examine(plugins))
     for finding in findings:
-        print(f"{finding.plugin}: {finding.problem}\n  mend: {finding.mend}")
+        print(f"{finding.plugin}: {finding.problem}\n  fix: {finding.mend}")
     print(f"{len(plugins)} plugins, {len(findings)} findings" if findings else f"{len(plugins)} plugins, all is well")
     return 2 if findings else 0
 

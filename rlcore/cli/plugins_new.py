@@ -19,7 +19,7 @@ from rlcore.version import __version__
 
 # kind to what its template makes, in one line
 SUMMARIES: Final = {
-    "hook": "logs the mean return of the newest episodes",
+    "hook": "logs the mean return of the latest episodes",
     "logger": "metrics as lines of JSON",
     "loss": "policy gradient with critic and entropy bonus",
     "env": "a corridor to walk along",

@@ -16,7 +16,7 @@ from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line per run, newest last."""
+    """Print a line per run, latest last."""
     folder = Path(options.folder)
     if not folder.is_dir():
         raise ConfigError(f"{options.folder!r} is not a folder; runs are in [run] folder, by default 'runs'")

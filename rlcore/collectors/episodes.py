@@ -1,4 +1,4 @@
-"""Returns and lengths of episodes, counted over batches that begin and end in the midst of them."""
+"""Returns and lengths of episodes, counted over batches that begin and end in the middle of them."""
 
 from __future__ import annotations
 

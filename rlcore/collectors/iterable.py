@@ -105,7 +105,7 @@ class IterableCollector:
         """Return why a resume would not go on where this collector stood, or None."""
         if hasattr(self.source, "state_dict") or self.source is None:
             return None
-        return f"the collector ({type(self.source).__name__}) has no state that could be saved; a resume begins it anew"
+        return f"the collector ({type(self.source).__name__}) has no state that could be saved; a resume starts it over"
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the source, and the running episodes."""
@@ -117,7 +117,7 @@ class IterableCollector:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set them; an iterable without state begins anew."""
+        """Set them; an iterable without state starts over."""
         self._iterator = self._counter = None
         if "source" in state and hasattr(self.source, "load_state_dict"):
             self.source.load_state_dict(state["source"])

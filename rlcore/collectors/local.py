@@ -112,7 +112,7 @@ class LocalCollector:
         self._env.close()
 
     def inexact(self) -> str | None:
-        """Return why a resume begins new episodes here, or None when every env goes on in the midst of its episode."""
+        """Return why a resume begins new episodes here, or None when every env goes on in the middle of its episode."""
         return inexact_env(self._env)
 
     def unrestored(self) -> str | None:

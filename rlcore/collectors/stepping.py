@@ -40,7 +40,7 @@ class Acting(Protocol):
 
 
 class Rollout:
-    """Some envs in the midst of their episodes.
+    """Some envs in the middle of their episodes.
 
     Args:
         env: the envs.
@@ -69,7 +69,7 @@ class Rollout:
 
     @property
     def running(self) -> int:
-        """How many episodes are in their midst."""
+        """How many episodes are in their middle."""
         return int((self._episodes.lengths > 0).sum())
 
     def begin(self, seed: int, frame: int) -> None:
@@ -154,7 +154,7 @@ class Rollout:
         num_envs = self.env.spec.num_envs
         assert self._spec.observation_space.shape is not None
         observations = (num_envs, *self._spec.observation_space.shape)
-        check_array("the newest observation", np.asarray(state["observation"]), observations, "[env], [[transform]]")
+        check_array("the latest observation", np.asarray(state["observation"]), observations, "[env], [[transform]]")
         for name in ("returns", "lengths", "ended"):
             check_array(name, np.asarray(state[name]), (num_envs,), "[env] num_envs")
 

@@ -75,7 +75,7 @@ class CheckpointConfig(_Async):  # type: ignore[misc]
     """When checkpoints are written and which are kept; further keys belong to the back end."""
 
     every: Interval | None = Field(None, description="interval of saving; default: a tenth of the run")
-    keep_last: int = Field(2, ge=1, description="how many of the newest checkpoints are kept")
+    keep_last: int = Field(2, ge=1, description="how many of the latest checkpoints are kept")
     keep_best: bool = Field(True, description="also keep the checkpoint with the best evaluation")
     on_failure: Literal["stop", "warn"] = Field(
         "stop", description="a checkpoint that cannot be written: stop, or warn and go on; the last one always stops"

@@ -143,11 +143,11 @@ def _length_problem(spec: EnvSpec, elapsed: Array) -> str | None:
 
 def _refuse(spec: EnvSpec, where: str, problem: str | None) -> None:
     if problem is not None:
-        raise EnvError(f"env {spec.id!r}, {where}: {problem}; mend the env, or the spec that declares it otherwise")
+        raise EnvError(f"env {spec.id!r}, {where}: {problem}; fix the env, or the spec that declares it otherwise")
 
 
 def inexact_env(env: Env) -> str | None:
-    """Return why a resume begins new episodes in these envs, or None when they go on in the midst of theirs."""
+    """Return why a resume begins new episodes in these envs, or None when they go on in the middle of theirs."""
     if not (hasattr(env, "state_dict") and hasattr(env, "load_state_dict")):
         return f"env {env.spec.id!r} has no state that could be saved; a resume begins new episodes"
     probe = getattr(env, "inexact", None)

@@ -15,7 +15,7 @@ from rlcore.types.settings import Interval
 class EpisodeEvaluator:
     """Runs every episode from its own seed to its end, so that short episodes are not favoured.
 
-    Each env runs one episode; with fewer envs than episodes, all of them begin anew when the last one has ended.
+    Each env runs one episode; with fewer envs than episodes, all of them start over when the last one has ended.
     """
 
     class Config(BaseModel, extra="forbid"):

@@ -44,7 +44,7 @@ class JoinedEnv:
         self.spec = replace(first, num_envs=ends[-1])
 
     def reset(self, seed: int | None = None) -> Array:
-        """Start every env anew, env `i` of all with `seed + i`."""
+        """Reset every env, env `i` of all with `seed + i`."""
         seeds = [None if seed is None else seed + share.start for share in self._shares]
         return np.concatenate([env.reset(seed=own) for env, own in zip(self._envs, seeds, strict=True)])
 

@@ -47,7 +47,7 @@ class SpaceWatch:
             self._bounds = None
             place = tuple(np.argwhere(outside)[0])
             log.warning(
-                "env %r: an observation lies outside of its space %s, for example %s; mend the env or the space. "
+                "env %r: an observation lies outside of its space %s, for example %s; fix the env or the space. "
                 "Training goes on; this is said once.",
                 self._id,
                 self._space,

@@ -36,7 +36,7 @@ class FormError(EnvError):
     """
 
     def __init__(self, env_id: str, found: Exception) -> None:
-        super().__init__(f"env {env_id!r}: {found}; mend the env, or the space that declares it otherwise")
+        super().__init__(f"env {env_id!r}: {found}; fix the env, or the space that declares it otherwise")
         self.found = found
 
 

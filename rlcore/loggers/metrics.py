@@ -134,7 +134,7 @@ class Metrics:
             self._fold(key)
 
     def newest(self, key: str) -> float | None:
-        """Return the newest value that came in under `key` in the whole run; None when there is none.
+        """Return the latest value that came in under `key` in the whole run; None when there is none.
 
         Of a tensor of several elements it is their mean. Statistics that exist only once written, such as `key/min`,
         are those of the last write.
@@ -211,7 +211,7 @@ class Metrics:
         drain_all(self.writers)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what came in since the last write, so that a stop between two writes loses nothing; and the newest."""
+        """Return what came in since the last write, so that a stop between two writes loses nothing; and the latest."""
         pending = {key: (self._to_array(key, held), len(held)) for key, held in self._values.items() if held}
         reduced = {key: asdict(value) for key, value in self._reduced.items()}
         last = {key: float(value) for key, value in self._last.items()}

@@ -395,6 +395,6 @@ def _wait_for_all(asked: list[tuple[LogWriter, threading.Event | None]]) -> None
 
 def _refused(name: str, error: BaseException) -> ConfigError:
     return ConfigError(
-        f"logger {name!r} says required = true and cannot start: {describe(error)}; mend that, or leave `required` out "
+        f"logger {name!r} says required = true and cannot start: {describe(error)}; fix that, or leave `required` out "
         "to train without it"
     )

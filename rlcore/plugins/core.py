@@ -21,7 +21,7 @@ def provide_components() -> list[Component]:
         Component(
             "collector", "local", "rlcore.collectors.local:LocalCollector", summary="steps the envs in this process"
         ),
-        Component("buffer", "rollout", "rlcore.buffers.rollout:RolloutBuffer", summary="epochs over the newest batch"),
+        Component("buffer", "rollout", "rlcore.buffers.rollout:RolloutBuffer", summary="epochs over the latest batch"),
         Component(
             "learner", "gradient", "rlcore.learners.gradient:GradientLearner", summary="gradient steps in this process"
         ),

@@ -95,7 +95,7 @@ class PluginHost:
         other = next(iter(found))
         section, repeated = next((name, many) for name, (of, many) in COMPONENT_SECTIONS.items() if of == other)
         place = f"[[{section}]]" if repeated else f"[{section}]"
-        return f"; {name!r} is of kind {other}: it belongs into {place}, use = {found[other]!r}"
+        return f"; {name!r} is of kind {other}: it belongs in {place}, use = {found[other]!r}"
 
     def load_for(self, use: str) -> None:
         """Import the plugin that `use` may be of: the one it names, or the one of the component's name, if installed.
@@ -196,7 +196,7 @@ class PluginHost:
                 known = ["provide_components"]
                 raise PluginError(
                     f"plugin {owner.plugin!r} ({owner}) implements {name!r}, which a plugin module cannot"
-                    f"{did_you_mean(name, known)}; points of the loop belong into a hook component"
+                    f"{did_you_mean(name, known)}; points of the loop belong in a hook component"
                 )
         if "provide_components" not in marked(module):
             raise PluginError(f"plugin {owner.plugin!r} ({owner}) has no function provide_components with @hookimpl")

@@ -212,7 +212,7 @@ class Companion:
         if folder is None:
             return
         state = "failed-resumable" if has_checkpoint(folder) else "failed"
-        how += "; the newest checkpoint stands, continue with --resume" if state == "failed-resumable" else ""
+        how += "; the latest checkpoint stands, continue with --resume" if state == "failed-resumable" else ""
         if self._write_status({"state": state, "reason": how}) and not reason:
             say(how)
 

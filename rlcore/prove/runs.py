@@ -74,7 +74,7 @@ class Runs:
         return row
 
     def stopped(self) -> Row:
-        """Stop by SIGTERM in the midst, and resume."""
+        """Stop by SIGTERM in the middle, and resume."""
         claim = "stopped by SIGTERM and resumed = uninterrupted"
         job = self._subject.job("stopped")
         middle = max(1, len(iterations(self.reference.recording)) // 2)
@@ -98,7 +98,7 @@ class Runs:
         return Row("time spent on saving", "measured", figures)
 
     def environment(self) -> Row:
-        """Say whether the environment goes on in the midst of its episodes."""
+        """Say whether the environment goes on in the middle of its episodes."""
         if self.inexact:
             return Row("exact resume", "not claimed", "resumes at an episode boundary: " + "; ".join(self.inexact))
         section = self._subject.config.one("env")

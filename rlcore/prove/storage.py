@@ -28,7 +28,7 @@ CODE: Final = (*FOREIGN, "exec", "compile", "import", "marshal.loads", "ctypes.d
 
 
 def damage(run: Run, checkpoints: Path, scratch: Path, most: int, step: Callable[[str], Any]) -> Row:
-    """Flip bits of, cut and remove the files of the newest checkpoint, and see that none of it loads."""
+    """Flip bits of, cut and remove the files of the latest checkpoint, and see that none of it loads."""
     claim = "damage to a checkpoint is found"
     newest, wanted = Store(checkpoints, run.backend, run.backend_name).load_newest()
     folder = scratch / "damaged"
@@ -52,7 +52,7 @@ def damage(run: Run, checkpoints: Path, scratch: Path, most: int, step: Callable
 
 
 def power_cuts(run: Run, checkpoints: Path, scratch: Path, most: int, step: Callable[[str], Any]) -> Row:
-    """Save the newest checkpoint again under a recorder, and load what a power cut at any moment could leave."""
+    """Save the latest checkpoint again under a recorder, and load what a power cut at any moment could leave."""
     claim = "a power cut while saving loses nothing acknowledged"
     newest, states = Store(checkpoints, run.backend, run.backend_name).load_newest()
     folder = scratch / "power"
@@ -98,7 +98,7 @@ def opening(config: Path, checkpoints: Path, step: Callable[[str], Any]) -> Row:
 
 
 def open_watched(config: str, checkpoints: str) -> None:
-    """Load the newest checkpoint twice, print what ran: at first what is foreign, then any code at all."""
+    """Load the latest checkpoint twice, print what ran: at first what is foreign, then any code at all."""
     run = build(load_config(config), write=False)
     store = Store(Path(checkpoints), run.backend, run.backend_name)
     events: list[str] = []

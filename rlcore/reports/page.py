@@ -156,7 +156,7 @@ def _evaluation_table(groups: Mapping[str, list[RunFiles]]) -> str:
 
 
 def _media(runs: Sequence[RunFiles]) -> str:
-    """The newest images and videos of each run, inside the page while there is room."""
+    """The latest images and videos of each run, inside the page while there is room."""
     figures, room = [], EMBEDDED_BYTES
     for run in runs:
         for file in _newest_media(run.folder):

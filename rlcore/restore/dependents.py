@@ -1,4 +1,4 @@
-"""Which components begin anew with another one, because their state means nothing without its own."""
+"""Which components start over with another one, because their state means nothing without its own."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import nn
 
 
 def dependents(components: Mapping[str, Any], fresh: Collection[str]) -> dict[str, str]:
-    """Return the components that begin anew with those in `fresh`, each with the one that it follows.
+    """Return the components that start over with those in `fresh`, each with the one that it follows.
 
     An optimizer follows the modules whose parameters it moves: its moments are of their gradients. A module follows one
     with which it shares parameters, and a scheduler of torch the optimizer whose numbers it sets.
 
     Args:
         components: name to what takes part in checkpoints.
-        fresh: names of those that begin anew.
+        fresh: names of those that start over.
     """
     found: dict[str, str] = {}
     waiting = [name for name in fresh if name in components]

@@ -23,7 +23,7 @@ from rlcore.restore.fitting import check
 from rlcore.types import Stateful
 
 _LOGGER: Final = "logger."
-# checkpoints are ordered by the clocks: those of a run that counted anew would stand behind those that it has
+# checkpoints are ordered by the clocks: those of a run that counted again would stand behind those that it has
 _CLOCKS: Final = "progress"
 
 
@@ -33,7 +33,7 @@ class ResumeOptions:
 
     Attributes:
         drop: states of the checkpoint to leave unused.
-        fresh: components to begin anew.
+        fresh: components to start over.
         accept_changes: go on with another config, without the promise of an exact resume.
     """
 
@@ -47,7 +47,7 @@ class Restored:
     """What became of one component in a resume.
 
     Attributes:
-        since: the component that begins anew, where this one does so because of it.
+        since: the component that starts over, where this one does so because of it.
     """
 
     name: str
@@ -71,7 +71,7 @@ def restore(
 ) -> list[Restored]:
     """Give every component its state back, in the order of `components`.
 
-    What only watches may have come or gone since. What depends on a part that begins anew does so too. Where the
+    What only watches may have come or gone since. What depends on a part that starts over does so too. Where the
     running episodes do not go on, the method `forget_episodes()` of every part that has one is called.
 
     Args:
@@ -104,7 +104,7 @@ def restore(
         if not isinstance(component, Stateful):
             report.append(Restored(name, "not stateful"))
         elif name in anew:
-            report.append(Restored(name, "starts anew", following.get(name, "")))
+            report.append(Restored(name, "starts over", following.get(name, "")))
         else:
             problem = _load(name, component, states[name], unusable)
             problems += [problem] if problem else []
@@ -188,7 +188,7 @@ def _check_names(
         if name not in states:
             problems.append(f"--drop {name}: the checkpoint has no such state{did_you_mean(name, states)}")
         elif name in components and name not in fresh:
-            problems.append(f"--drop {name}: this config builds it; to begin it anew, use --fresh {name}")
+            problems.append(f"--drop {name}: this config builds it; to start it over, use --fresh {name}")
     stateful = [name for name, component in components.items() if isinstance(component, Stateful)]
     for name in fresh:
         if name not in stateful:
@@ -197,7 +197,7 @@ def _check_names(
             )
         elif name == _CLOCKS:
             problems.append(
-                f"--fresh {name}: a run cannot count anew, since its checkpoints are ordered by its clocks; begin "
+                f"--fresh {name}: a run cannot count again, since its checkpoints are ordered by its clocks; begin "
                 "another run"
             )
     if problems:
@@ -227,7 +227,7 @@ def _check_complete(
     if missing:
         problems.append(
             f"the checkpoint has no state of {', '.join(missing)}, which this config builds; resume with the config "
-            f"that wrote it, or start it anew with {_options('--fresh', missing)}"
+            f"that wrote it, or start it over with {_options('--fresh', missing)}"
         )
     if problems:
         raise MissingStateError("\n".join(problems))

@@ -51,7 +51,7 @@ class Run:
     backend_name: str
 
     def load_weights(self, checkpoints: Path, best: bool = False) -> int:
-        """Load model and transforms from the newest, or best, checkpoint of another folder; return its frame.
+        """Load model and transforms from the latest, or best, checkpoint of another folder; return its frame.
 
         Raises:
             StorageError: there is no checkpoint that can be loaded.
@@ -94,7 +94,7 @@ def build(
     heart: Heart | None = None,
     place: Path | None = None,
 ) -> Run:
-    """Build everything that the config names, in order, and restore the newest checkpoint when resuming.
+    """Build everything that the config names, in order, and restore the latest checkpoint when resuming.
 
     Args:
         config: validated.

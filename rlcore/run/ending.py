@@ -34,7 +34,7 @@ def unexpected(error: BaseException) -> int:
 
 
 def _what_stands(newest: Entry | None) -> str:
-    return "nothing is saved" if newest is None else f"the newest checkpoint stands, of frame {newest.frames}"
+    return "nothing is saved" if newest is None else f"the latest checkpoint stands, of frame {newest.frames}"
 
 
 class StoppedAtStart(Interruption):
@@ -108,7 +108,7 @@ class Ending:
             log.info("stopped at frame %d, %s; %s", frames, saved, self._how_to_continue())
 
     def failed(self, reason: str, state: RunState = "failed-resumable") -> None:
-        """Write the status of a run that ended in its midst, and say whether it can be resumed.
+        """Write the status of a run that ended in its middle, and say whether it can be resumed.
 
         Args:
             reason: why it ended.
@@ -144,7 +144,7 @@ class Ending:
             os._exit(128 + number)
 
     def _newest(self) -> Entry | None:
-        """Return the newest checkpoint on disk; a save that something ended may have come as far as that."""
+        """Return the latest checkpoint on disk; a save that something ended may have come as far as that."""
         store = self.built.trainer.parts.store
         try:
             return next(reversed(store.entries()), None) if store is not None else None

@@ -39,7 +39,7 @@ def check_unchanged_since_newest(config: Config, folder: Path) -> None:
 
 
 def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
-    """Restore the newest checkpoint; a run that was killed before its first begins anew.
+    """Restore the latest checkpoint; a run that was killed before its first starts over.
 
     The config becomes that of the folder once the resume has begun. Where it differs, a checkpoint is saved first, so
     that what was accepted lasts.
@@ -53,7 +53,7 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
     parts.begun = partial(_settle, run, folder)
     parts.store.collect_leftovers()
     if parts.store.is_empty():
-        log.warning("%s has no checkpoint yet; the run begins anew", parts.store.folder)
+        log.warning("%s has no checkpoint yet; the run starts over", parts.store.folder)
         parts.evaluations.begin_anew()
         for writer in run.trainer.metrics.writers:
             writer.begin_anew()
@@ -77,7 +77,7 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
         *other_owners(entry.manifest["owners"], parts.facts.owners),
         *_another_horizon(before.config, now),
         *(f"{name} was dropped at frame {entry.frames}" for name in options.drop),
-        *(f"{line.name} began anew at frame {entry.frames}" for line in report if _asked_for(line, options)),
+        *(f"{line.name} started over at frame {entry.frames}" for line in report if _asked_for(line, options)),
     ]
     _note(run, folder, entry, asked_for)
     return report
@@ -163,7 +163,7 @@ def _with_hyperparameters(
 
 
 def _asked_for(line: Restored, options: ResumeOptions) -> bool:
-    return line.outcome == "starts anew" and (line.name in options.fresh or bool(line.since))
+    return line.outcome == "starts over" and (line.name in options.fresh or bool(line.since))
 
 
 def _note(run: Run, folder: Path, entry: Entry, asked_for: list[str]) -> None:

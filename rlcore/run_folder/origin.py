@@ -55,7 +55,7 @@ class Origin:
         if not self.run_id or not run_id or self.run_id == run_id:
             return ""
         return (
-            f"the newest checkpoint is of another run: its manifest has the run id {self.run_id}, this folder has "
+            f"the latest checkpoint is of another run: its manifest has the run id {self.run_id}, this folder has "
             f"{run_id} ({ID_FILE}); move the checkpoint away if it was copied here by mistake"
         )
 

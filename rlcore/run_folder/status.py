@@ -48,7 +48,7 @@ class Status:
             state: of the run.
             frames: collected so far.
             reason: why it is so.
-            checkpoint: folder of the newest.
+            checkpoint: folder of the latest.
             exact: whether a resume gives the bits of an uninterrupted run.
             losses: what was lost so far, by cause.
 

@@ -34,7 +34,7 @@ _PEERS: Final = {
     "_collected_frames": "collected_frames",
     "_last_log": "log_interval",
     "_last_save": "save_trainer_interval",
-    "_log_dict": "metrics.newest(name), which is read only",
+    "_log_dict": "metrics.latest(name), which is read only",
     "_log_interval": "log_interval",
     "_modules": "register_module(name, module)",
     "_optim_count": "progress.updates",
@@ -100,7 +100,7 @@ def check_name(trainer: Trainer, name: str) -> None:
     known = [*(entry for entry in dir(type(trainer)) if not entry.startswith("_")), *vars(trainer)]
     raise NoSuchAttributeError(
         f"Trainer has no attribute {name!r}{did_you_mean(name, known)}; for attributes of your own make a subclass, "
-        "and for what belongs into checkpoints use register_module"
+        "and for what belongs in checkpoints use register_module"
     )
 
 
@@ -131,7 +131,7 @@ def follow_total_frames(trainer: Trainer) -> None:
 
 
 def follow_frame_skip(trainer: Trainer) -> None:
-    """Count the frames of a step anew."""
+    """Count the frames of a step again."""
     trainer.parts.frame_skip = trainer._settings.frame_skip or 1
 
 

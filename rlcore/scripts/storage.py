@@ -26,7 +26,7 @@ from rlcore.types.progress import Every
 
 
 def open_checkpoint(path: Path, backend: str | None) -> tuple[Entry, dict[str, Any]]:
-    """Return the newest checkpoint in a folder, or the one that `path` is, with its states.
+    """Return the latest checkpoint in a folder, or the one that `path` is, with its states.
 
     Raises:
         StorageError: there is none that can be loaded.

@@ -276,7 +276,7 @@ class Trainer(HookArguments, Arguments, Loop):
         mmap: bool = True,
         **options: Any,
     ) -> Trainer:
-        """Restore the newest checkpoint in a folder, or the one that `file` is, and return this trainer.
+        """Restore the latest checkpoint in a folder, or the one that `file` is, and return this trainer.
 
         Loggers may have come or gone since; a new one begins here.
 

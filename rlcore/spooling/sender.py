@@ -1,7 +1,7 @@
 """Sends a spool to its back end: the loop, and the program of the process in which it runs beside a training process.
 
 A process of its own keeps what such libraries do away from training: drawing from the global random generators, setting
-environment variables, holding Python's lock, hanging at the exit.
+environment variables, holding the GIL, hanging at the exit.
 """
 
 from __future__ import annotations

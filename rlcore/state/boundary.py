@@ -1,4 +1,4 @@
-"""The newest state in which nothing was half done, kept in memory for the case that the next iteration fails."""
+"""The latest state in which nothing was half done, kept in memory for the case that the next iteration fails."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LARGEST_BYTES: Final = 256 << 20
 
 
 class Boundary:
-    """Holds the newest kept snapshot. Keeping costs at most half a percent of the time, so some boundaries pass by.
+    """Holds the latest kept snapshot. Keeping costs at most half a percent of the time, so some boundaries pass by.
 
     The cost of a copy is the least of the last five, so that one that was held up does not put off the next for long.
-    A state of more than 256 MiB is not copied; then the newest checkpoint is what a failure leaves.
+    A state of more than 256 MiB is not copied; then the latest checkpoint is what a failure leaves.
 
     Attributes:
-        snapshot: the newest one, or None.
+        snapshot: the latest one, or None.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A table of the newest metrics on the terminal, as often as metrics are written."""
+"""A table of the latest metrics on the terminal, as often as metrics are written."""
 
 from __future__ import annotations
 

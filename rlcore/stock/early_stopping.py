@@ -26,7 +26,7 @@ Mode = Literal["min", "max"]
 
 
 class EarlyStopping(TrainerHookBase):
-    """Asks the trainer to stop when the newest value of a metric did not improve for some frames.
+    """Asks the trainer to stop when the latest value of a metric did not improve for some frames.
 
     While the metric does not exist yet, it waits. A run that it stopped and that is resumed decides again by the same
     figures: it stops at once, unless `patience` is larger now.
@@ -83,7 +83,7 @@ class EarlyStopping(TrainerHookBase):
         self._trainer = trainer
 
     def decide_again(self) -> None:
-        """At the beginning, decide anew about a run that was stopped before."""
+        """At the beginning, decide again about a run that was stopped before."""
         if self.stop_reason is not None:
             self.stop_reason = None
             self()
@@ -133,7 +133,7 @@ class EarlyStopping(TrainerHookBase):
         self._last_improvement_frame = state_dict["last_improvement_frame"]
 
     def _newest(self, trainer: Trainer) -> float | None:
-        """Return the newest value; one that a hook before this one returned is not among the metrics yet."""
+        """Return the latest value; one that a hook before this one returned is not among the metrics yet."""
         value = trainer.hooks.collected.get(self.monitor)
         if value is None:
             return trainer.metrics.newest(self.monitor)

@@ -29,7 +29,7 @@ class ReplayBufferTrainer(TrainerHookBase):
         flatten_tensordicts: whether batches become one-dimensional: the valid steps where there is a mask, else all of
             them, with the last step of each row marked as truncated.
         max_dims: otherwise, the sizes to which batches are padded, -1 for a dimension that is left as it is.
-        iterate: whether the buffer is iterated over; its end ends the epoch, and the next one begins anew.
+        iterate: whether the buffer is iterated over; its end ends the epoch, and the next one starts over.
 
     Raises:
         HookError: the buffer lacks a method, or would draw by priorities that it cannot be told.

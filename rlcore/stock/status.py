@@ -33,7 +33,7 @@ class StatusHook:
 
     @hookimpl
     def checkpoint_saved(self, path: Path, trainer: Loop) -> None:
-        """Say which checkpoint is the newest."""
+        """Say which checkpoint is the latest."""
         write_status(self._status, "running", trainer)
 
 
@@ -47,7 +47,7 @@ def write_status(
         state: of the run.
         trainer: of the run.
         reason: why it is so.
-        checkpoint: folder of the newest; default: the newest that this process saved.
+        checkpoint: folder of the latest; default: the latest that this process saved.
 
     Raises:
         StorageError: the file cannot be written.

@@ -26,7 +26,7 @@ class LogTiming(TrainerHookBase):
     Args:
         prefix: of the metrics.
         percall: whether to log the mean over the calls, rather than the sum.
-        erase: whether to begin anew after each log.
+        erase: whether to start over after each log.
 
     Attributes:
         observer: True; it changes nothing.
@@ -68,7 +68,7 @@ class LogTimingConfig(BaseModel, extra="forbid"):
 
     prefix: str = Field("time", description="of the metrics")
     percall: bool = Field(True, description="the mean over the calls, rather than the sum")
-    erase: bool = Field(False, description="begin anew after each log")
+    erase: bool = Field(False, description="start over after each log")
 
 
 def from_config(config: LogTimingConfig, context: Context) -> Any:

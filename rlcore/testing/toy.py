@@ -90,7 +90,7 @@ class ToyEnv:
         return self._config.ends[(self._first + index + episode) % len(self._config.ends)]
 
     def reset(self, seed: int | None = None) -> Array:
-        """Start every env anew, from its episode 0."""
+        """Reset every env, from its episode 0."""
         for index in range(self.spec.num_envs):
             if seed is not None:
                 self._generators[index] = np.random.default_rng(seed + index)

@@ -1,4 +1,4 @@
-"""The newest and the best evaluation of a run, over all its resumes, and the table of all their episodes."""
+"""The latest and the best evaluation of a run, over all its resumes, and the table of all their episodes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Evaluations:
         folder: of `evaluations.csv`, a row per episode: `frames,seed,return,length`; None to write none.
 
     Attributes:
-        last: the newest.
+        last: the latest.
         best: the one with the highest mean return.
         differences: how often a resume found the table to be another than that of its checkpoint.
         observer: True; evaluations do not change what is trained.
@@ -112,7 +112,7 @@ class _Table:
         """Begin with an empty table; one that is there keeps its rows under another name, aloud."""
         self._placed = True
         if aside := self.file.set_aside():
-            log.warning("the run begins anew; the table of another one that was here is now %s", aside)
+            log.warning("the run starts over; the table of another one that was here is now %s", aside)
 
     def go_back(self, position: Mapping[str, Any]) -> str:
         """Cut off what came after a position, and return what else is not as it was."""

@@ -84,7 +84,7 @@ class Loop:
 
     @property
     def batch(self) -> TensorDict | None:
-        """The newest batch `[env, time]`; the next iteration may overwrite its tensors."""
+        """The latest batch `[env, time]`; the next iteration may overwrite its tensors."""
         return self._batch
 
     @property
@@ -94,12 +94,12 @@ class Loop:
 
     @property
     def last_checkpoint(self) -> Path | None:
-        """Folder of the newest checkpoint of this process."""
+        """Folder of the latest checkpoint of this process."""
         return self.saver.last if self.saver is not None else None
 
     @property
     def last_evaluation(self) -> EvaluationResult | None:
-        """The newest evaluation of the run."""
+        """The latest evaluation of the run."""
         return self.parts.evaluations.last
 
     @property
@@ -190,7 +190,7 @@ class Loop:
         """Restore everything that has state; return what became of each component. `options` are those of `restore`."""
         report = restore(self.parts.stateful, states, notes or {}, moved=self.parts.heart.beat, **options)
         follow = getattr(self.learner, "follow", None)
-        if follow is not None and Restored("learner", "starts anew") in report:  # else it has followed already
+        if follow is not None and Restored("learner", "starts over") in report:  # else it has followed already
             follow()
         self._first_frame = self.progress.frames
         if self.saver is not None:

@@ -26,7 +26,7 @@ class Parts:
     Attributes:
         stateful: what takes part in checkpoints, by component name, in the order of restoring.
         facts: what the manifest of a checkpoint says besides.
-        evaluations: the newest and the best.
+        evaluations: the latest and the best.
         evidence: where batches that were not finite go.
         heart: counts what moves, for the watchdog.
         update_prefix: before the names of what an update returns; None to leave that out of the metrics.

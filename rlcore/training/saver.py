@@ -1,4 +1,4 @@
-"""What a run saves and when: checkpoints, the newest boundary after a failure, the batch of one that was not finite.
+"""What a run saves and when: checkpoints, the latest boundary after a failure, the batch of one that was not finite.
 
 How a checkpoint gets onto the disk is in the room `checkpoints/`.
 """
@@ -44,8 +44,8 @@ class Saver:
         heart: of the run, which tells a save that moves from one that hangs.
 
     Attributes:
-        saved_at: frame of the newest checkpoint, or None.
-        last: folder of the newest checkpoint of this process.
+        saved_at: frame of the latest checkpoint, or None.
+        last: folder of the latest checkpoint of this process.
         failed: checkpoints that could not be written, where the run went on all the same.
     """
 
@@ -136,7 +136,7 @@ class Saver:
         if not_finite:
             raise NumericalError(
                 f"{', '.join(not_finite[:5])} are not finite at frame {snapshot.frames}; no checkpoint is made of "
-                "that, the one before stays the newest"
+                "that, the one before stays the latest"
             )
         sync_logs(self._logs())
         self.last = self._store.save(snapshot, facts)
@@ -164,7 +164,7 @@ class Saver:
             self._boundary.keep(take)
 
     def save_boundary(self, facts: Facts) -> Path | None:
-        """Save the newest boundary, unless that is done already; an error of it must not hide the first."""
+        """Save the latest boundary, unless that is done already; an error of it must not hide the first."""
         self.close()
         snapshot = self._boundary.snapshot
         if snapshot is None or (self.saved_at is not None and snapshot.frames <= self.saved_at):

@@ -102,7 +102,7 @@ class Saving:
             self.saver.tolerate(error)
 
     def at_end(self, news: bool) -> None:
-        """Save what came since the newest checkpoint; `news`: whether there is something although no frame came."""
+        """Save what came since the latest checkpoint; `news`: whether there is something although no frame came."""
         if self.saver is not None and (news or self._progress.frames != self.saver.saved_at):
             self.now()
 

@@ -21,7 +21,7 @@ class Env(Protocol):
         ...
 
     def reset(self, seed: int | None = None) -> Array:
-        """Start every env anew, env `i` with `seed + i`, and return the observations `[env, *shape]`."""
+        """Reset every env, env `i` with `seed + i`, and return the observations `[env, *shape]`."""
         ...
 
     def step(self, action: Array) -> Step:

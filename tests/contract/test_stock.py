@@ -69,7 +69,7 @@ class TestEarlyStoppingThatStops(StockHookContract):
     config = {"monitor": "progress/updates", "mode": "min", "patience": 16}
 
     def test_runs_and_resumes_in_a_small_run(self, tmp_path):
-        """Stopped in the midst and resumed, it stops where the run without a stop does, and stays stopped."""
+        """Stopped in the middle and resumed, it stops where the run without a stop does, and stays stopped."""
         whole = self.run(folder=tmp_path / "whole").trainer
         whole.train()
         assert (whole.progress.frames, whole.stop_reason[:26]) == (48, "metric 'progress/updates' ")

@@ -88,7 +88,7 @@ def test_a1_the_recorder_would_see_a_difference(jobs, references):
 
 
 def acknowledged(job):
-    """Return the frame of the newest checkpoint that hooks were told of, or -1."""
+    """Return the frame of the latest checkpoint that hooks were told of, or -1."""
     times = job.recording.with_suffix(".times")
     return read(times)[-1]["frames"] if times.exists() else -1
 
@@ -232,7 +232,7 @@ def test_a14_a_folder_in_use_is_refused_and_that_of_a_dead_process_is_taken_over
     process.send(signal.SIGSTOP)
     try:
         deadline = time.monotonic() + 30
-        while state_of(process.pid) != "T":  # it may be in the midst of a write
+        while state_of(process.pid) != "T":  # it may be in the middle of a write
             assert time.monotonic() < deadline
             time.sleep(0.01)
         before = sorted(path.name for path in job.folder.rglob("*"))

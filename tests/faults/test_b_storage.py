@@ -418,7 +418,7 @@ def test_b7_a_place_that_cannot_be_written_is_refused_before_the_first_frame(tmp
 
 
 def test_b7_checkpoints_that_cannot_be_listed_are_not_taken_for_none(two):
-    """A run that begins anew over a folder it cannot see into would be a loss."""
+    """A run that starts over in a folder it cannot see into would be a loss."""
     store, _ = two
     shutil.rmtree(store.folder)
     assert store.is_empty()
@@ -572,7 +572,7 @@ def test_b15_a_state_without_an_owner_names_who_wrote_it_and_can_be_dropped(tmp_
     with pytest.raises(StorageError, match=r"has no state of hook.counting.*--fresh hook.counting"):
         build(back, resume=ResumeOptions(accept_changes=True))
     run = build(back, resume=ResumeOptions(fresh=("hook.counting",), accept_changes=True))
-    assert "hook.counting: starts anew" in map(str, run.report)
+    assert "hook.counting: starts over" in map(str, run.report)
 
 
 def test_b16_a_checkpoint_of_another_device_loads_and_is_no_longer_called_exact(saved_run):

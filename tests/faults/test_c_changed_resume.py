@@ -46,7 +46,7 @@ def test_an_optimizer_whose_model_begins_anew_does_so_too(cli, stopped, optimize
     outcome = cli("train", path, "--quiet", *ACCEPTED, "--fresh", "model", "--set", f"model.hidden=[{hidden}]")
     assert outcome.code == 0, outcome.err
     name = f"optimizer.{OPTIMIZERS[optimizer]['use']}"
-    assert {f"{part} began anew at frame 32" for part in ("model", name)} <= set(manifests()[-1]["inexact"])
+    assert {f"{part} started over at frame 32" for part in ("model", name)} <= set(manifests()[-1]["inexact"])
     assert tomllib.loads((RUN / "config.toml").read_text())["model"]["hidden"] == [hidden]
     assert cli("evaluate", RUN, "--episodes", "1").code == 0
 
@@ -103,7 +103,7 @@ def test_other_envs_begin_new_episodes_aloud(cli, stopped, change):
     outcome = cli("train", path, "--quiet", *ACCEPTED, "--set", change)
     assert outcome.code == 0, outcome.err
     assert "[env] differs from that of the run, so new episodes begin" in outcome.err
-    assert "collector began anew at frame 32" in manifests()[-1]["inexact"]
+    assert "collector started over at frame 32" in manifests()[-1]["inexact"]
     assert manifests()[-1]["progress"]["frames"] >= 96
 
 
@@ -232,7 +232,7 @@ def test_every_wrong_name_is_named_at_once(cli, stopped):
     assert "--fresh y: this config builds no such part" in outcome.err
     outcome = cli("train", path, "--quiet", "--resume", "--fresh", "progress")
     assert outcome.code == 2
-    assert "a run cannot count anew" in outcome.err
+    assert "a run cannot count again" in outcome.err
 
 
 def test_parts_that_come_and_go_are_named_at_once(cli, stopped, write_config):

@@ -19,19 +19,19 @@ PARTS = {"plugins": {"files": [str(Path(__file__).with_name("parts.py"))]}}
 
 
 def manifests(job):
-    """Return frame to manifest, the newest of a frame."""
+    """Return frame to manifest, the latest of a frame."""
     paths = (job.folder / "checkpoints").glob("[0-9]*/manifest.json")
     found = sorted((json.loads(path.read_text()) for path in paths), key=lambda manifest: manifest["time"])
     return {manifest["progress"]["frames"]: manifest for manifest in found}
 
 
 def newest_state(job):
-    """Return the state of the newest checkpoint of a run that saves with the toy back end."""
+    """Return the state of the latest checkpoint of a run that saves with the toy back end."""
     return Store(job.folder / "checkpoints", ToyCheckpointer(None, None), "toy").load_newest()[1]
 
 
 def killed(jobs, references, equal, base="toy", count=7, **sections):
-    """Kill a run in the midst of an update, resume it, and compare all that can be compared."""
+    """Kill a run in the middle of an update, resume it, and compare all that can be compared."""
     job, reference = jobs.make("killed", base, **sections), references.reference(base, **sections)
     assert jobs.run(job, Strike(point="post_optim", count=count)).struck
     assert jobs.run(job).code == 0
@@ -90,7 +90,7 @@ def test_c5_an_environment_that_cannot_go_on_says_so(jobs):
 
 
 def test_c7_partial_trajectories(jobs, references, equal):
-    """Batches end in the midst of episodes; without the collector's state they begin anew, which the recorder sees."""
+    """Batches end in the middle of episodes; without the collector's state they start over, which the recorder sees."""
     job = jobs.make("killed")
     assert jobs.run(job, Strike(point="post_optim", count=7)).struck
     episodes = newest_state(job)["collector"]["episodes"]
@@ -242,7 +242,7 @@ RICH = {
 IN_A_SAVE = Strike(event=4, only="os.mkdir")
 NOT_NEEDED = {
     "checkpoints": "the best evaluation so far decides only what is saved",
-    "evaluations": "the newest and the best are shown, not trained with",
+    "evaluations": "the latest and the best are shown, not trained with",
 }
 
 

@@ -184,7 +184,7 @@ def test_e12_a_run_that_begins_anew_sets_the_old_rows_aside(stopped, whole, capl
         assert (stopped / name).read_bytes() == (whole / name).read_bytes(), "each row stands there once"
         (aside,) = stopped.glob(f"{name}.before-*")
         assert aside.name in caplog.text
-    assert caplog.text.count("the run begins anew") >= 3
+    assert caplog.text.count("the run starts over") >= 3
 
 
 class Operations:

@@ -159,7 +159,7 @@ def test_f1_f7_f8_what_cannot_be_trained_on_stops_the_run_before_it_reaches_the_
     whole = make_run("checkpoint.every=16", folder=tmp_path / "whole", sections=broken("none"))
     whole.trainer.train()
     resumed = make_run("checkpoint.every=16", folder=tmp_path, sections=broken(fault), resume=True)
-    resumed.trainer.collector._env._fault = "none"  # the simulator was mended
+    resumed.trainer.collector._env._fault = "none"  # the simulator was fixed
     resumed.trainer.train()
     models = [run.trainer.parts.store.entries()[-1].manifest["digests"]["model"] for run in (whole, resumed)]
     assert models[0] == models[1], "nothing of the discarded batch was trained on"

@@ -80,7 +80,7 @@ def test_f1_a_run_whose_workers_failed_goes_on_as_if_nothing_had_happened(tmp_pa
     whole = make_run("checkpoint.every=16", folder=tmp_path / "whole", sections=broken("none"))
     whole.trainer.train()
     train(tmp_path, broken("raise"))
-    # the simulator was mended: a fault that comes too late to be met
+    # the simulator was fixed: a fault that comes too late to be met
     resumed = make_run("checkpoint.every=16", folder=tmp_path, sections=broken("raise"), resume=True)
     state = resumed.trainer.collector.state_dict()
     for worker in state["episodes"]:

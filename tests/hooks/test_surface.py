@@ -1,6 +1,6 @@
 """The recorded surface of the hook specs: what plugins rely on changes only on purpose.
 
-Record it anew with `python tests/hooks/test_surface.py`, and say in the changelog what changed.
+Record it again with `python tests/hooks/test_surface.py`, and say in the changelog what changed.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Signals:
 
 
 class SignalsWhileSaving(ToyCheckpointer):
-    """Sends signals to its own process in the midst of its second save, if it is armed, and then takes its time.
+    """Sends signals to its own process in the middle of its second save, if it is armed, and then takes its time.
 
     It goes on writing meanwhile, so that the save moves.
     """

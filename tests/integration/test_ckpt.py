@@ -130,7 +130,7 @@ def test_prune_does_not_count_damaged_ones_and_leaves_them(cli, names):
     outcome = cli("ckpt", "prune", RUN, "--keep-last", 1)
     assert outcome.code == 5
     assert outcome.err.count("is damaged: 'tensors.bin'") == 3
-    assert sorted(path.name for path in CHECKPOINTS.glob("[0-9]*")) == names[1:], "the newest whole one is kept"
+    assert sorted(path.name for path in CHECKPOINTS.glob("[0-9]*")) == names[1:], "the latest whole one is kept"
 
 
 def test_prune_waits_for_nobody_and_touches_no_running_run(cli, names):

@@ -72,7 +72,7 @@ def test_resuming_a_run_that_was_killed_while_it_was_built_begins_it(cli, write_
         (RUN / "config.toml").write_text(config)
     outcome = cli("train", path, "--quiet", "--resume")
     assert outcome.code == 0
-    assert "runs/tiny/checkpoints has no checkpoint yet; the run begins anew" in outcome.err
+    assert "runs/tiny/checkpoints has no checkpoint yet; the run starts over" in outcome.err
     assert (status()["state"], status()["frames"]) == ("done", 96)
 
 
@@ -174,7 +174,7 @@ def test_a_hook_that_raises_is_named_and_saved_checkpoints_still_load(cli, fault
     assert f"raised by hook 'at-point' (faults.py loose file) at point '{point}'" in outcome.err
     assert status()["state"] == "failed-resumable"
     assert status()["reason"] == "RuntimeError: on purpose"
-    # without the hook the run goes on from the newest checkpoint
+    # without the hook the run goes on from the latest checkpoint
     outcome = cli("train", faulty(evaluator=evaluator), "--quiet", "--resume", "--accept-changes")
     assert outcome.code == 0
     assert (status()["state"], status()["frames"]) == ("done", 96)

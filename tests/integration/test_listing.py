@@ -78,7 +78,7 @@ def test_the_doctor_names_each_problem_with_its_mend(cli, site, monkeypatch):
     assert "claimed: the name is claimed by 2 distributions" in outcome.out
     assert "2 plugins provide loss 'twin'" in outcome.out
     assert "use = 'one:twin' or use = 'two:twin'" in outcome.out
-    assert outcome.out.count("mend: ") == 5
+    assert outcome.out.count("fix: ") == 5
 
 
 def test_runs_lists_what_was_trained(cli, write_config):

@@ -88,7 +88,7 @@ def test_readme_and_example_show_every_key_with_its_default(kind, new):
 def test_plugins_show_tells_what_the_package_provides(new, cli):
     new("my-hook", "hook")
     shown = cli("plugins", "show", "my-hook").out
-    assert "hook my-hook: logs the mean return of the newest episodes" in shown
+    assert "hook my-hook: logs the mean return of the latest episodes" in shown
     assert "episodes: default 20. episodes that the mean is taken over" in shown
 
 

@@ -104,7 +104,7 @@ def test_a_second_interrupt_ends_the_run_at_once(launch, cli, write_config):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "the newest checkpoint stands, of frame 0; continue with: rlcore train --resume runs/tiny" in errors
+    assert "the latest checkpoint stands, of frame 0; continue with: rlcore train --resume runs/tiny" in errors
     assert sorted(RUN.glob("checkpoints/**/*")) == before, "nothing more is written"
     assert (status()["state"], status()["reason"]) == ("failed-resumable", "a second SIGINT")
     resumed = cli("train", slow(write_config, seconds=0), "--quiet", "--resume", "--accept-changes")
@@ -294,7 +294,7 @@ def test_when_the_grace_time_is_over_the_iteration_is_given_up(launch, cli, toy,
     saved = newest()["progress"]["frames"] if list(RUN.glob("checkpoints/[0-9]*")) else None
     assert (", nothing is saved;" in errors) == (saved is None)
     assert (", which is saved;" in errors) == (saved == status()["frames"])
-    assert ("the newest checkpoint stands, of frame" in errors) == (saved not in (None, status()["frames"]))
+    assert ("the latest checkpoint stands, of frame" in errors) == (saved not in (None, status()["frames"]))
     if left is not None:
         assert newest()["progress"]["frames"] == left
     assert_resumes_exactly(cli, path)
@@ -334,7 +334,7 @@ def test_after_a_second_interrupt_within_a_save_the_status_names_the_newest_chec
     assert process.returncode == 130, errors
     assert status()["state"] == "failed-resumable"
     assert status()["checkpoint"] == sorted(RUN.glob("checkpoints/[0-9]*"))[-1].name
-    assert "the newest checkpoint stands, of frame 0; continue with" in errors
+    assert "the latest checkpoint stands, of frame 0; continue with" in errors
     assert_resumes_exactly(cli, path)
 
 

@@ -164,7 +164,7 @@ SCRIPTS = {"dqn": dqn, "ddpg": ddpg, "redq": redq}
 
 
 def run(package, name, place=None):
-    """Run a script to its end, from its newest checkpoint where there is one; return the weights.
+    """Run a script to its end, from its latest checkpoint where there is one; return the weights.
 
     At each batch it says so on its output, where the one who kills it listens.
     """

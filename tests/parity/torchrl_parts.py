@@ -234,7 +234,7 @@ SCRIPTS = {
 
 
 def make(package, name, total=4 * BATCH, seed=3, **arguments):
-    """Return the named trainer of a package over parts that are made anew from one seed."""
+    """Return the named trainer of a package over parts that are made again from one seed."""
     torch.manual_seed(seed)
     given = SCRIPTS[name](total, package.TD3OptimizationStepper)
     return getattr(package, name)(

@@ -71,7 +71,7 @@ def packages(site, monkeypatch):
 
 
 def newest(run=RUN):
-    """The manifest of the newest checkpoint of a run."""
+    """The manifest of the latest checkpoint of a run."""
     folder = sorted(path for path in (run / "checkpoints").iterdir() if path.name[0].isdigit())[-1]
     return json.loads((folder / "manifest.json").read_text())
 

@@ -232,7 +232,7 @@ def test_an_operation_that_raises_leaves_the_last_boundary(tmp_path):
     trainer.register_op("post_optim_log", fail)
     with pytest.raises(ZeroDivisionError):
         trainer.train()
-    assert trainer.progress.updates == 5, "it failed in the midst of an iteration"
+    assert trainer.progress.updates == 5, "it failed in the middle of an iteration"
     resumed = build().load_from_file(tmp_path / "run")
     assert resumed.collected_frames in (0, 16, 32)
     assert resumed.progress.updates == resumed.collected_frames // 8

@@ -1,4 +1,4 @@
-"""Rows keep every entry bit for bit, the newest ones stay, and Python can use the buffer by itself."""
+"""Rows keep every entry bit for bit, the latest ones stay, and Python can use the buffer by itself."""
 
 import logging
 import os

@@ -30,7 +30,7 @@ def newest(run):
 @pytest.mark.parametrize("reset_mode", ["same_step", "next_step"])
 @pytest.mark.parametrize("transforms", EACH.values(), ids=EACH)
 def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(tmp_path, transforms, reset_mode):
-    # at the stop, after 24 steps of each env, both are in the midst of an episode
+    # at the stop, after 24 steps of each env, both are in the middle of an episode
     env = {"use": "testing:toy", "reset_mode": reset_mode, "episode_lengths": [19, 7, 12]}
     sections = {"env": env, "transform": transforms}
     whole = make_run("run.total_frames=96", sections=sections, folder=tmp_path / "whole")

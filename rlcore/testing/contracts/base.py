@@ -145,7 +145,7 @@ class ComponentContract:
         assert not bare, f"{self.provided()}: give these keys a Field(..., description=...): {', '.join(bare)}"
 
     def test_runs_and_resumes_in_a_small_run(self, tmp_path: Path) -> None:
-        """The component trains and is saved; a run that stops in its midst and is resumed is the run without a stop."""
+        """The component trains and is saved; a run that stops in its middle and resumes is the run without a stop."""
         whole = self.run(folder=tmp_path / "whole").trainer
         whole.train()
         assert whole.progress.frames >= whole.run.total_frames
@@ -153,7 +153,7 @@ class ComponentContract:
             missing = [method for method in ("state_dict", "load_state_dict") if not hasattr(part, method)]
             assert len(missing) != 1, f"{name} keeps no state over a resume, since it has no {missing[0]}"
         around = {}
-        if whole.progress.iterations == 1:  # of large batches it takes more frames to have a midst
+        if whole.progress.iterations == 1:  # of large batches it takes more frames to have a middle
             around = {"run": {**TOY_CONFIG["run"], "total_frames": 2 * whole.progress.frames}}
             whole = self.run(folder=tmp_path / "long", around=around).trainer
             whole.train()
@@ -170,7 +170,7 @@ class ComponentContract:
             n for n, digest in expected["digests"].items() if digest != found["digests"][n] and n not in observers
         ]
         assert not differing, (
-            f"after a stop and a resume in the midst of a run, the state of {', '.join(differing)} is not that of a "
+            f"after a stop and a resume in the middle of a run, the state of {', '.join(differing)} is not that of a "
             "run without a stop: state_dict() leaves something out, or load_state_dict() does not set it"
         )
 
@@ -230,7 +230,7 @@ class StateContract(ComponentContract):
 
 
 def _newest(trainer: Trainer) -> Mapping[str, Any]:
-    """Return the manifest of the newest checkpoint of a run."""
+    """Return the manifest of the latest checkpoint of a run."""
     assert trainer.parts.store is not None
     return trainer.parts.store.entries()[-1].manifest
 

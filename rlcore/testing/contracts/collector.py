@@ -39,7 +39,7 @@ class CollectorContract(StateContract):
             component.collect()
 
     def behaviour(self, component: Any, context: Context) -> Any:
-        """Return the next batch and its episodes; where a resume begins episodes anew, they begin anew here too."""
+        """Return the next batch and its episodes; where a resume starts episodes over, they start over here too."""
         state = saved(component)
         inexact = getattr(component, "inexact", None)
         if state is not None and (inexact is None or inexact() is not None):

@@ -56,7 +56,7 @@ class _Folder:
             self.live[name] = node
 
     def may_hold(self) -> dict[str, tuple[Any, ...]]:
-        """Return for each name everything that it may be found to stand for, the newest first."""
+        """Return for each name everything that it may be found to stand for, the latest first."""
         return {
             name: tuple(dict.fromkeys((*reversed(self.between.get(name, ())), self.durable.get(name))))
             for name in sorted({*self.durable, *self.between})

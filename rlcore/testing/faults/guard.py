@@ -1,6 +1,6 @@
 """A guard over this process: from now on nothing is unpickled, imported, started, connected or written elsewhere.
 
-It works by an audit hook, which stays until the process ends; so it belongs into a process of its own.
+It works by an audit hook, which stays until the process ends; so it belongs in a process of its own.
 """
 
 from __future__ import annotations

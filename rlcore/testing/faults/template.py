@@ -47,7 +47,7 @@ def serve() -> None:
 
 
 def _import(names: Iterable[str]) -> None:
-    """Import what can be imported; the command line itself is run anew each time."""
+    """Import what can be imported; the command line itself is run again each time."""
     for name in names:
         if name != PROGRAM and name not in sys.modules:
             try:

@@ -163,7 +163,7 @@ class CSVLogger(LoggerBase):
         """Begin with empty tables; those that are there get other names."""
         for table in self._tables.values():
             if aside := table.file.set_aside():
-                log.warning("the run begins anew; what was in %s is now %s", table.file.path, aside.name)
+                log.warning("the run starts over; what was in %s is now %s", table.file.path, aside.name)
 
     def _for_all(self, call: Callable[[GrowingFile], None]) -> None:
         """Do the same with every table, also where one of them fails."""

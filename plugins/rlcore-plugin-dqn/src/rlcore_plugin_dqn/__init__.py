@@ -8,7 +8,7 @@ def provide_components() -> list[Component]:
     """Return the components of this plugin."""
     return [
         Component(
-            "model", "q-network", f"{__name__}.model:QNetworkModel", summary="a perceptron of action values, its target"
+            "model", "q-network", f"{__name__}.model:QNetworkModel", summary="an MLP of action values, its target"
         ),
         Component("loss", "dqn", f"{__name__}.loss:DQNLoss", summary="the error of action values; DQN and double DQN"),
         Component("loss", "c51", f"{__name__}.distributional:C51Loss", summary="the error of distributions of values"),

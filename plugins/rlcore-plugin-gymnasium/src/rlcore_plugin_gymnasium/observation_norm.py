@@ -56,7 +56,7 @@ class ObservationNorm:
         self._take_statistics(env, self._frames)
 
     def init_stats(self, num_iter: int) -> None:
-        """Take the statistics anew, of `num_iter` random frames of an env as the transforms before this one leave it.
+        """Take the statistics again, of `num_iter` random frames of an env as the transforms before this one leave it.
 
         Transforms after this one keep the statistics that they took before.
 

@@ -101,7 +101,7 @@ class _Pass:
 def tried_out(make: Callable[[], Saved]) -> Outcome:
     """Compare a restored env with the one that was saved.
 
-    One env goes through two episodes, is saved in the midst of the second, and goes on, also over a reset. Another gets
+    One env goes through two episodes, is saved in the middle of the second, and goes on, over a reset too. Another gets
     its state and the same actions. Every observation, reward and flag must be equal to the bit, and the infos and what
     the envs hold, too. Where only the last differ, a third env repeats the first, which tells a memory from a clock.
     """

@@ -158,7 +158,7 @@ _STATES: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-# what is not made anew, only changed
+# what is not made again, only changed
 _UNMADE: Final = {"skip", "text", "object", *_STATES}
 
 

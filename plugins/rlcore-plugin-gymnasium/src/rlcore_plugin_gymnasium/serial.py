@@ -78,7 +78,7 @@ class SerialEnv:
         self._record(way)
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
-        """Start every env anew, env `i` with `seed + i`."""
+        """Reset every env, env `i` with `seed + i`."""
         for index in range(len(self._envs)):
             self._reset_one(index, None if seed is None else seed + index)
         return self._observation

@@ -116,7 +116,7 @@ class MLflowBackend:
         return [metric for metric in metrics if metric.step not in steps[metric.key]]
 
     def _send_params(self, config: Mapping[str, Any]) -> None:
-        """Send the config as parameters, which MLflow never changes, and as a file, which shows the newest."""
+        """Send the config as parameters, which MLflow never changes, and as a file, which shows the latest."""
         known = self._client.get_run(self._id).data.params
         values = {_key(key): str(value)[:_LONGEST_PARAM] for key, value in log_values.flat(config)}
         fresh = [Param(key, value) for key, value in values.items() if key not in known]

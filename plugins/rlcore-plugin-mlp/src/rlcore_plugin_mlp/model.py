@@ -1,4 +1,4 @@
-"""The model component: a perceptron for each part, and the policy of the actor."""
+"""The model component: an MLP for each part, and the policy of the actor."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ActorPolicy:
 
 
 class MLPModel(nn.Module):
-    """Separate perceptrons: `actor` (with a distribution), `critic` (one value), `q_values` (one per action)."""
+    """Separate MLPs: `actor` (with a distribution), `critic` (one value), `q_values` (one per action)."""
 
     class Config(BaseModel, extra="forbid"):
         """Shape of the networks."""

@@ -1,4 +1,4 @@
-"""A multi-layer perceptron, and its forward pass without gradients for single steps."""
+"""A multilayer perceptron (MLP), and its forward pass without gradients for single steps."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class MLP(nn.Module):
 
 
 class CastingMLP(MLP):
-    """A perceptron whose inputs are integers, truth values or floats of another width: they become floats here."""
+    """An MLP whose inputs are integers, truth values or floats of another width: they become floats here."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the outputs of the last layer."""
@@ -109,7 +109,7 @@ class CastingMLP(MLP):
 
 
 def mlp_for(space: gymnasium.Space[Any]) -> type[MLP]:
-    """Return the perceptron for observations of a space as batches hold them: one that casts only where it must."""
+    """Return the MLP for observations of a space as batches hold them: one that casts only where it must."""
     return MLP if np.dtype(observation_dtype(space)) == np.float32 else CastingMLP
 
 

@@ -144,7 +144,7 @@ class WorkersCollector:
         self._context.env.close()
 
     def inexact(self) -> str | None:
-        """Return why a resume begins new episodes, or None when every env goes on in the midst of its episode."""
+        """Return why a resume begins new episodes, or None when every env goes on in the middle of its episode."""
         if self._config.mode == "async":
             return "workers collect ahead of the learner (mode = 'async'); a resume begins new episodes"
         if inexact_env(self._context.env) is None:

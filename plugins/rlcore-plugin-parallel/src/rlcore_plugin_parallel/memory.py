@@ -154,7 +154,7 @@ class Counters:
 
 
 class Stopped(Interruption):
-    """Ends a worker in the midst of a batch; no `except Exception` of an env may swallow it."""
+    """Ends a worker in the middle of a batch; no `except Exception` of an env may swallow it."""
 
 
 class SharedHeart(Heart):

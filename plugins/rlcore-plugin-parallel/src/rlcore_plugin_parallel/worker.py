@@ -123,7 +123,7 @@ class Worker:
         """Do what comes through the pipe, one thing after another."""
         waiting: deque[tuple[Any, ...]] = deque()
         while True:
-            while not waiting or pipe.poll():  # all that came, as it says which weights are the newest
+            while not waiting or pipe.poll():  # all that came, as it says which weights are the latest
                 waiting.append(pipe.recv())
             newest = max((message[-1] for message in waiting if message[0] == "collect"), default=-1)
             what, *arguments = waiting.popleft()

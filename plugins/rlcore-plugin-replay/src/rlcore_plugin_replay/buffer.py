@@ -1,4 +1,4 @@
-"""The replay buffer that draws uniformly: the newest transitions of a run, in packed rows.
+"""The replay buffer that draws uniformly: the latest transitions of a run, in packed rows.
 
 How often each transition is drawn is all that `prioritized.py` changes.
 """
@@ -37,7 +37,7 @@ INDEX: Final = "index"
 
 
 class ReplayBuffer:
-    """Keeps the newest transitions and draws minibatches from them, uniformly and with replacement (Lin, 1992).
+    """Keeps the latest transitions and draws minibatches from them, uniformly and with replacement (Lin, 1992).
 
     As the `buffer` of a config it is what `rlcore.types.Buffer` says. In Python, `ReplayBuffer.of(...)` builds one
     without a run, for `extend`, `sample` and `update_priority`.

@@ -1,4 +1,4 @@
-"""The newest rows of a stream, in a ring of fixed size."""
+"""The latest rows of a stream, in a ring of fixed size."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Ring:
         if state["capacity"] != self.capacity:
             raise StorageError(
                 f"the replay buffer of the checkpoint holds {state['capacity']:,} transitions, and this one "
-                f"{self.capacity:,}; set [buffer] capacity = {state['capacity']}, or start it anew with --fresh buffer"
+                f"{self.capacity:,}; set [buffer] capacity = {state['capacity']}, or start it over with --fresh buffer"
             )
         self.written = 0
         if "layout" in state:

@@ -16,7 +16,7 @@ _JUST_BELOW_ONE: Final = 1 - 2.0**-52
 class SumTree:
     """Numbers that are not negative, with the sums of every 32, of every 32 sums, and so on; float64.
 
-    A million numbers make four levels, so a draw is four rounds over `[sample, 32]`. Sums are taken anew from what
+    A million numbers make four levels, so a draw is four rounds over `[sample, 32]`. Sums are taken again from what
     they are sums of, so no error adds up.
 
     Args:
@@ -61,7 +61,7 @@ class SumTree:
         return place
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all levels: sums that were taken anew could differ in their last bit."""
+        """Return all levels: sums that were taken again could differ in their last bit."""
         return {"levels": list(self._levels)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -136,7 +136,7 @@ class TensorboardLogger(LoggerBase):
             aside.mkdir()
             for file in before:
                 file.rename(aside / file.name)
-            log.warning("the run begins anew; its events of before are now in %s", aside)
+            log.warning("the run starts over; its events of before are now in %s", aside)
 
     def files(self) -> list[Path]:
         """Return the event files."""

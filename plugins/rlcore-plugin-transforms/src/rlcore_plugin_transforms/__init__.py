@@ -11,7 +11,7 @@ _TRANSFORMS: Final = (
         "observation_norm:RunningObservationNorm",
         "normalise observations by statistics that are learnt while training",
     ),
-    ("frame-stack", "frame_stack:FrameStack", "the newest observations of each env as one"),
+    ("frame-stack", "frame_stack:FrameStack", "the latest observations of each env as one"),
     ("reward-scale", "reward_scale:RewardScale", "reward * scale + shift"),
     ("reward-norm", "reward_norm:RewardNorm", "divide rewards by the running deviation of the discounted return"),
     ("time-feature", "time_feature:TimeFeature", "append the share of the step limit that has passed"),

@@ -70,7 +70,7 @@ class EpisodeTotals(PassThrough):
         self._carried = None if carried is None else np.array(carried)
 
     def forget_episodes(self) -> None:
-        """Begin every sum anew: the collector begins new episodes."""
+        """Start every sum over: the collector begins new episodes."""
         self._carried = None
 
 
@@ -78,7 +78,7 @@ def _totals(values: Array, ended: Array, carried: Array) -> Array:
     """Return the sums with each step, `[time, env]`; those of the first episodes begin at `carried`, `[env]`."""
     sums = np.cumsum(np.concatenate((carried[None], values)), axis=0)  # row t: before step t, over all episodes
     times = np.arange(1, len(values) + 1)[:, None]
-    begun = np.maximum.accumulate(np.where(ended, times, 0), axis=0)  # the row at which the newest episode begins
+    begun = np.maximum.accumulate(np.where(ended, times, 0), axis=0)  # the row at which the latest episode begins
     begun = np.concatenate((np.zeros_like(begun[:1]), begun[:-1]))
     before_episode = np.where(begun > 0, np.take_along_axis(sums, begun, axis=0), 0)
     return np.asarray(sums[1:] - before_episode)

@@ -1,4 +1,4 @@
-"""The newest observations of each env as one, so that a policy without memory sees what moves."""
+"""The latest observations of each env as one, so that a policy without memory sees what moves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FrameStack:
-    """Returns the newest observations, the oldest first; an episode begins with its first observation repeated.
+    """Returns the latest observations, the oldest first; an episode begins with its first observation repeated.
 
     Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning", methods.
     """
@@ -81,16 +81,16 @@ class FrameStack:
         return copied
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the newest observations of every env."""
+        """Return the latest observations of every env."""
         return {"memory": self._memory}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the newest observations of every env."""
+        """Set the latest observations of every env."""
         memory = state["memory"]
         self._memory = None if memory is None else np.array(memory)
 
     def forget_episodes(self) -> None:
-        """Forget the newest observations: the collector begins new episodes."""
+        """Forget the latest observations: the collector begins new episodes."""
         self._memory = None
 
     def _joined(self, stacks: Array, axis: int) -> Array:

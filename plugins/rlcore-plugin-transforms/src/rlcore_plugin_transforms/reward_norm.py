@@ -75,7 +75,7 @@ class RewardNorm(PassThrough):
         self._carried = None if carried is None else np.array(carried)
 
     def forget_episodes(self) -> None:
-        """Begin every return anew: the collector begins new episodes."""
+        """Start every return over: the collector begins new episodes."""
         self._carried = None
 
     def _learn(self, batch: TensorDict) -> None:

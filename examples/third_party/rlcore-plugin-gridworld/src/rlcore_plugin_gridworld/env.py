@@ -57,7 +57,7 @@ class Gridworld:
         self._elapsed = np.zeros(config.num_envs, dtype=np.int64)
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
-        """Start every walker anew, walker `i` with `seed + i`."""
+        """Reset every walker, walker `i` with `seed + i`."""
         for index in range(self.spec.num_envs):
             if seed is not None:
                 self._generators[index] = np.random.default_rng(seed + index)
@@ -65,7 +65,7 @@ class Gridworld:
         return self._observation()
 
     def step(self, action: npt.NDArray[Any]) -> Step:
-        """Move every walker; one that ended starts anew in the same step."""
+        """Move every walker; one that ended starts over in the same step."""
         self._elapsed += 1
         wanted = np.clip(self._places + MOVES[action], 0, np.array(self._cells.shape) - 1)
         free = self._cells[wanted[:, 0], wanted[:, 1]] != "#"

@@ -11,7 +11,7 @@ from rlcore import Context, Episode, Trainer, hookimpl
 
 
 class ReturnWatch:
-    """Stops the run once the mean return of the newest episodes reaches a threshold."""
+    """Stops the run once the mean return of the latest episodes reaches a threshold."""
 
     class Config(BaseModel, extra="forbid"):
         """When to stop."""
@@ -45,7 +45,7 @@ class ReturnWatch:
         return None if mean is None else {"return-watch/mean_return": mean}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the newest returns, and the frame at which the threshold was reached."""
+        """Return the latest returns, and the frame at which the threshold was reached."""
         return {"returns": list(self._returns), "reached": self._reached}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A replay buffer: the newest transitions in a ring, drawn uniformly."""
+"""A replay buffer: the latest transitions in a ring, drawn uniformly."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_keeping_takes_at_most_half_a_percent_of_the_time(monkeypatch):
             spent += 0.002
         clock.now += 0.01
     assert 0.004 < spent / (clock.now - began) <= 0.0051
-    assert kept.snapshot.frames > 4900, "and the newest is recent"
+    assert kept.snapshot.frames > 4900, "and the latest is recent"
 
 
 def test_one_copy_that_was_held_up_does_not_put_off_the_next_for_long(monkeypatch):

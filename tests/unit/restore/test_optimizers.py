@@ -1,4 +1,4 @@
-"""Whether the state of an optimizer fits its parameters, and which components begin anew with another one."""
+"""Whether the state of an optimizer fits its parameters, and which components start over with another one."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_numbers_of_the_optimizer_and_moments_of_the_state():
     assert torch.equal(optimizer.state_dict()["state"][0]["exp_avg"], saved["state"][0]["exp_avg"])
 
 
-# what begins anew with another part
+# what starts over with another part
 
 
 def parts():
@@ -174,6 +174,6 @@ def test_the_report_says_why_a_part_begins_anew():
     states = {name: part.state_dict() for name, part in components.items()}
     report = restore(components, states, {}, fresh=["optimizer"])
     lines = [str(line) for line in report]
-    assert "optimizer: starts anew" in lines
-    assert "schedule: starts anew, since optimizer does" in lines
+    assert "optimizer: starts over" in lines
+    assert "schedule: starts over, since optimizer does" in lines
     assert "policy: restored" in lines

@@ -37,7 +37,7 @@ def test_restoring_says_what_became_of_each_component():
         Restored("old", "dropped"),
         Restored("a", "restored, but x is 2 here and was 1"),
         Restored("plain", "not stateful"),
-        Restored("new", "starts anew"),
+        Restored("new", "starts over"),
     ]
     assert (parts["a"].state, parts["new"].state) == (5, None)
     assert str(report[2]) == "plain: not stateful"
@@ -46,7 +46,7 @@ def test_restoring_says_what_became_of_each_component():
 def test_a_component_that_is_to_begin_anew_does_so_though_it_has_a_state():
     part = Part()
     (line,) = restore({"a": part}, {"a": {"value": 5}}, {}, fresh=["a"])
-    assert (line.outcome, part.state) == ("starts anew", None)
+    assert (line.outcome, part.state) == ("starts over", None)
 
 
 def test_components_are_restored_in_their_own_order():
@@ -80,7 +80,7 @@ def test_a_component_without_a_state_is_refused_before_anything_is_restored():
     ("options", "message"),
     [
         ({"drop": ["hok.gone"]}, "--drop hok.gone: the checkpoint has no such state; did you mean 'hook.gone'"),
-        ({"drop": ["a", "hook.gone"]}, "--drop a: this config builds it; to begin it anew, use --fresh a"),
+        ({"drop": ["a", "hook.gone"]}, "--drop a: this config builds it; to start it over, use --fresh a"),
         ({"drop": ["hook.gone"], "fresh": ["b"]}, "--fresh b: this config builds no such part with a state"),
         ({"drop": ["hook.gone"], "fresh": ["plain"]}, "--fresh plain: this config builds no such part with a state"),
     ],
@@ -214,7 +214,7 @@ def test_a_component_that_began_anew_or_was_dropped_makes_the_run_inexact_for_go
     run.trainer.train()
     reasons = manifest(tmp_path)["inexact"]
     assert "hook.one was dropped at frame 32" in reasons
-    assert "model began anew at frame 32" in reasons
+    assert "model started over at frame 32" in reasons
 
 
 def test_loggers_may_come_and_go_and_the_resume_is_exact(tmp_path):
@@ -223,7 +223,7 @@ def test_loggers_may_come_and_go_and_the_resume_is_exact(tmp_path):
     others = {"logger": [{"use": "testing:toy", "name": "another"}]}
     run = make_run(folder=tmp_path / "parts", sections=others, resume=True)
     assert {str(line) for line in run.report if line.name.startswith("logger.")} == {
-        "logger.another: starts anew",
+        "logger.another: starts over",
         "logger.toy: dropped",
     }
     run.trainer.train()

@@ -263,7 +263,7 @@ def test_the_newest_value_outlives_a_write_a_fold_and_a_checkpoint(monkeypatch):
     assert metrics.newest("x") == 1.0
     assert metrics.newest("count") == 3.0
     metrics.add({"x": torch.tensor([2.0, 4.0])})
-    assert metrics.newest("x") == 3.0, "the mean of the newest entry; the fold took it in"
+    assert metrics.newest("x") == 3.0, "the mean of the latest entry; the fold took it in"
     metrics.extend("x", [7.0, 9.0])
     metrics.add({"frames_per_second": 1.0}, "time/")
     metrics.write(Progress(100, frames=10))

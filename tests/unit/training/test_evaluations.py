@@ -150,7 +150,7 @@ def test_the_checkpoint_of_the_best_evaluation_is_kept(tmp_path, begin, monkeypa
     monkeypatch.setattr(trainer.evaluator, "evaluate", known)
     trainer.train()
     kept = [entry.frames for entry in trainer.parts.store.entries()]
-    assert kept == [32, 96, 128], "the best, and the two newest"
+    assert kept == [32, 96, 128], "the best, and the two latest"
     assert trainer.parts.store.best().frames == 32
     assert trainer.best_evaluation.mean_return == 5
 

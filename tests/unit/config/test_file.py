@@ -193,7 +193,7 @@ def test_j9_a_secret_of_a_run_is_in_no_file_that_the_run_writes(write_config, wo
     (workdir / "with_secret.py").write_text("""
 from pydantic import BaseModel
 from rlcore import Component, hookimpl
-from rlcore.config.file import Secret
+from rlcore.types import Secret
 
 class Keeps:
     class Config(BaseModel, extra="forbid"):
