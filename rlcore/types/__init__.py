@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rlcore.types.context import Context
 from rlcore.types.data import BackgroundCollector, Buffer, Collector, Evaluator
 from rlcore.types.envs import ActionTransform, Env, RenderableEnv, Transform
+from rlcore.types.group import Alone, Group
 from rlcore.types.heart import Heart
 from rlcore.types.learning import Estimator, Learner, Loss, Scheduler
 from rlcore.types.models import Distribution, Model, Policy
@@ -37,6 +38,7 @@ __all__ = [
     "ENDLESS",
     "FREE_AT_RESUME",
     "ActionTransform",
+    "Alone",
     "BackgroundCollector",
     "Buffer",
     "Checkpointer",
@@ -50,6 +52,7 @@ __all__ = [
     "EvaluationResult",
     "Evaluator",
     "Every",
+    "Group",
     "Heart",
     "InPlaceCheckpointer",
     "Interval",

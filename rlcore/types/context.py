@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rlcore.errors import NotBuiltError
 from rlcore.types.data import Buffer, Collector
 from rlcore.types.envs import Env, Transform
+from rlcore.types.group import Alone, Group
 from rlcore.types.heart import Heart
 from rlcore.types.learning import Estimator, Loss
 from rlcore.types.models import Model
@@ -37,6 +38,7 @@ class Context:
         name: name of the component instance being built, unique within the run.
         parts: what was built before, by kind (`env`, `model`, …).
         heart: to count on whatever takes long without a step of the loop: `context.heart.beats += 1`.
+        group: the processes that train together.
     """
 
     run: RunInfo
@@ -46,6 +48,7 @@ class Context:
     name: str = ""
     parts: dict[str, Any] = field(default_factory=dict)
     heart: Heart = field(default_factory=Heart)
+    group: Group = field(default_factory=Alone)
 
     @classmethod
     def alone(cls, name: str, seed: int = 0, total_frames: int = 1, device: str | torch.device = "cpu") -> Context:
