@@ -12,6 +12,7 @@ from rlcore.algorithms.recipes import SAC, Recipe
 from rlcore.errors import ConfigError
 from rlcore.state.torchrl import complete
 from rlcore.stock.base import TrainerHookBase
+from rlcore.types import MASK
 
 
 class MixedReplay(TrainerHookBase):
@@ -36,7 +37,7 @@ class MixedReplay(TrainerHookBase):
 
     def extend(self, batch: Any) -> Any:
         """Put the steps of a batch into the buffer, with the entries that the offline data have."""
-        mask = batch.get(("collector", "mask"), None)
+        mask = batch.get(MASK, None)
         batch = batch.reshape(-1) if mask is None else batch[mask]
         keys = self._offline_keys()
         if keys is not None:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import HookError, MissingEntryError, did_you_mean
-from rlcore.types import Key
+from rlcore.types import MASK, Key
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 REWARD: Final[Key] = ("next", "reward")
-MASK: Final[Key] = ("collector", "mask")
 
 
 def as_key(key: str | Sequence[str]) -> Key:

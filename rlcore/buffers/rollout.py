@@ -15,13 +15,11 @@ from torch import Tensor
 
 from rlcore.buffers.minibatch import Minibatch
 from rlcore.errors import ConfigError
-from rlcore.types import Key
+from rlcore.types import MASK, Key
 from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
-
-MASK: Key = ("collector", "mask")
 
 
 class RolloutBuffer:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from rlcore.envs.transformed import observation_dtype
 from rlcore.errors import ConfigError
+from rlcore.types.records import MASK
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -191,9 +192,10 @@ class BatchStorage:
             **{name: value.transpose(0, 1) for name, value in self._described.items()},
             "next": TensorDict(following, batch_size=size),
         }
+        batch = TensorDict(entries, batch_size=size)
         if self._masked:
-            entries["collector"] = TensorDict({"mask": column(self.mask)}, batch_size=size)
-        return TensorDict(entries, batch_size=size)
+            batch.set(MASK, column(self.mask))
+        return batch
 
 
 def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

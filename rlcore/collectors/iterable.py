@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.collectors.episodes import EpisodeCounter
 from rlcore.errors import ConfigError, EndOfData, HookError
-from rlcore.types import Episode
+from rlcore.types import MASK, Episode
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -138,7 +138,7 @@ class IterableCollector:
         in_time = batch.ndim == 2 or (batch.ndim == 1 and ("collector", "traj_ids") in batch.keys(True))
         if reward is None or done is None or not in_time or reward.numel() != batch.numel():
             return []
-        mask = batch.get(("collector", "mask"), None)
+        mask = batch.get(MASK, None)
         shape = (-1, batch.batch_size[-1])
         if self._counter is None or len(self._counter.returns) != reward.reshape(shape).shape[0]:
             self._counter = EpisodeCounter(reward.reshape(shape).shape[0])

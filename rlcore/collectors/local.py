@@ -19,7 +19,7 @@ from rlcore.envs.checks import inexact_env, unrestored_env
 from rlcore.errors import ConfigError
 from rlcore.types import Episode, Key, Policy
 from rlcore.types.context import Context
-from rlcore.types.records import COLLECTED
+from rlcore.types.records import COLLECTED, MASK
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -46,7 +46,7 @@ def steps_per_env(frames_per_batch: int, spec: EnvSpec) -> int:
 
 def written(masked: bool) -> tuple[Key, ...]:
     """Return the entries of a batch besides those that the policy describes; a mask where some steps only reset."""
-    return (*COLLECTED, ("collector", "mask")) if masked else COLLECTED
+    return (*COLLECTED, MASK) if masked else COLLECTED
 
 
 class LocalCollector:

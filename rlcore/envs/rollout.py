@@ -15,7 +15,7 @@ from rlcore.envs.exploration import choose
 from rlcore.envs.step_checks import StepCheck
 from rlcore.envs.transformed import observation_dtype
 from rlcore.errors import ConfigError
-from rlcore.types import Env, EnvSpec, Policy, Step
+from rlcore.types import MASK, Env, EnvSpec, Policy, Step
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -227,5 +227,5 @@ class _Record:
         observation = torch.stack(self._observations[:-1], dim=1)
         batch = TensorDict({"observation": observation, **entries, "next": following}, batch_size=size)
         if not bool(mask.all()):
-            batch["collector"] = TensorDict({"mask": mask}, batch_size=size)
+            batch.set(MASK, mask)
         return batch

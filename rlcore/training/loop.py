@@ -17,7 +17,7 @@ from rlcore.state.snapshot import Snapshot
 from rlcore.training.parts import Parts
 from rlcore.training.saver import Saver
 from rlcore.training.saving import Saving
-from rlcore.types import BackgroundCollector, EvaluationResult, Evaluator
+from rlcore.types import MASK, BackgroundCollector, EvaluationResult, Evaluator
 from rlcore.types.progress import ENDLESS, Every, Progress
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ class Loop:
         if batch is None:
             assert isinstance(self.parts.collector, BackgroundCollector)
             return self.parts.collector.steps_written() - self.progress.frames // self.parts.frame_skip
-        mask = batch.get(("collector", "mask"), None)
+        mask = batch.get(MASK, None)
         return batch.numel() if mask is None else int(mask.sum())
 
     def _count(self, steps: int) -> None:

@@ -25,7 +25,7 @@ from rlcore.types.learning import Estimator, Learner, Loss, Scheduler
 from rlcore.types.models import Distribution, Model, Policy
 from rlcore.types.outputs import Checkpointer, InPlaceCheckpointer, Logger, Stateful
 from rlcore.types.progress import ENDLESS, Every, Progress
-from rlcore.types.records import EnvSpec, Episode, EvaluationResult, Key, RunInfo, State, Step
+from rlcore.types.records import MASK, EnvSpec, Episode, EvaluationResult, Key, RunInfo, State, Step
 
 if TYPE_CHECKING:
     from rlcore.types.records import Array as Array
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ENDLESS",
     "FREE_AT_RESUME",
+    "MASK",
     "ActionTransform",
     "Alone",
     "BackgroundCollector",

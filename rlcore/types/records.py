@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Key: TypeAlias = str | tuple[str, ...]
 State: TypeAlias = dict[str, Any]
 
+# false for a step of a batch that only resets its env, which nobody counts or trains on; only where there are such
+MASK: Final[Key] = ("collector", "mask")
 # the entries of a batch that every collector writes, and those that every estimator adds
 COLLECTED: Final[tuple[Key, ...]] = (
     "observation",

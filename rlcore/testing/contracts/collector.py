@@ -14,7 +14,7 @@ from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import StateContract, saved
 from rlcore.testing.small_run import TOY_CONFIG
 from rlcore.testing.toy import ToyEnv
-from rlcore.types import Episode
+from rlcore.types import MASK, Episode
 from rlcore.types.context import Context
 
 if TYPE_CHECKING:
@@ -237,5 +237,5 @@ def _toy(context: Context) -> ToyEnv:
 
 
 def _mask(batch: TensorDict) -> torch.Tensor:
-    mask = batch.get(("collector", "mask"), None)
+    mask = batch.get(MASK, None)
     return torch.ones(batch.batch_size, dtype=torch.bool) if mask is None else mask.squeeze(-1)

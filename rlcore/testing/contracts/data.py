@@ -12,6 +12,7 @@ from torch import Tensor
 
 from rlcore.buffers.minibatch import Minibatch
 from rlcore.envs.rollout import random_actions
+from rlcore.types import MASK
 from rlcore.types.context import Context
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def made_up(context: Context, terminated: Tensor, truncated: Tensor, mask: Tenso
     batch = TensorDict({"observation": everything[:, :-1].clone()}, batch_size=size)
     batch["next"] = TensorDict(entries, batch_size=size)
     if mask is not None:
-        batch["collector"] = TensorDict({"mask": mask.unsqueeze(-1)}, batch_size=size)
+        batch.set(MASK, mask.unsqueeze(-1))
     add_actions(context, batch)
     return batch
 

@@ -9,6 +9,7 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
+from rlcore.types import MASK
 from rlcore.types.context import Context
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class GAE:
         advantage = discounted_sum(delta, self._gamma * self._lmbda * ~done)
         batch.set("state_value", value)
         batch.set("value_target", advantage + value)
-        mask = batch.get(("collector", "mask"), None)
+        mask = batch.get(MASK, None)
         batch.set("advantage", _standardised(advantage, mask) if self._standardise else advantage)
 
     def _next_values(self, value: Tensor, following: TensorDict) -> Tensor:

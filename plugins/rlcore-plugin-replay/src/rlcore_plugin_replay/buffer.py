@@ -16,10 +16,10 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore.buffers.minibatch import Minibatch
-from rlcore.buffers.rollout import MASK, rows
+from rlcore.buffers.rollout import rows
 from rlcore.errors import RlcoreError, StorageError
 from rlcore.restore.fitting import check_array
-from rlcore.types import Key
+from rlcore.types import MASK, Key
 from rlcore.types.context import Context
 from rlcore.types.progress import Progress
 from rlcore.types.records import RunInfo

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from rlcore.types import MASK
+
 if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
@@ -27,5 +29,5 @@ def column(array: Array, batch: TensorDict) -> Tensor:
 
 def valid_steps(batch: TensorDict) -> BoolArray:
     """Return which steps of a batch count, `[time, env]`."""
-    mask = batch.get(("collector", "mask"), None)
+    mask = batch.get(MASK, None)
     return np.ones(tuple(batch.batch_size)[::-1], dtype=bool) if mask is None else rows(mask)
