@@ -1,0 +1,277 @@
+"""What a part may have besides its interface; the core asks `isinstance(part, Seedable)` and does without where not.
+
+A part inherits from none of these: the methods and attributes are all that counts. They must lie on the object or its
+class, since `isinstance` does not see what a `__getattr__` would give on every version of Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import gymnasium
+    from tensordict import TensorDict
+
+    from rlcore.types.records import Array, Key
+
+# what a resume asks
+
+
+@runtime_checkable
+class Inexact(Protocol):
+    """Any part with a state, and an env: one that may be unable to go on exactly where it stood."""
+
+    def inexact(self) -> str | None:
+        """Return why a resume would not go on exactly, to be shown to people; None where it would."""
+        ...
+
+
+@runtime_checkable
+class Unrestored(Protocol):
+    """Any part with a state, and an env: one whose `load_state_dict` may bring back less than was saved."""
+
+    def unrestored(self) -> str | None:
+        """Return what the last `load_state_dict` could not bring back, to be shown to people; None where nothing."""
+        ...
+
+
+@runtime_checkable
+class Observer(Protocol):
+    """A hook or logger that may only watch: without it, the run has the same bits.
+
+    Attributes:
+        observer: whether it only watches; best on the class, so that it is known before the part is built.
+    """
+
+    observer: bool
+
+
+@runtime_checkable
+class EpisodeKeeper(Protocol):
+    """A transform, buffer or hook that carries something of the running episodes from batch to batch."""
+
+    def forget_episodes(self) -> None:
+        """Drop it: the collector begins new episodes. Called after `load_state_dict`."""
+        ...
+
+
+@runtime_checkable
+class EpisodeDropper(Protocol):
+    """A collector that counts the running episodes with which its resumes could not go on.
+
+    Attributes:
+        dropped_episodes: of all resumes of the run; a part of its state.
+    """
+
+    dropped_episodes: int
+
+
+@runtime_checkable
+class Follower(Protocol):
+    """A learner that moves numbers by the progress of the run."""
+
+    def follow(self) -> None:
+        """Set them to what they are at the progress of now; called when the learner starts over in a resumed run."""
+        ...
+
+
+@runtime_checkable
+class ModuleNamer(Protocol):
+    """A part, most of all an env, whose behaviour is written in other modules than that of its class."""
+
+    def modules(self) -> Iterator[str]:
+        """Yield their names; a resume says which of them changed."""
+        ...
+
+
+# what is asked while a run is built
+
+
+@runtime_checkable
+class EntryReader(Protocol):
+    """A loss that says what it needs of a minibatch.
+
+    Attributes:
+        reads: the entries without which it cannot be computed.
+    """
+
+    reads: Sequence[Key]
+
+
+@runtime_checkable
+class EntryWriter(Protocol):
+    """A policy, transform, collector, buffer, estimator or hook that says what it puts into batches.
+
+    Attributes:
+        writes: those entries; empty for none. A part that does not say may write anything.
+    """
+
+    writes: Sequence[Key]
+
+
+@runtime_checkable
+class PartUser(Protocol):
+    """An estimator that uses parts of the model, as every loss does.
+
+    Attributes:
+        requires: their names, such as `critic`.
+    """
+
+    requires: Sequence[str]
+
+
+@runtime_checkable
+class BatchSized(Protocol):
+    """A collector whose batches all have one size.
+
+    Attributes:
+        batch_steps: steps in a batch, over all envs.
+    """
+
+    batch_steps: int
+
+
+@runtime_checkable
+class Seedable(Protocol):
+    """A collector that was made outside of a run, and takes its seed from it."""
+
+    def set_seed(self, seed: int) -> int:
+        """Seed everything random in it, and return the seed for what comes after it."""
+        ...
+
+
+@runtime_checkable
+class ActionChanger(Protocol):
+    """A transform that changes actions on their way to the env."""
+
+    def action(self, action: Array) -> Array:
+        """Return what the env gets for the actions `[env, *shape]` of the policy, as a new array."""
+        ...
+
+
+@runtime_checkable
+class ActionSpaceChanger(Protocol):
+    """A transform behind which the policy sees another action space than that of the env."""
+
+    def action_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+        """Return the space of the actions that the policy takes, from that of the actions that `action` returns."""
+        ...
+
+
+@runtime_checkable
+class BatchChanger(Protocol):
+    """An env that changes batches of its own steps, as one seen through transforms does."""
+
+    def batch(self, batch: TensorDict) -> TensorDict:
+        """Return the changed batch `[env, time]`."""
+        ...
+
+
+# what is asked while a run trains
+
+
+@runtime_checkable
+class TargetUpdating(Protocol):
+    """What moves target networks: `rlcore.learners.targets.TargetUpdater`, or one of a library."""
+
+    def step(self) -> object:
+        """Count an optimisation step, and move the targets when they are due."""
+        ...
+
+
+@runtime_checkable
+class WithTargets(Protocol):
+    """A loss with target networks, which the learner moves after each optimisation step.
+
+    Attributes:
+        target_updater: moves them; its state, where it has one, is a part of the learner's.
+    """
+
+    target_updater: TargetUpdating
+
+
+@runtime_checkable
+class FiniteChecker(Protocol):
+    """An operation at `optimizer` that can tell whether its losses and gradients were finite."""
+
+    def check_finite(self) -> None:
+        """Look at those of the iteration; called at its end, as looking waits for the device.
+
+        Raises:
+            NumericalError: one was not finite.
+        """
+        ...
+
+
+@runtime_checkable
+class UpdateSkipper(Protocol):
+    """A learner that leaves out updates that are not finite.
+
+    Attributes:
+        skipped_updates: how many, over the whole run.
+    """
+
+    skipped_updates: int
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A collector with figures of its own."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return figures of the last batch by name; logged with `collector/` before each name."""
+        ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """Whatever holds something that must be released."""
+
+    def close(self) -> object:
+        """Release it. May be called twice."""
+        ...
+
+
+# what a log writer asks its logger
+
+
+@runtime_checkable
+class FileKeeper(Protocol):
+    """A logger that writes files."""
+
+    def files(self) -> Sequence[Path]:
+        """Return those that are synced to disk with each checkpoint."""
+        ...
+
+
+@runtime_checkable
+class StartOver(Protocol):
+    """A logger that can remove what it wrote."""
+
+    def begin_anew(self) -> None:
+        """Remove it: the run starts over without a checkpoint."""
+        ...
+
+
+@runtime_checkable
+class DifferenceTeller(Protocol):
+    """A logger that compares what it wrote with its state.
+
+    Attributes:
+        differences: how much `load_state_dict` found to be other than the state says.
+    """
+
+    differences: int
+
+
+@runtime_checkable
+class Sender(Protocol):
+    """A logger that sends to a server what lies on this machine's disk.
+
+    Attributes:
+        unsent: how many records wait there.
+    """
+
+    unsent: int
