@@ -33,11 +33,11 @@ from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 from torch.distributed import checkpoint as dcp
 
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.state.snapshot import Snapshot
 from rlcore.training.saver import Saver
-from rlcore.training.schedule import CheckpointSchedule
+from rlcore.training.schedule import SaveSchedule
 from rlcore.types.progress import Every, Progress
 
 Tensors = dict[str, torch.Tensor]
@@ -94,11 +94,11 @@ def ours(folder: Path, name: str, tensors: Tensors, live: Tensors) -> dict[str, 
     def snapshot(frames: int) -> Snapshot:
         return Snapshot.of({"model": tensors}, Progress(100, frames))
 
-    times = {"save": seconds(lambda: store.save(snapshot(0), Facts()))}
+    times = {"save": seconds(lambda: store.save(snapshot(0), Provenance()))}
     times["load"] = seconds(lambda: copied(store.load_newest()[1]["model"], live))
-    saver = Saver(store, CheckpointSchedule(Every(1), False, in_background=True), store)
+    saver = Saver(store, SaveSchedule(Every(1), False, in_background=True), store)
     for frames, what in enumerate(("first blocked", "blocked"), start=1):
-        times[what] = seconds(lambda frames=frames: saver.begin(snapshot(frames), Facts()))
+        times[what] = seconds(lambda frames=frames: saver.begin(snapshot(frames), Provenance()))
         saver.finished(wait=True)
     shutil.rmtree(folder / name)
     return times

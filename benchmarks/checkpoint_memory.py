@@ -53,7 +53,7 @@ def of_replay(folder: Path, name: str, elements: int) -> Iterator[Call]:
     from rlcore_plugin_replay.buffer import ReplayBuffer
     from tensordict import TensorDict
 
-    from rlcore.checkpoints.provenance import Facts
+    from rlcore.checkpoints.provenance import Provenance
     from rlcore.state.memory import bytes_of, let_go
     from rlcore.state.snapshot import Snapshot
     from rlcore.types.progress import Progress
@@ -65,7 +65,7 @@ def of_replay(folder: Path, name: str, elements: int) -> Iterator[Call]:
         first.extend(TensorDict({"frames": chunk}, [len(chunk)]))
         let_go(bytes_of(chunk))
         let_go(bytes_of(first.state_dict()["ring"]["rows"]))
-    yield lambda: store.save(Snapshot.of({"buffer": first.state_dict()}, Progress(10, 1)), Facts())
+    yield lambda: store.save(Snapshot.of({"buffer": first.state_dict()}, Progress(10, 1)), Provenance())
     yield lambda: second.load_state_dict(store.load_newest()[1]["buffer"])
     saved, found = (buffer.state_dict()["ring"]["rows"][::64] for buffer in (first, second))
     assert len(found)
@@ -73,7 +73,7 @@ def of_replay(folder: Path, name: str, elements: int) -> Iterator[Call]:
 
 
 def of_rlcore(folder: Path, name: str) -> Way:
-    from rlcore.checkpoints.provenance import Facts
+    from rlcore.checkpoints.provenance import Provenance
     from rlcore.state.memory import copy_in_pieces
     from rlcore.state.snapshot import Snapshot
     from rlcore.types.progress import Progress
@@ -83,7 +83,9 @@ def of_rlcore(folder: Path, name: str) -> Way:
     def restore(tensor: torch.Tensor) -> None:
         copy_in_pieces(tensor, store.load_newest({"replay/frames": tensor})[1]["replay"]["frames"])
 
-    return lambda tensor: store.save(Snapshot.of({"replay": {"frames": tensor}}, Progress(10, 1)), Facts()), restore
+    return lambda tensor: store.save(
+        Snapshot.of({"replay": {"frames": tensor}}, Progress(10, 1)), Provenance()
+    ), restore
 
 
 def of_library(folder: Path, name: str) -> Way:

@@ -22,7 +22,7 @@ import torch
 from bench import RESULTS, machine
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.state.snapshot import Snapshot
 from rlcore.types.progress import Progress
@@ -55,7 +55,7 @@ def pair(folder: Path, tensors: dict[str, torch.Tensor], data: memoryview, save_
     backend = TorchCheckpointer(TorchCheckpointer.Config(), None)  # type: ignore[arg-type]
     store = Store(folder / "checkpoints", backend, "torch")
     calls: tuple[Callable[[], object], ...] = (
-        lambda: store.save(Snapshot.of({"model": tensors}, Progress(10, 1)), Facts()),
+        lambda: store.save(Snapshot.of({"model": tensors}, Progress(10, 1)), Provenance()),
         lambda: plain(folder, data),
     )
     times = [0.0, 0.0]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.checkpoints.manifest import Entry, read_manifest
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.manifest import CheckpointEntry, read_manifest
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.retention import remove
 from rlcore.checkpoints.store import Store
 from rlcore.config.sections import find_component
@@ -25,7 +25,7 @@ _ALL: Final = 2**31
 
 
 @dataclass(frozen=True)
-class KeptFacts(Facts):
+class KeptProvenance(Provenance):
     """What the manifest of another checkpoint says about the same state."""
 
     manifest: Mapping[str, Any] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class KeptFacts(Facts):
         return {key: self.manifest[key] for key in _KEPT if key in self.manifest}
 
 
-def convert(entry: Entry, target: str) -> Path:
+def convert(entry: CheckpointEntry, target: str) -> Path:
     """Write a checkpoint again by another back end, beside itself; it stays where it is.
 
     Args:
@@ -59,8 +59,8 @@ def convert(entry: Entry, target: str) -> Path:
         raise ConfigError(f"checkpoint {entry.path} is of back end {target!r} already")
     folder = entry.path.parent
     old, new = (_store(folder, name) for name in (source, target))
-    path = new.save(old.snapshot(entry), KeptFacts(manifest=entry.manifest))
-    converted = Entry(path, entry.frames, read_manifest(path))
+    path = new.save(old.snapshot(entry), KeptProvenance(manifest=entry.manifest))
+    converted = CheckpointEntry(path, entry.frames, read_manifest(path))
     try:
         _check_digests(new.snapshot(converted), entry.manifest)
     except StorageError:

@@ -39,7 +39,7 @@ class NewerFormatError(StorageError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class CheckpointEntry:
     """A committed checkpoint."""
 
     path: Path
@@ -59,7 +59,7 @@ class Entry:
 
 
 @dataclass
-class Found:
+class Listing:
     """What a folder of checkpoints holds.
 
     Attributes:
@@ -68,32 +68,32 @@ class Found:
         newer: those among the problems that a newer rlcore can read.
     """
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[CheckpointEntry] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     newer: list[str] = field(default_factory=list)
 
 
-def scan(folder: Path) -> Found:
+def scan(folder: Path) -> Listing:
     """Look at every checkpoint in a folder; one that is absent holds none.
 
     Raises:
         StorageError: the folder cannot be listed.
     """
-    found = Found()
+    listing = Listing()
     for path in committed(folder):
         try:
             manifest = read_manifest(path)
         except StorageError as error:
             if os.path.lexists(path):  # otherwise it was pruned by its run just now
-                found.problems.append(str(error))
-                found.newer += [str(error)] if isinstance(error, NewerFormatError) else []
+                listing.problems.append(str(error))
+                listing.newer += [str(error)] if isinstance(error, NewerFormatError) else []
             continue
-        found.entries.append(Entry(path, manifest["progress"]["frames"], manifest))
-    found.entries.sort(key=order)
-    return found
+        listing.entries.append(CheckpointEntry(path, manifest["progress"]["frames"], manifest))
+    listing.entries.sort(key=order)
+    return listing
 
 
-def order(entry: Entry) -> tuple[Any, ...]:
+def order(entry: CheckpointEntry) -> tuple[Any, ...]:
     """Return what checkpoints are sorted by: frame, and among those of one frame the time of saving."""
     return (entry.frames, entry.manifest["time"], entry.path.name)
 
@@ -113,7 +113,7 @@ def committed(folder: Path) -> list[Path]:
     return [folder / name for name in names if name[0] in "0123456789" and "-" in name]
 
 
-def best(entries: Iterable[Entry], by: tuple[str, str] | None = None) -> Entry | None:
+def best(entries: Iterable[CheckpointEntry], by: tuple[str, str] | None = None) -> CheckpointEntry | None:
     """Return the checkpoint with the best evaluation, the latest of several, or None when none was evaluated.
 
     Args:
@@ -125,7 +125,7 @@ def best(entries: Iterable[Entry], by: tuple[str, str] | None = None) -> Entry |
     return max(known, key=lambda row: row[:-1])[-1] if known else None
 
 
-def _rating(entry: Entry, by: tuple[str, str] | None) -> float | None:
+def _rating(entry: CheckpointEntry, by: tuple[str, str] | None) -> float | None:
     """Return what the best checkpoint has most of; None where it is not known."""
     if by is None:
         return entry.evaluation
@@ -180,7 +180,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def verify(entry: Entry, moved: Callable[[], object] = lambda: None) -> list[str]:
+def verify(entry: CheckpointEntry, moved: Callable[[], object] = lambda: None) -> list[str]:
     """Compare every file of a checkpoint with its manifest; return the names of files that are not its own.
 
     Args:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlcore.checkpoints.manifest import FORMAT as FORMAT
 from rlcore.checkpoints.manifest import MANIFEST as MANIFEST
 from rlcore.checkpoints.manifest import STATE as STATE
-from rlcore.checkpoints.manifest import Entry as Entry
+from rlcore.checkpoints.manifest import CheckpointEntry as CheckpointEntry
 from rlcore.checkpoints.manifest import read_manifest as read_manifest
 from rlcore.checkpoints.manifest import verify as verify
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Facts:
+class Provenance:
     """What the manifest of a checkpoint says about its state.
 
     Attributes:
@@ -43,12 +43,12 @@ class Facts:
     inexact: tuple[str, ...] = ()
     metadata: Callable[[], Mapping[str, Any]] | None = None
 
-    def with_reasons(self, reasons: Iterable[str]) -> Facts:
-        """Return the same facts with further reasons, each once."""
+    def with_reasons(self, reasons: Iterable[str]) -> Provenance:
+        """Return the same with further reasons, each once."""
         return replace(self, inexact=tuple(dict.fromkeys([*self.inexact, *reasons])))
 
-    def with_observers(self, names: Iterable[str]) -> Facts:
-        """Return the same facts with other observers."""
+    def with_observers(self, names: Iterable[str]) -> Provenance:
+        """Return the same with other observers."""
         return replace(self, observers=tuple(names))
 
     def in_manifest(self, snapshot: Snapshot) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import shutil
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from rlcore.checkpoints.manifest import Entry
+from rlcore.checkpoints.manifest import CheckpointEntry
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ PARTIAL: Final = ".partial-"
 TRASH: Final = ".trash-"
 
 
-def surplus(entries: Sequence[Entry], keep_last: int, keep_best: KeepBest = True) -> list[Entry]:
+def surplus(entries: Sequence[CheckpointEntry], keep_last: int, keep_best: KeepBest = True) -> list[CheckpointEntry]:
     """Return the checkpoints that need not be kept.
 
     Args:
@@ -45,7 +45,7 @@ def surplus(entries: Sequence[Entry], keep_last: int, keep_best: KeepBest = True
     return [entry for entry in entries if entry.path not in keep]
 
 
-def remove(entry: Entry) -> None:
+def remove(entry: CheckpointEntry) -> None:
     """Remove a checkpoint; at no moment is a part of it taken for a whole one.
 
     Raises:

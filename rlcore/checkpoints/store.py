@@ -22,11 +22,11 @@ from rlcore.checkpoints.manifest import FORMAT as FORMAT
 from rlcore.checkpoints.manifest import MANIFEST as MANIFEST
 from rlcore.checkpoints.manifest import MOST_BYTES, best, check_values, committed, order, read_json, render, scan
 from rlcore.checkpoints.manifest import STATE as STATE
-from rlcore.checkpoints.manifest import Entry as Entry
+from rlcore.checkpoints.manifest import CheckpointEntry as CheckpointEntry
 from rlcore.checkpoints.manifest import read_manifest as read_manifest
 from rlcore.checkpoints.manifest import verify as verify
 from rlcore.checkpoints.migrations import migrated_state
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.retention import PARTIAL, TRASH, KeepBest, clear, discard, remove, surplus
 from rlcore.errors import FROM_OUTSIDE, StorageError, describe
 from rlcore.files.durable import beside, describe_durable, replace_whole, sync_folder, write_durable
@@ -76,12 +76,12 @@ class Store:
         self.heart = Heart()
         self._anchored = False
 
-    def save(self, snapshot: Snapshot, facts: Facts) -> Path:
+    def save(self, snapshot: Snapshot, provenance: Provenance) -> Path:
         """Write and commit a checkpoint, then prune.
 
         Args:
             snapshot: the state.
-            facts: what the manifest says about it.
+            provenance: what the manifest says about it.
 
         Returns:
             The folder of the committed checkpoint.
@@ -96,7 +96,7 @@ class Store:
             self._make_folder()
             self._check_space(snapshot)
             with self.heart.save(place) as save:
-                self._write_files(place, name, snapshot, facts, save)
+                self._write_files(place, name, snapshot, provenance, save)
             os.rename(place, self.folder / name)
             place = self.folder / name
             sync_folder(self.folder)
@@ -144,10 +144,12 @@ class Store:
                 "checkpoints saved before are untouched"
             )
 
-    def _write_files(self, partial: Path, name: str, snapshot: Snapshot, facts: Facts, save: MovingSave) -> None:
+    def _write_files(
+        self, partial: Path, name: str, snapshot: Snapshot, provenance: Provenance, save: MovingSave
+    ) -> None:
         """Write everything into a folder that does not count yet, the manifest last."""
         partial.mkdir()
-        stated = beside(lambda: facts.in_manifest(snapshot), snapshot.nbytes)
+        stated = beside(lambda: provenance.in_manifest(snapshot), snapshot.nbytes)
         self._backend.save(partial, snapshot.tensors)
         save.patience = SYNC_PATIENCE
         write_durable(partial / STATE, _state_text(snapshot))
@@ -164,7 +166,7 @@ class Store:
         write_durable(partial / MANIFEST, render(manifest))
         sync_folder(partial)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CheckpointEntry]:
         """Return the committed checkpoints whose manifest can be read, oldest first."""
         found = scan(self.folder)
         for problem in found.problems:
@@ -175,11 +177,11 @@ class Store:
         """Return whether no checkpoint was ever committed here, not even one that is damaged."""
         return not committed(self.folder)
 
-    def best(self) -> Entry | None:
+    def best(self) -> CheckpointEntry | None:
         """Return the checkpoint with the best evaluation, or None when none was evaluated."""
         return best(self.entries())
 
-    def load(self, entry: Entry, into: Mapping[str, Tensor] = MappingProxyType({})) -> dict[str, Any]:
+    def load(self, entry: CheckpointEntry, into: Mapping[str, Tensor] = MappingProxyType({})) -> dict[str, Any]:
         """Verify a checkpoint and return component name to state; tensors may be mapped files.
 
         Args:
@@ -193,7 +195,7 @@ class Store:
         with _readable(entry):
             return self._verified(entry, into).states()
 
-    def snapshot(self, entry: Entry) -> Snapshot:
+    def snapshot(self, entry: CheckpointEntry) -> Snapshot:
         """Verify a checkpoint and return the snapshot that it was made of; tensors may be mapped files.
 
         Raises:
@@ -202,7 +204,7 @@ class Store:
         with _readable(entry):
             return self._verified(entry, {})
 
-    def _verified(self, entry: Entry, into: Mapping[str, Tensor]) -> Snapshot:
+    def _verified(self, entry: CheckpointEntry, into: Mapping[str, Tensor]) -> Snapshot:
         from rlcore.state.snapshot import Snapshot  # needs torch
 
         self._check_backend(entry)
@@ -219,7 +221,7 @@ class Store:
             tensors |= places
         return Snapshot.read(tree, tensors, entry.manifest["progress"], entry.evaluation)
 
-    def _check_backend(self, entry: Entry) -> None:
+    def _check_backend(self, entry: CheckpointEntry) -> None:
         backend = entry.manifest["backend"]
         if backend != self._backend_name:
             raise StorageError(
@@ -227,7 +229,7 @@ class Store:
                 f"set CKPT_BACKEND={backend}, or write it again: rlcore ckpt convert RUN --to {self._backend_name}"
             )
 
-    def load_newest(self, into: Mapping[str, Tensor] = MappingProxyType({})) -> tuple[Entry, dict[str, Any]]:
+    def load_newest(self, into: Mapping[str, Tensor] = MappingProxyType({})) -> tuple[CheckpointEntry, dict[str, Any]]:
         """Return the latest checkpoint that verifies; a damaged one is skipped, aloud.
 
         Args:
@@ -281,7 +283,7 @@ class Store:
 
 
 @contextmanager
-def _readable(entry: Entry) -> Iterator[None]:
+def _readable(entry: CheckpointEntry) -> Iterator[None]:
     """Make an error of storage of whatever reading a checkpoint raises: what was made to harm raises anything."""
     try:
         yield
@@ -293,7 +295,7 @@ def _readable(entry: Entry) -> Iterator[None]:
         ) from error
 
 
-def _read_state(entry: Entry) -> Any:
+def _read_state(entry: CheckpointEntry) -> Any:
     try:
         return read_json(entry.path / STATE)[1]
     except StorageError as error:

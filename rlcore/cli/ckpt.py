@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rlcore.checkpoints.manifest import Entry, Found, best, committed, read_manifest, scan, verify
+from rlcore.checkpoints.manifest import CheckpointEntry, Listing, best, committed, read_manifest, scan, verify
 from rlcore.checkpoints.retention import remove, surplus
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files.lock import Lock
@@ -33,17 +33,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(folder: Path, options: argparse.Namespace) -> int:
-    found = scan(folder / CHECKPOINTS)
-    rows = [_row(entry, found.entries) for entry in reversed(found.entries)]
+    listing = scan(folder / CHECKPOINTS)
+    rows = [_row(entry, listing.entries) for entry in reversed(listing.entries)]
     if options.json:
         print(json.dumps(rows, indent=1))
     else:
         head = ("frames", "checkpoint", "size", "evaluation", "exact", "back end", "age", "")
         _print_table([head, *(_cells(row) for row in rows)])
-    return _report(found)
+    return _report(listing)
 
 
-def _row(entry: Entry, entries: list[Entry]) -> dict[str, Any]:
+def _row(entry: CheckpointEntry, entries: list[CheckpointEntry]) -> dict[str, Any]:
     manifest = entry.manifest
     marks = {"newest": entry is entries[-1], "best": entry is best(entries)}
     return {
@@ -80,7 +80,7 @@ def _verify(folder: Path, options: argparse.Namespace) -> int:
     for path in paths:
         try:
             manifest = read_manifest(path)
-            foreign = verify(Entry(path, manifest["progress"]["frames"], manifest))
+            foreign = verify(CheckpointEntry(path, manifest["progress"]["frames"], manifest))
         except StorageError as error:
             damaged += 1
             print(f"DAMAGED  {printable(path.name)}: {printable(error)}")
@@ -101,7 +101,7 @@ def _show(folder: Path, options: argparse.Namespace) -> int:
 
 
 def _print_facts(path: Path, manifest: dict[str, Any]) -> None:
-    entry = Entry(path, manifest["progress"]["frames"], manifest)
+    entry = CheckpointEntry(path, manifest["progress"]["frames"], manifest)
     exact = "yes" if manifest["exact"] else "no"
     evaluation = "none at this frame" if entry.evaluation is None else f"{entry.evaluation:,.1f}"
     facts = {
@@ -139,7 +139,7 @@ def _convert(folder: Path, options: argparse.Namespace) -> int:
     try:
         path = _chosen_or_newest(folder / CHECKPOINTS, options.checkpoint)
         manifest = read_manifest(path)
-        made = convert(Entry(path, manifest["progress"]["frames"], manifest), options.to)
+        made = convert(CheckpointEntry(path, manifest["progress"]["frames"], manifest), options.to)
     finally:
         lock.release()
     print(f"{printable(path.name)} of back end {printable(manifest['backend'])} is also {made.name} of {options.to}")
@@ -158,13 +158,13 @@ def _prune(folder: Path, options: argparse.Namespace) -> int:
 
 def _prune_locked(folder: Path, options: argparse.Namespace) -> int:
     """Remove what need not be kept, counting only checkpoints that verify; damaged ones are left for people to see."""
-    found = scan(folder / CHECKPOINTS)
+    listing = scan(folder / CHECKPOINTS)
     whole = []
-    for entry in found.entries:
+    for entry in listing.entries:
         try:
             verify(entry)
         except StorageError as error:
-            found.problems.append(str(error))
+            listing.problems.append(str(error))
         else:
             whole.append(entry)
     removed = surplus(whole, options.keep_last)
@@ -178,16 +178,16 @@ def _prune_locked(folder: Path, options: argparse.Namespace) -> int:
     for entry in whole:
         if entry not in removed:
             print(f"kept  {printable(entry.path.name)}")
-    return _report(found)
+    return _report(listing)
 
 
 def _chosen_or_newest(checkpoints: Path, wanted: str | None) -> Path:
     if wanted:
         return _choose(checkpoints, wanted)
-    found = scan(checkpoints)
-    if not found.entries:
-        raise StorageError(f"no checkpoint in {checkpoints} can be read: {'; '.join(found.problems) or 'none'}")
-    return found.entries[-1].path
+    listing = scan(checkpoints)
+    if not listing.entries:
+        raise StorageError(f"no checkpoint in {checkpoints} can be read: {'; '.join(listing.problems) or 'none'}")
+    return listing.entries[-1].path
 
 
 def _choose(checkpoints: Path, wanted: str) -> Path:
@@ -206,10 +206,10 @@ def _choose(checkpoints: Path, wanted: str) -> Path:
     return chosen[0]
 
 
-def _report(found: Found) -> int:
-    for problem in found.problems:
+def _report(listing: Listing) -> int:
+    for problem in listing.problems:
         print(printable(problem), file=sys.stderr)
-    return StorageError.exit_code if found.problems else 0
+    return StorageError.exit_code if listing.problems else 0
 
 
 def _print_table(rows: Iterable[Iterable[str]]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.config.sections import load_config
 from rlcore.errors import StorageError
@@ -61,7 +61,7 @@ def power_cuts(run: Run, checkpoints: Path, scratch: Path, most: int, step: Call
     with CrashRecorder(folder) as recorder:
         for frames in (newest.frames, newest.frames + 1):
             snapshot = Snapshot.of(states, Progress(total, frames))
-            Store(folder, run.backend, run.backend_name, keep_last=1).save(snapshot, Facts())
+            Store(folder, run.backend, run.backend_name, keep_last=1).save(snapshot, Provenance())
             recorder.acknowledge(frames)
     found = list(recorder.states(most=8))
     chosen = found[:: max(1, len(found) // most)]

@@ -147,7 +147,7 @@ def _begin(run: Run, folder: Path, resolved: dict[str, Any], resume: ResumeOptio
     try:
         _say_whether_exact(run)
         run_id = (origin.read_id(folder) if resume is not None else "") or origin.new_id()
-        parts.facts = replace(parts.facts, run_id=run_id)
+        parts.provenance = replace(parts.provenance, run_id=run_id)
         if resume is None:
             origin.write_id(folder, run_id)
             run_folder.write_config(folder, resolved)
@@ -188,6 +188,6 @@ def _remove_unused(folder: Path | None, resume: bool) -> None:
 def _say_whether_exact(run: Run) -> None:
     """Find out, and say before the first frame, whether a resume of this run will be exact."""
     parts, device = run.trainer.parts, choose_device(run.config.run.device)
-    parts.facts = parts.facts.with_reasons([*inexact_parts(parts.stateful), *inexact_device(device)])
-    for reason in parts.facts.inexact:
+    parts.provenance = parts.provenance.with_reasons([*inexact_parts(parts.stateful), *inexact_device(device)])
+    for reason in parts.provenance.inexact:
         log.warning("exact = false: %s", reason)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from rlcore.assembly.assembly import Assembly, to_device
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.config.build_problems import BuildProblems
 from rlcore.config.changes import config_hash, hooks_among, recorded
@@ -24,8 +24,8 @@ from rlcore.state.sources import module_of, modules_of, source_hashes
 from rlcore.training.entries import check_entries, writers_of
 from rlcore.training.evaluations import Evaluations
 from rlcore.training.parts import Parts
-from rlcore.training.saver import EVIDENCE
-from rlcore.training.schedule import CheckpointSchedule
+from rlcore.training.saver import FAULTS
+from rlcore.training.schedule import SaveSchedule
 from rlcore.training.stateful import in_order, observers
 from rlcore.types import Checkpointer
 from rlcore.types.context import Context
@@ -157,19 +157,19 @@ class Builder:
             estimator=parts["estimator"],
             evaluator=parts["evaluator"],
             store=store,
-            evidence=None if store is None else Store(store.folder.parent / EVIDENCE, self.backend, self.backend_name),
+            fault_store=None if store is None else Store(store.folder.parent / FAULTS, self.backend, self.backend_name),
             schedule=schedule,
             frame_skip=parts["env_spec"].frame_skip,
             heart=self._context.heart,
             stateful=in_order(self._assembly.stateful),
-            facts=self._facts(),
+            provenance=self._provenance(),
             evaluations=evaluations,
         )
 
-    def _facts(self) -> Facts:
+    def _provenance(self) -> Provenance:
         config, resolved = self._config, self._context.run.resolved_config
         watching = observers(self._assembly.stateful)
-        return Facts(
+        return Provenance(
             owners=self._assembly.owners,
             observers=watching,
             config=recorded(resolved),
@@ -235,7 +235,7 @@ class Builder:
             raise
         return writers
 
-    def _store(self) -> tuple[Store | None, CheckpointSchedule | None]:
+    def _store(self) -> tuple[Store | None, SaveSchedule | None]:
         folder, settings = self._context.run.folder, self._config.checkpoint
         if folder is None:
             return None, None
@@ -243,7 +243,7 @@ class Builder:
         check_place = run_folder.Presence(folder).check
         store = Store(checkpoints, self.backend, self.backend_name, settings.keep_last, settings.keep_best, check_place)
         every = settings.every or max(1, self._context.run.total_frames // 10)
-        return store, CheckpointSchedule(Every(every), settings.keep_best, settings.on_failure, settings.in_background)
+        return store, SaveSchedule(Every(every), settings.keep_best, settings.on_failure, settings.in_background)
 
 
 def _checked(hook: Hook) -> Hook:

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Final
 
-from rlcore.checkpoints.manifest import Entry, committed
+from rlcore.checkpoints.manifest import CheckpointEntry, committed
 from rlcore.errors import Interruption, RlcoreError, describe, exit_code_of
 from rlcore.process.watchdog import wait_while_moving
 from rlcore.run.build import Run
@@ -33,7 +33,7 @@ def unexpected(error: BaseException) -> int:
     return exit_code_of(error)
 
 
-def _what_stands(newest: Entry | None) -> str:
+def _what_stands(newest: CheckpointEntry | None) -> str:
     return "nothing is saved" if newest is None else f"the latest checkpoint stands, of frame {newest.frames}"
 
 
@@ -128,8 +128,8 @@ class Ending:
     def last_resort(self, reason: str, state: RunState = "failed-resumable") -> None:
         """Save what can be saved without the main thread, in bounded time, and write the status."""
         if self.run is not None and self.run.trainer.saver is not None:
-            saver, facts = self.run.trainer.saver, self.run.trainer.parts.facts
-            saving = threading.Thread(target=saver.save_boundary, args=(facts,), daemon=True)
+            saver, provenance = self.run.trainer.saver, self.run.trainer.parts.provenance
+            saving = threading.Thread(target=saver.save_last_good, args=(provenance,), daemon=True)
             saving.start()
             wait_while_moving(saving, self.heart, _LAST_SAVE)
         self.failed(reason, state)
@@ -143,7 +143,7 @@ class Ending:
         finally:
             os._exit(128 + number)
 
-    def _newest(self) -> Entry | None:
+    def _newest(self) -> CheckpointEntry | None:
         """Return the latest checkpoint on disk; a save that something ended may have come as far as that."""
         store = self.built.trainer.parts.store
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rlcore.checkpoints.manifest import Entry
+from rlcore.checkpoints.manifest import CheckpointEntry
 from rlcore.config.changes import changes, check_unchanged, entries_of, hooks_among, recorded
 from rlcore.errors import StorageError
 from rlcore.plugins.component import COMPONENT_SECTIONS
@@ -60,10 +60,10 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
         return []
     in_place = _tensors_in_files(run) if isinstance(run.backend, InPlaceCheckpointer) else {}
     entry, states = parts.store.load_newest(in_place)
-    watching = hooks_among(parts.facts.observers)
+    watching = hooks_among(parts.provenance.observers)
     if not options.accept_changes:
         _check(run.config, folder, entry, watching)
-        check_owners(entry.manifest["owners"], parts.facts.owners)
+        check_owners(entry.manifest["owners"], parts.provenance.owners)
     before, now = Origin.of(folder, entry), recorded(run.config.resolved())
     found = _changes(run.config, before, watching)
     options = _with_new_episodes(options, run, before.config, now)
@@ -72,9 +72,9 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
         if f"logger.{writer.name}" in options.fresh:  # what it wrote after the checkpoint would else stand twice
             writer.begin_anew()
     asked_for = [
-        *([before.foreign(parts.facts.run_id)] if before.foreign(parts.facts.run_id) else []),
+        *([before.foreign(parts.provenance.run_id)] if before.foreign(parts.provenance.run_id) else []),
         *(f"[config] {change}" for change in found),
-        *other_owners(entry.manifest["owners"], parts.facts.owners),
+        *other_owners(entry.manifest["owners"], parts.provenance.owners),
         *_another_horizon(before.config, now),
         *(f"{name} was dropped at frame {entry.frames}" for name in options.drop),
         *(f"{line.name} started over at frame {entry.frames}" for line in report if _asked_for(line, options)),
@@ -83,7 +83,7 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
     return report
 
 
-def _check(config: Config, folder: Path, entry: Entry | None, watching: Iterable[str]) -> None:
+def _check(config: Config, folder: Path, entry: CheckpointEntry | None, watching: Iterable[str]) -> None:
     before = Origin.of(folder, entry)
     found = _changes(config, before, watching) if before.config else []
     check_unchanged(found, before.foreign(read_id(folder)))
@@ -109,7 +109,7 @@ def _with_new_episodes(
 
 
 def _restore(
-    run: Run, entry: Entry, states: dict[str, Any], before: Origin, found: list[str], options: ResumeOptions
+    run: Run, entry: CheckpointEntry, states: dict[str, Any], before: Origin, found: list[str], options: ResumeOptions
 ) -> list[Restored]:
     """Give every part its state; where the config differs, say in an error what does."""
     now = recorded(run.config.resolved())
@@ -166,7 +166,7 @@ def _asked_for(line: Restored, options: ResumeOptions) -> bool:
     return line.outcome == "starts over" and (line.name in options.fresh or bool(line.since))
 
 
-def _note(run: Run, folder: Path, entry: Entry, asked_for: list[str]) -> None:
+def _note(run: Run, folder: Path, entry: CheckpointEntry, asked_for: list[str]) -> None:
     """Say why the run is not exact, if so; where somebody asked for it, have that saved at once."""
     parts = run.trainer.parts
     if asked_for:
@@ -175,15 +175,15 @@ def _note(run: Run, folder: Path, entry: Entry, asked_for: list[str]) -> None:
         run.trainer.saver.saved_at = None
         for writer in run.trainer.metrics.writers:
             writer.branch()
-    here = [*asked_for, *outside(entry.manifest, parts.facts.domain, parts.facts.versions)]
+    here = [*asked_for, *outside(entry.manifest, parts.provenance.domain, parts.provenance.versions)]
     for reason in here:
         log.warning("exact = false: %s", reason)
-    parts.facts = parts.facts.with_reasons([*entry.manifest["inexact"], *here])
+    parts.provenance = parts.provenance.with_reasons([*entry.manifest["inexact"], *here])
 
 
 def _settle(run: Run, folder: Path) -> None:
     """Make id and config those of the folder."""
-    write_id(folder, run.trainer.parts.facts.run_id)
+    write_id(folder, run.trainer.parts.provenance.run_id)
     settle(folder, run.config.resolved())
 
 
@@ -204,7 +204,7 @@ def _another_horizon(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
 
 def _version_notes(run: Run, manifest: Mapping[str, Any]) -> dict[str, str]:
     """Return a remark for each component whose distribution has another version than the checkpoint's."""
-    here = run.trainer.parts.facts.versions
+    here = run.trainer.parts.provenance.versions
     notes = {}
     for name, distribution in manifest["owners"].items():
         wrote = manifest["versions"].get(distribution)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.checkpoints.manifest import Entry, scan
+from rlcore.checkpoints.manifest import CheckpointEntry, scan
 from rlcore.config.changes import recorded
 from rlcore.errors import StorageError
 from rlcore.files.durable import replace_durably, sync_folder
@@ -42,7 +42,7 @@ class Origin:
     observers: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, folder: Path, entry: Entry | None) -> Origin:
+    def of(cls, folder: Path, entry: CheckpointEntry | None) -> Origin:
         """Return the origin of a checkpoint, or of a folder without any; an old one has the config of the folder."""
         if entry is None:
             return cls(recorded(read_config(folder)))
@@ -60,7 +60,7 @@ class Origin:
         )
 
 
-def newest(folder: Path) -> Entry | None:
+def newest(folder: Path) -> CheckpointEntry | None:
     """Return the checkpoint of a run folder that was saved last, of those whose manifest can be read, if there is one.
 
     One of a later frame may stand there, which was damaged and could not be loaded.
@@ -93,7 +93,7 @@ def read_id(folder: Path) -> str:
     return found if _ID.fullmatch(found) else _oldest_id(scan(folder / CHECKPOINTS).entries)
 
 
-def _oldest_id(entries: Sequence[Entry]) -> str:
+def _oldest_id(entries: Sequence[CheckpointEntry]) -> str:
     return next((entry.manifest["run_id"] for entry in entries if entry.manifest["run_id"]), "")
 
 

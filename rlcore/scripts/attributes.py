@@ -119,8 +119,8 @@ def put_in_place(trainer: Trainer, name: str, old: Any, new: Any) -> None:
 def follow_registered(trainer: Trainer) -> None:
     """Let checkpoints hold what is registered now."""
     trainer.parts.stateful = in_order(trainer._assembly.stateful)
-    facts = replace(trainer.parts.facts, owners=trainer._assembly.owners)
-    trainer.parts.facts = facts.with_observers(observers(trainer.parts.stateful))
+    provenance = replace(trainer.parts.provenance, owners=trainer._assembly.owners)
+    trainer.parts.provenance = provenance.with_observers(observers(trainer.parts.stateful))
 
 
 def follow_total_frames(trainer: Trainer) -> None:
@@ -211,14 +211,14 @@ def follow_storage(trainer: Trainer) -> None:
     new.load_state_dict(old.state_dict())
     trainer.parts.schedule = new
     put_in_place(trainer, "checkpoints", old, new)
-    trainer.parts.store, trainer.parts.evidence = open_stores(trainer._settings)
+    trainer.parts.store, trainer.parts.fault_store = open_stores(trainer._settings)
     trainer.saving.saver = trainer.parts.saver()
     follow_metadata(trainer)
 
 
 def follow_metadata(trainer: Trainer) -> None:
     """Say something else in the manifests of checkpoints."""
-    trainer.parts.facts = replace(trainer.parts.facts, metadata=metadata(trainer))
+    trainer.parts.provenance = replace(trainer.parts.provenance, metadata=metadata(trainer))
 
 
 def follow_progress_bar(trainer: Trainer) -> None:

@@ -10,7 +10,7 @@ import torch
 
 from rlcore.assembly.assembly import Assembly
 from rlcore.buffers.whole_batch import WholeBatches
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.collectors.iterable import IterableCollector
 from rlcore.config.sections import versions
 from rlcore.errors import did_you_mean
@@ -69,7 +69,7 @@ def assemble(trainer: Trainer, settings: Settings, assembly: Assembly | None) ->
             register(name, part)
     progress = register("progress", context.progress)
     receivers = open_writers(make_writers(settings), assembly)
-    store, evidence = open_stores(settings)
+    store, fault_store = open_stores(settings)
     schedule = register("checkpoints", schedule_of(settings))
     metrics = register("metrics", Metrics(Every(settings.log_interval), receivers))
     evaluations = register("evaluations", Evaluations(context.run.folder))
@@ -87,13 +87,13 @@ def assemble(trainer: Trainer, settings: Settings, assembly: Assembly | None) ->
         estimator=context.parts.get("estimator"),
         evaluator=settings.evaluator,
         store=store,
-        evidence=evidence,
+        fault_store=fault_store,
         schedule=schedule,
         frame_skip=settings.frame_skip or 1,
         update_prefix="" if settings.auto_log_optim_steps else None,
         heart=context.heart,
         stateful=in_order(assembly.stateful),
-        facts=_facts(trainer, assembly),
+        provenance=_provenance(trainer, assembly),
         evaluations=evaluations,
         check=lambda: _check_entries(parts, context),
     )
@@ -220,8 +220,8 @@ def _learner(settings: Settings, assembly: Assembly, hooks: LoopHooks) -> Module
     return ModuleLearner(settings.loss_module, hooks, assembly.context.progress, None, rates)
 
 
-def _facts(trainer: Trainer, assembly: Assembly) -> Facts:
-    return Facts(
+def _provenance(trainer: Trainer, assembly: Assembly) -> Provenance:
+    return Provenance(
         owners=assembly.owners,
         observers=observers(assembly.stateful),
         versions=versions(PluginHost()),

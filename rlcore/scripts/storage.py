@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlcore.checkpoints.manifest import MANIFEST, Entry, read_manifest
+from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, read_manifest
 from rlcore.checkpoints.retention import CheckpointRotation
 from rlcore.checkpoints.store import Store
 from rlcore.config.file import BACKEND_ALIASES, chosen_backend
@@ -18,14 +18,14 @@ from rlcore.errors import ArgumentTypeError, ConfigError, StorageError
 from rlcore.plugins.host import PluginHost
 from rlcore.scripts.settings import Settings
 from rlcore.state.kinds import KINDS, kind_of
-from rlcore.training.saver import EVIDENCE
-from rlcore.training.schedule import CheckpointSchedule
+from rlcore.training.saver import FAULTS
+from rlcore.training.schedule import SaveSchedule
 from rlcore.types import Checkpointer
 from rlcore.types.context import Context
 from rlcore.types.progress import Every
 
 
-def open_checkpoint(path: Path, backend: str | None) -> tuple[Entry, dict[str, Any]]:
+def open_checkpoint(path: Path, backend: str | None) -> tuple[CheckpointEntry, dict[str, Any]]:
     """Return the latest checkpoint in a folder, or the one that `path` is, with its states.
 
     Raises:
@@ -39,7 +39,7 @@ def open_checkpoint(path: Path, backend: str | None) -> tuple[Entry, dict[str, A
     if (path / MANIFEST).is_file():
         manifest = read_manifest(path)
         store = _store(path.parent, manifest["backend"])
-        entry = Entry(path, int(manifest["progress"]["frames"]), manifest)
+        entry = CheckpointEntry(path, int(manifest["progress"]["frames"]), manifest)
         return entry, store.load(entry)
     return _store(path, _backend_name(backend)).load_newest()
 
@@ -106,14 +106,12 @@ def _moved_parts(value: Any, parts: Any, move: Callable[[Tensor], Tensor], mmap:
     return moved
 
 
-def schedule_of(settings: Settings) -> CheckpointSchedule:
+def schedule_of(settings: Settings) -> SaveSchedule:
     """Return when to save; it has state, so that a trainer which saves nothing can load what others saved."""
     rotation = settings.checkpoint_rotation
     if rotation is None and settings.save_trainer_file is not None:
         rotation = CheckpointRotation(settings.save_trainer_file)
-    return CheckpointSchedule(
-        Every(settings.save_trainer_interval), rotation is not None and rotation.keep_best is True
-    )
+    return SaveSchedule(Every(settings.save_trainer_interval), rotation is not None and rotation.keep_best is True)
 
 
 def open_stores(settings: Settings) -> tuple[Store | None, Store | None]:
@@ -131,7 +129,7 @@ def open_stores(settings: Settings) -> tuple[Store | None, Store | None]:
     if folder.is_file():
         raise ConfigError(f"save_trainer_file: {folder} is a file; checkpoints are saved into a folder")
     name = _backend_name(settings.checkpoint)
-    return _store(folder, name, rotation), _store(folder / EVIDENCE, name)
+    return _store(folder, name, rotation), _store(folder / FAULTS, name)
 
 
 def _store(folder: Path, name: str, rotation: CheckpointRotation | None = None) -> Store:

@@ -253,7 +253,7 @@ class Trainer(HookArguments, Arguments, Loop):
             )
         self._assembly.register(module_name, module, SCRIPT)
         self.parts.stateful = in_order(self._assembly.stateful)
-        self.parts.facts = self.parts.facts.with_observers(observers(self.parts.stateful))
+        self.parts.provenance = self.parts.provenance.with_observers(observers(self.parts.stateful))
         self._operations.name(module, module_name)
         if module_name in self._waiting:
             restore({module_name: module}, {module_name: self._waiting.pop(module_name)}, {})
@@ -305,11 +305,11 @@ class Trainer(HookArguments, Arguments, Loop):
         stay += [name for name, part in parts.items() if hasattr(getattr(part, "optimizer", part), "param_groups")]
         states = placed(states, map_location, mmap, stay)
         self.load_state_dict(states, owners=owners, **options)
-        facts = self.parts.facts
-        here = outside(entry.manifest, facts.domain, facts.versions)
+        provenance = self.parts.provenance
+        here = outside(entry.manifest, provenance.domain, provenance.versions)
         for reason in here:
             log.warning("exact = false: %s", reason)
-        self.parts.facts = facts.with_reasons([*entry.manifest["inexact"], *here])
+        self.parts.provenance = provenance.with_reasons([*entry.manifest["inexact"], *here])
         return self
 
     def load_state_dict(
@@ -328,7 +328,7 @@ class Trainer(HookArguments, Arguments, Loop):
         unrestored = unrestored_parts(self.parts.stateful)
         for reason in unrestored:
             log.warning("exact = false: %s", reason)
-        self.parts.facts = self.parts.facts.with_reasons(unrestored)
+        self.parts.provenance = self.parts.provenance.with_reasons(unrestored)
         return report
 
     def __iter__(self) -> Iterator[Progress]:

@@ -52,7 +52,7 @@ def write_status(
     Raises:
         StorageError: the file cannot be written.
     """
-    exact = not trainer.parts.facts.inexact
+    exact = not trainer.parts.provenance.inexact
     newest = checkpoint or trainer.last_checkpoint
     status.write(state, trainer.progress.frames, reason, newest, exact, losses(trainer))
 

@@ -125,7 +125,7 @@ class Loop:
             self._catch_up()
             self._begin()
             while not self.done:
-                self.saving.keep_boundary()
+                self.saving.keep_last_good()
                 if self._iteration():
                     left = True
                     yield self.progress

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Metrics
 from rlcore.training.evaluations import Evaluations
 from rlcore.training.saver import Saver
-from rlcore.training.schedule import CheckpointSchedule
+from rlcore.training.schedule import SaveSchedule
 from rlcore.types import Buffer, Collector, Estimator, Evaluator, Learner, RunInfo, Transform
 from rlcore.types.heart import Heart
 from rlcore.types.progress import Progress
@@ -25,9 +25,9 @@ class Parts:
 
     Attributes:
         stateful: what takes part in checkpoints, by component name, in the order of restoring.
-        facts: what the manifest of a checkpoint says besides.
+        provenance: what the manifest of a checkpoint says besides.
         evaluations: the latest and the best.
-        evidence: where batches that were not finite go.
+        fault_store: where batches that were not finite go.
         heart: counts what moves, for the watchdog.
         update_prefix: before the names of what an update returns; None to leave that out of the metrics.
         check: called before the first frame; refuses what cannot train.
@@ -47,13 +47,13 @@ class Parts:
     estimator: Estimator | None = None
     evaluator: Evaluator | None = None
     store: Store | None = None
-    evidence: Store | None = None
-    schedule: CheckpointSchedule | None = None
+    fault_store: Store | None = None
+    schedule: SaveSchedule | None = None
     frame_skip: int = 1
     update_prefix: str | None = "train/"
     heart: Heart = field(default_factory=Heart)
     stateful: dict[str, Any] = field(default_factory=dict)
-    facts: Facts = field(default_factory=Facts)
+    provenance: Provenance = field(default_factory=Provenance)
     evaluations: Evaluations = field(default_factory=Evaluations)
     check: Callable[[], None] = lambda: None
     begun: Callable[[], None] = lambda: None
@@ -61,9 +61,9 @@ class Parts:
 
     def saver(self) -> Saver | None:
         """Return what saves checkpoints; None for a run that writes nothing."""
-        if self.store is None or self.schedule is None or self.evidence is None:
+        if self.store is None or self.schedule is None or self.fault_store is None:
             return None
-        return Saver(self.store, self.schedule, self.evidence, self._log_files, self.heart)
+        return Saver(self.store, self.schedule, self.fault_store, self._log_files, self.heart)
 
     def _log_files(self) -> list[Path]:
         """Return the files of the past that a checkpoint counts on."""

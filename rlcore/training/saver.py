@@ -1,4 +1,4 @@
-"""What a run saves and when: checkpoints, the latest boundary after a failure, the batch of one that was not finite.
+"""What a run saves and when: checkpoints, the last good state after a failure, the batch of one that was not finite.
 
 How a checkpoint gets onto the disk is in the room `checkpoints/`.
 """
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rlcore.checkpoints.background import BackgroundSave
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.errors import NumericalError, StorageError
 from rlcore.files.durable import sync_logs
-from rlcore.state.boundary import Boundary
+from rlcore.state.last_good import LastGoodState
 from rlcore.state.snapshot import Snapshot
-from rlcore.training.schedule import CheckpointSchedule
+from rlcore.training.schedule import SaveSchedule
 from rlcore.types.heart import Heart
 from rlcore.types.progress import Progress
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-EVIDENCE: Final = "faults"
+FAULTS: Final = "faults"
 # components whose tensors a run is made for; a checkpoint in which one is not finite is worth nothing
 LEARNT: Final = ("model", "loss_module", "optimizer")
 
@@ -39,7 +39,7 @@ class Saver:
     Args:
         store: where checkpoints go.
         schedule: when one is due, and what happens when it cannot be written.
-        evidence: where batches that were not finite go.
+        fault_store: where batches that were not finite go.
         logs: returns the log files whose lengths a snapshot holds; they are synced before it counts.
         heart: of the run, which tells a save that moves from one that hangs.
 
@@ -52,8 +52,8 @@ class Saver:
     def __init__(
         self,
         store: Store,
-        schedule: CheckpointSchedule,
-        evidence: Store,
+        schedule: SaveSchedule,
+        fault_store: Store,
         logs: Callable[[], Iterable[Path]] = tuple,
         heart: Heart | None = None,
     ) -> None:
@@ -62,11 +62,11 @@ class Saver:
         self.failed = 0
         self._store = store
         self._schedule = schedule
-        self._evidence = evidence
+        self._fault_store = fault_store
         self._logs = logs
         self._heart = Heart() if heart is None else heart
-        store.heart = evidence.heart = self._heart
-        self._boundary = Boundary()
+        store.heart = fault_store.heart = self._heart
+        self._last_good = LastGoodState()
         self._begun: BackgroundSave | None = None
         self._copy: Mapping[str, Tensor] = {}
 
@@ -75,7 +75,7 @@ class Saver:
         """Whether checkpoints that are due are written while training goes on."""
         return self._schedule.in_background
 
-    def save(self, snapshot: Snapshot, facts: Facts) -> Path:
+    def save(self, snapshot: Snapshot, provenance: Provenance) -> Path:
         """Save a checkpoint.
 
         Raises:
@@ -83,9 +83,9 @@ class Saver:
             StorageError: it cannot be written.
         """
         self.close()
-        return self._save(snapshot, facts)
+        return self._save(snapshot, provenance)
 
-    def begin(self, snapshot: Snapshot, facts: Facts) -> None:
+    def begin(self, snapshot: Snapshot, provenance: Provenance) -> None:
         """Copy a snapshot, and save it in a thread; the one before must have been taken by `finished`.
 
         The memory of the copy is kept for the next one.
@@ -93,7 +93,7 @@ class Saver:
         assert self._begun is None, "one save at a time"
         copy = snapshot.copied(into=self._copy)
         self._copy = copy.tensors
-        self._begun = BackgroundSave(lambda: self._save(copy, facts), self._heart)
+        self._begun = BackgroundSave(lambda: self._save(copy, provenance), self._heart)
 
     def finished(self, wait: bool = False) -> Path | None:
         """Return the folder of the checkpoint that was begun, once, as soon as it is written.
@@ -131,7 +131,7 @@ class Saver:
         self._begun = None
         return begun.result()
 
-    def _save(self, snapshot: Snapshot, facts: Facts) -> Path:
+    def _save(self, snapshot: Snapshot, provenance: Provenance) -> Path:
         not_finite = snapshot.not_finite(name for name in snapshot.tree if name.partition(".")[0] in LEARNT)
         if not_finite:
             raise NumericalError(
@@ -139,7 +139,7 @@ class Saver:
                 "that, the one before stays the latest"
             )
         sync_logs(self._logs())
-        self.last = self._store.save(snapshot, facts)
+        self.last = self._store.save(snapshot, provenance)
         self.saved_at = snapshot.frames
         return self.last
 
@@ -158,30 +158,30 @@ class Saver:
         self.failed += 1
         log.warning("%s; the run goes on ([checkpoint] on_failure = 'warn')", error)
 
-    def keep_boundary(self, progress: Progress, take: Callable[[], Snapshot]) -> None:
+    def keep_last_good(self, progress: Progress, take: Callable[[], Snapshot]) -> None:
         """Keep a copy of the state here, where nothing is half done, if that costs next to nothing."""
-        if self._boundary.due(progress.frames):
-            self._boundary.keep(take)
+        if self._last_good.due(progress.frames):
+            self._last_good.keep(take)
 
-    def save_boundary(self, facts: Facts) -> Path | None:
-        """Save the latest boundary, unless that is done already; an error of it must not hide the first."""
+    def save_last_good(self, provenance: Provenance) -> Path | None:
+        """Save the last good state, unless that is done already; an error of it must not hide the first."""
         self.close()
-        snapshot = self._boundary.snapshot
+        snapshot = self._last_good.snapshot
         if snapshot is None or (self.saved_at is not None and snapshot.frames <= self.saved_at):
             return None
         try:
-            path = self.save(snapshot, facts)
+            path = self.save(snapshot, provenance)
         except Exception as error:
             log.error("the state before the failure could not be saved: %s", error)
             return None
         log.warning("the state of frame %d, before the failure, is saved", snapshot.frames)
         return path
 
-    def save_evidence(self, batch: TensorDict, progress: Progress, facts: Facts) -> None:
+    def save_faulty_batch(self, batch: TensorDict, progress: Progress, provenance: Provenance) -> None:
         """Save the batch of an iteration that was not finite, so that the failure can be looked into and repeated."""
         try:
             snapshot = Snapshot.of({"batch": batch.detach().cpu().to_dict()}, progress)
-            path = self._evidence.save(snapshot, replace(facts, owners={}))
+            path = self._fault_store.save(snapshot, replace(provenance, owners={}))
             log.warning("the batch that led to it is in %s", path)
         except Exception as error:
             log.error("the batch that led to it could not be saved: %s", error)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.errors import FROM_OUTSIDE, NumericalError, StorageError
 from rlcore.process.signals import StopAtOnce
 from rlcore.state.exactness import inexact_parts
@@ -63,9 +63,9 @@ class Saving:
         if self.saver is None:
             return None
         self.acknowledge(wait=True)
-        snapshot, facts = self._take(), self._facts()
+        snapshot, provenance = self._take(), self._provenance()
         with self._at_work():
-            path = self.saver.save(snapshot, facts)
+            path = self.saver.save(snapshot, provenance)
         self._saved(path)
         return path
 
@@ -95,7 +95,7 @@ class Saving:
         try:
             if self.saver.in_background:
                 self.acknowledge(wait=True)
-                self.saver.begin(self._take(), self._facts())
+                self.saver.begin(self._take(), self._provenance())
             else:
                 self.now()
         except StorageError as error:
@@ -115,10 +115,10 @@ class Saving:
         if path is not None:
             self._saved(path)
 
-    def keep_boundary(self) -> None:
+    def keep_last_good(self) -> None:
         """Keep a copy of the state, where nothing is half done."""
         if self.saver is not None:
-            self.saver.keep_boundary(self._progress, self._take)
+            self.saver.keep_last_good(self._progress, self._take)
 
     def what_stands(self, error: BaseException, batch: TensorDict | None) -> None:
         """Save the state before a failure; the iteration that failed, with its `batch`, is discarded."""
@@ -129,10 +129,10 @@ class Saving:
         if isinstance(error, StopAtOnce | StorageError):
             return
         if isinstance(error, NumericalError) and batch is not None:
-            self.saver.save_evidence(batch, self._progress, self._parts.facts)
+            self.saver.save_faulty_batch(batch, self._progress, self._parts.provenance)
         try:
             with self._at_work():
-                paths = (self.saver.close(), self.saver.save_boundary(self._parts.facts))
+                paths = (self.saver.close(), self.saver.save_last_good(self._parts.provenance))
             for path in paths:
                 if path is not None:
                     self._saved(path)
@@ -149,8 +149,8 @@ class Saving:
         finally:
             self.busy = False
 
-    def _facts(self) -> Facts:
+    def _provenance(self) -> Provenance:
         """Return what the manifest of a checkpoint made now says."""
         self._enter("saving")
-        self._parts.facts = self._parts.facts.with_reasons(inexact_parts(self._parts.stateful))
-        return self._parts.facts
+        self._parts.provenance = self._parts.provenance.with_reasons(inexact_parts(self._parts.stateful))
+        return self._parts.provenance

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     pass
 
 
-class CheckpointSchedule:
+class SaveSchedule:
     """Decides when to save; remembers the best evaluation.
 
     Attributes:

@@ -24,7 +24,7 @@ from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
 from rlcore.checkpoints.manifest import scan
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.cli import ckpt  # noqa: F401  (imported before the guard)
 from rlcore.cli import command_line as cli
@@ -58,7 +58,9 @@ def template(run, backend):
     (run / "checkpoints").mkdir(parents=True)
     (run / "config.toml").write_text("")
     state = {"model": {"weight": torch.ones(4, 3), "step": torch.tensor(3)}, "part": {"a": [1, (2.5, None)], 3: "x"}}
-    return store_of(run, backend).save(Snapshot.of(state, Progress(100, 10), 1.5), Facts(owners={"model": "some-dist"}))
+    return store_of(run, backend).save(
+        Snapshot.of(state, Progress(100, 10), 1.5), Provenance(owners={"model": "some-dist"})
+    )
 
 
 def write_json(file, value):

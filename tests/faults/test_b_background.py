@@ -114,9 +114,9 @@ def test_b11_a_run_that_is_left_waits_for_the_save_it_began(held, tmp_path):
 def test_b11_a_signal_that_ends_the_waiting_does_not_let_a_second_save_begin(held, tmp_path):
     """A save at the boundary that follows waits for the one that runs."""
     trainer, backend, _ = held()
-    saver, facts = trainer.saver, trainer.parts.facts
-    saver.save(trainer.snapshot(), facts)
-    saver.begin(trainer.snapshot(), facts)
+    saver, provenance = trainer.saver, trainer.parts.provenance
+    saver.save(trainer.snapshot(), provenance)
+    saver.begin(trainer.snapshot(), provenance)
 
     def expire(number, frame):
         raise GraceExpired
@@ -129,7 +129,7 @@ def test_b11_a_signal_that_ends_the_waiting_does_not_let_a_second_save_begin(hel
     finally:
         signal.signal(signal.SIGALRM, before)
     threading.Timer(0.2, backend.gate.set).start()
-    saver.save(trainer.snapshot(), facts)
+    saver.save(trainer.snapshot(), provenance)
     assert (backend.calls, backend.most) == (3, 1)
     trainer.metrics.close()
 
@@ -199,15 +199,15 @@ def test_b17_weights_that_are_not_finite_in_the_background_are_not_saved_and_end
     store = run.trainer.parts.store
     save, snapshots = store.save, []
 
-    def spoilt(snapshot, facts):
+    def spoilt(snapshot, provenance):
         snapshots.append(snapshot)
-        return save(snapshot, facts)
+        return save(snapshot, provenance)
 
     store.save = spoilt
-    run.trainer.saver.save(run.trainer.snapshot(), run.trainer.parts.facts)
+    run.trainer.saver.save(run.trainer.snapshot(), run.trainer.parts.provenance)
     with torch.no_grad():
         next(iter(run.trainer.model.parameters())).fill_(float("nan"))
-    run.trainer.saver.begin(run.trainer.snapshot(), run.trainer.parts.facts)
+    run.trainer.saver.begin(run.trainer.snapshot(), run.trainer.parts.provenance)
     with pytest.raises(NumericalError, match="not finite at frame 0"):
         run.trainer.saver.finished(wait=True)
     assert len(snapshots) == 1
@@ -216,10 +216,10 @@ def test_b17_weights_that_are_not_finite_in_the_background_are_not_saved_and_end
 
 def test_the_memory_of_a_copy_is_used_again(tmp_path):
     run = make_run(folder=tmp_path, sections=SECTIONS)
-    saver, facts = run.trainer.saver, run.trainer.parts.facts
+    saver, provenance = run.trainer.saver, run.trainer.parts.provenance
     places = []
     for _ in range(2):
-        saver.begin(run.trainer.snapshot(), facts)
+        saver.begin(run.trainer.snapshot(), provenance)
         places.append({name: tensor.data_ptr() for name, tensor in saver._copy.items() if tensor.numel()})
         assert saver.finished(wait=True) is not None
     assert places[0] == places[1]

@@ -24,7 +24,7 @@ from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
 from rlcore.checkpoints.manifest import FORMAT, read_manifest, scan, verify
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.errors import ConfigError, NumericalError, StorageError
 from rlcore.restore.states import ResumeOptions
@@ -58,8 +58,8 @@ def states(value):
 
 
 def save(store, frames, evaluation=None):
-    facts = Facts(owners={"model": "some-dist"}, versions={"some-dist": "1.0"})
-    return store.save(Snapshot.of(states(frames), Progress(1000, frames), evaluation), facts)
+    provenance = Provenance(owners={"model": "some-dist"}, versions={"some-dist": "1.0"})
+    return store.save(Snapshot.of(states(frames), Progress(1000, frames), evaluation), provenance)
 
 
 def loaded(store):
@@ -392,7 +392,7 @@ def test_b5_what_cannot_fit_is_refused_before_anything_is_written(two):
     before = sorted(store.folder.iterdir())
     huge = torch.empty(1).expand(2**50)
     with pytest.raises(StorageError, match=r"needs [\d,]+ bytes, .* has [\d,]+ free; checkpoints saved before"):
-        store.save(Snapshot({}, {"model/huge": huge}, Progress(100, 30).state_dict()), Facts())
+        store.save(Snapshot({}, {"model/huge": huge}, Progress(100, 30).state_dict()), Provenance())
     assert sorted(store.folder.iterdir()) == before
 
 
@@ -452,14 +452,14 @@ def test_b10_a_save_that_fails_ends_the_run_and_what_was_saved_stands(tmp_path):
 _WRITER = """
 import sys, torch
 from pathlib import Path
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.store import Provenance, Store
 from rlcore.types.progress import Progress
 from rlcore.state.snapshot import Snapshot
 from rlcore.testing.toy_parts import ToyCheckpointer
 store = Store(Path(sys.argv[1]), ToyCheckpointer(ToyCheckpointer.Config(), None), "toy", keep_last=1000)
 for frames in range(1, 31):
     value = {"model": {"weight": torch.full((500,), float(sys.argv[2]))}}
-    store.save(Snapshot.of(value, Progress(1000, frames)), Facts())
+    store.save(Snapshot.of(value, Progress(1000, frames)), Provenance())
 """
 
 
@@ -487,7 +487,7 @@ def test_b11_a_copied_snapshot_stays_as_it_was(tmp_path):
     array.fill(7)
     live["model"]["list"].append(2)
     store = make(tmp_path)
-    store.save(snapshot, Facts())
+    store.save(snapshot, Provenance())
     expected = {"weight": torch.zeros(5), "view": torch.zeros(2), "array": np.zeros(4), "list": [1]}
     assert difference(store.load_newest()[1], {"model": expected}) is None
 
@@ -528,7 +528,7 @@ def test_b13_another_version_loads_and_is_no_longer_called_exact(saved_run, what
     assert saved_run.manifest["exact"]
     (versions if what in versions else domain)[what] = "0.0.1"
     run = saved_run(versions=versions, domain=domain)
-    reasons = [reason for reason in run.trainer.parts.facts.inexact if what in reason and "0.0.1" in reason]
+    reasons = [reason for reason in run.trainer.parts.provenance.inexact if what in reason and "0.0.1" in reason]
     assert reasons
     assert f"exact = false: {reasons[0]}" in caplog.text
     run.trainer.train()
@@ -577,7 +577,7 @@ def test_b15_a_state_without_an_owner_names_who_wrote_it_and_can_be_dropped(tmp_
 
 def test_b16_a_checkpoint_of_another_device_loads_and_is_no_longer_called_exact(saved_run):
     run = saved_run(domain={**saved_run.manifest["domain"], "device": "NVIDIA X", "cuda": "12.0"})
-    assert any("device is cpu here, NVIDIA X in the checkpoint" in why for why in run.trainer.parts.facts.inexact)
+    assert any("device is cpu here, NVIDIA X in the checkpoint" in why for why in run.trainer.parts.provenance.inexact)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -585,7 +585,7 @@ def test_b16_a_checkpoint_of_another_device_loads_and_is_no_longer_called_exact(
 def test_b16_tensors_of_a_gpu_load_on_the_cpu(tmp_path, backend):
     store = make(tmp_path, backend)
     weight = torch.randn(7, 5, device="cuda")
-    store.save(Snapshot.of({"model": {"weight": weight, "view": weight.t()}}, Progress(10, 1)), Facts())
+    store.save(Snapshot.of({"model": {"weight": weight, "view": weight.t()}}, Progress(10, 1)), Provenance())
     _, found = store.load_newest()
     assert difference(found, {"model": {"weight": weight.cpu(), "view": weight.t().cpu()}}) is None
 
@@ -638,7 +638,7 @@ def test_b18_any_state_comes_back_to_the_bit(tmp_path, backend):
     for seed in range(60):
         generator = np.random.default_rng(seed)
         state = {f"part.{number}": {"x": anything(generator)} for number in range(3)}
-        store.save(Snapshot.of(state, Progress(100, seed)), Facts())
+        store.save(Snapshot.of(state, Progress(100, seed)), Provenance())
         where = difference(state, store.load_newest()[1])
         assert where is None, f"seed {seed}: {where}"
 
@@ -647,7 +647,7 @@ def test_b18_any_state_comes_back_to_the_bit(tmp_path, backend):
 def test_b18_a_hundred_thousand_small_tensors_come_back(tmp_path):
     store = make(tmp_path, "torch")
     state = {"model": {f"layer.{number}": torch.tensor([float(number)]) for number in range(100_000)}}
-    store.save(Snapshot.of(state, Progress(100, 1)), Facts())
+    store.save(Snapshot.of(state, Progress(100, 1)), Provenance())
     assert difference(state, store.load_newest()[1]) is None
 
 
@@ -658,7 +658,7 @@ def test_b18_a_state_as_deep_as_can_be_saved_can_be_loaded(tmp_path):
         for _ in range(depth):
             value["x"] = value = {}
         try:
-            store.save(Snapshot.of({"part": state}, Progress(100, depth)), Facts())
+            store.save(Snapshot.of({"part": state}, Progress(100, depth)), Provenance())
         except (StorageError, RecursionError):
             break
         deepest = depth

@@ -47,7 +47,7 @@ def _no_servers_of_the_caller(monkeypatch):
 def digests(run):
     """The hash of every component of the last checkpoint, apart from those that only watch."""
     manifest = run.trainer.parts.store.entries()[-1].manifest
-    observers = run.trainer.parts.facts.observers
+    observers = run.trainer.parts.provenance.observers
     return {name: digest for name, digest in manifest["digests"].items() if name not in observers}
 
 

@@ -66,7 +66,9 @@ def steps_of(file):
 
 def digests(run):
     manifest = run.trainer.parts.store.entries()[-1].manifest
-    return {name: hash for name, hash in manifest["digests"].items() if name not in run.trainer.parts.facts.observers}
+    return {
+        name: hash for name, hash in manifest["digests"].items() if name not in run.trainer.parts.provenance.observers
+    }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

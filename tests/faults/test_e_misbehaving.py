@@ -82,7 +82,9 @@ def without_loggers(tmp_path_factory):
 
 def digests(run):
     manifest = run.trainer.parts.store.entries()[-1].manifest
-    return {name: hash for name, hash in manifest["digests"].items() if name not in run.trainer.parts.facts.observers}
+    return {
+        name: hash for name, hash in manifest["digests"].items() if name not in run.trainer.parts.provenance.observers
+    }
 
 
 def stopped_and_resumed(folder, *loggers):

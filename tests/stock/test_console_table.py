@@ -47,4 +47,4 @@ def test_it_may_come_and_go_at_a_resume_and_does_not_repeat(capsys, tmp_path):
     capsys.readouterr()
     run, tables = printed(capsys, folder=tmp_path, resume=True)
     assert [text.splitlines()[0] for text in tables] == ["frame 48 of 64", "frame 64 of 64"]
-    assert run.trainer.parts.facts.inexact == ()
+    assert run.trainer.parts.provenance.inexact == ()

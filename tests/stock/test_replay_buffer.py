@@ -148,7 +148,7 @@ def test_a_buffer_without_state_is_no_exact_resume(batch, make_trainer, tmp_path
     hook = ReplayBufferTrainer(Buffer())
     hook.register(trainer)
     trainer.save_trainer(True)
-    assert any("replay buffer (Buffer) has no state" in reason for reason in trainer.parts.facts.inexact)
+    assert any("replay buffer (Buffer) has no state" in reason for reason in trainer.parts.provenance.inexact)
     hook.load_state_dict(hook.state_dict())
 
 

@@ -56,13 +56,13 @@ def test_a_script_that_was_edited_since_is_named(script, edited, caplog):
         (script / edited).write_text("SCALE = 0.5\n")
     trainer = make(save_trainer_file=script / "run", total_frames=64).load_from_file(script / "run")
     reasons = [] if edited is None else [f"the source of {edited} is not what the checkpoint was made with"]
-    assert [reason for reason in trainer.parts.facts.inexact if "source" in reason] == reasons
+    assert [reason for reason in trainer.parts.provenance.inexact if "source" in reason] == reasons
     assert all(f"exact = false: {reason}" in caplog.text for reason in reasons)
 
 
 def test_what_made_a_checkpoint_inexact_is_passed_on(tmp_path):
     first = make(save_trainer_file=tmp_path / "run", total_frames=32)
-    first.parts.facts = first.parts.facts.with_reasons(["of old"])
+    first.parts.provenance = first.parts.provenance.with_reasons(["of old"])
     first.train()
     second = make(save_trainer_file=tmp_path / "run", total_frames=64).load_from_file(tmp_path / "run")
     second.train()

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.errors import StorageError
 from rlcore.state.snapshot import Snapshot
@@ -63,6 +63,6 @@ class TestTorch(CheckpointerContract):
 def test_a_store_names_the_back_end_that_wrote_a_checkpoint(tmp_path):
     backend = TestTorch().backend()
     snapshot = Snapshot.of({"model": {"w": torch.ones(2)}}, Progress(10, frames=5))
-    Store(tmp_path, backend, "torch").save(snapshot, Facts())
+    Store(tmp_path, backend, "torch").save(snapshot, Provenance())
     with pytest.raises(StorageError, match="CKPT_BACKEND=torch"):
         Store(tmp_path, backend, "other").load_newest()

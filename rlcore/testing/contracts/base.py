@@ -165,7 +165,7 @@ class ComponentContract:
         expected, found = _newest(whole), _newest(resumed)
         if not expected["exact"]:
             return
-        observers = whole.parts.facts.observers
+        observers = whole.parts.provenance.observers
         differing = [
             n for n, digest in expected["digests"].items() if digest != found["digests"][n] and n not in observers
         ]

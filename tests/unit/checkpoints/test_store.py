@@ -17,12 +17,12 @@ from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore import Progress
 from rlcore.checkpoints import manifest
 from rlcore.checkpoints.manifest import STATE
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.errors import StorageError
 from rlcore.state.snapshot import Snapshot
 from rlcore.testing.faults.bits import forge
-from rlcore.training.schedule import CheckpointSchedule
+from rlcore.training.schedule import SaveSchedule
 from rlcore.types.progress import Every
 
 
@@ -40,12 +40,14 @@ def save(store, frames, evaluation=None, value=None):
         "model": {"weight": torch.full((3,), float(frames if value is None else value))},
         "progress": {"frames": frames},
     }
-    facts = Facts(owners={"model": "some-dist", "progress": "rlcore"}, versions={"a": "1"}, inexact=("because",))
-    return store.save(Snapshot.of(states, Progress(1000, frames), evaluation), facts)
+    provenance = Provenance(
+        owners={"model": "some-dist", "progress": "rlcore"}, versions={"a": "1"}, inexact=("because",)
+    )
+    return store.save(Snapshot.of(states, Progress(1000, frames), evaluation), provenance)
 
 
 def commit(store, states, frames):
-    return store.save(Snapshot.of(states, Progress(1000, frames)), Facts())
+    return store.save(Snapshot.of(states, Progress(1000, frames)), Provenance())
 
 
 def weight(loaded):
@@ -402,7 +404,7 @@ def test_a_disk_that_is_really_full_leaves_the_old_ones_untouched(small_disk):
 
 
 def test_the_schedule_saves_at_intervals_and_at_a_new_best_evaluation():
-    schedule, progress = CheckpointSchedule(Every(100), keep_best=True), Progress(1000)
+    schedule, progress = SaveSchedule(Every(100), keep_best=True), Progress(1000)
     moments = [(50, None), (60, 1.0), (70, 0.5), (80, 2.0), (100, None), (150, 2.0), (200, 3.0), (210, None)]
     due = []
     for progress.frames, evaluation in moments:
@@ -412,7 +414,7 @@ def test_the_schedule_saves_at_intervals_and_at_a_new_best_evaluation():
 
 
 def test_the_schedule_remembers_the_best_over_a_resume():
-    first, second = (CheckpointSchedule(Every(100), keep_best=True) for _ in range(2))
+    first, second = (SaveSchedule(Every(100), keep_best=True) for _ in range(2))
     first.due(Progress(1000, 10), 5.0)
     second.load_state_dict(first.state_dict())
     assert not second.due(Progress(1000, 20), 4.0)
@@ -434,5 +436,5 @@ def test_what_could_not_be_read_again_is_not_saved(store, monkeypatch):
     monkeypatch.setattr(manifest, "MOST_VALUES", 1000)
     snapshot = Snapshot.of({"model": {"numbers": [0] * 1001}}, Progress(1))
     with pytest.raises(StorageError, match="keep long lists of numbers as arrays or tensors"):
-        store.save(snapshot, Facts())
+        store.save(snapshot, Provenance())
     assert store.is_empty()

@@ -309,7 +309,7 @@ def test_another_domain_makes_a_resume_inexact(tmp_path):
         run = make_run(f"run.threads={threads + 1}", folder=tmp_path, resume=True)
     finally:
         torch.set_num_threads(threads)
-    (reason,) = run.trainer.parts.facts.inexact
+    (reason,) = run.trainer.parts.provenance.inexact
     assert reason.startswith("threads is ")
     run.trainer.collector.close()
 

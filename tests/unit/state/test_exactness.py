@@ -7,7 +7,7 @@ import platform
 import pytest
 import torch
 
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.state.exactness import differences, domain, inexact_device, inexact_parts
 
 CPU = torch.device("cpu")
@@ -66,6 +66,6 @@ def test_a_gpu_without_deterministic_kernels_is_not_exact(monkeypatch):
 
 
 def test_reasons_are_kept_once_and_in_order():
-    facts = Facts(inexact=("b",)).with_reasons(["a", "b", "c", "a"])
-    assert sorted(facts.inexact) == ["a", "b", "c"]
-    assert facts.with_reasons([]).inexact == facts.inexact
+    provenance = Provenance(inexact=("b",)).with_reasons(["a", "b", "c", "a"])
+    assert sorted(provenance.inexact) == ["a", "b", "c"]
+    assert provenance.with_reasons([]).inexact == provenance.inexact

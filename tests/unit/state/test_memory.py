@@ -13,7 +13,7 @@ from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
 import rlcore
-from rlcore.checkpoints.provenance import Facts
+from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.state.memory import PIECE_BYTES, bytes_of, copy_in_pieces, in_shared_file, let_go, pieces
 from rlcore.state.snapshot import Snapshot
@@ -96,7 +96,7 @@ def test_states_are_restored_into_the_tensors_that_fit(tmp_path, backend):
     """The toy back end cannot do that; then the state holds another tensor, and the component copies it."""
     store = Store(tmp_path / "checkpoints", BACKENDS[backend](BACKENDS[backend].Config(), None), backend)
     saved = {"replay": {"frames": torch.arange(6.0), "other": torch.ones(3)}}
-    store.save(Snapshot.of(saved, Progress(10, 1)), Facts())
+    store.save(Snapshot.of(saved, Progress(10, 1)), Provenance())
     mine, wrong = torch.zeros(6), torch.zeros(4)
     _, states = store.load_newest({"replay/frames": mine, "replay/other": wrong, "replay/none": torch.zeros(1)})
     found = states["replay"]
@@ -112,7 +112,7 @@ import sys
 from pathlib import Path
 import torch
 import rlcore
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.store import Provenance, Store
 from rlcore.types.progress import Progress
 from rlcore.state.snapshot import Snapshot
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
@@ -126,11 +126,11 @@ def mapped(name):
 backend = TorchsnapshotCheckpointer(TorchsnapshotCheckpointer.Config(), None)
 store = Store(folder / "checkpoints", backend, "torchsnapshot")
 small = Snapshot.of({"replay": {"frames": torch.ones(10)}}, Progress(10, 0))
-store.save(small, Facts())
+store.save(small, Provenance())
 store.load_newest()
 before = peak("VmRSS")
 source = mapped("source")
-store.save(Snapshot.of({"replay": {"frames": source}}, Progress(10, 1)), Facts())
+store.save(Snapshot.of({"replay": {"frames": source}}, Progress(10, 1)), Provenance())
 print(peak() - before)
 target = mapped("target")
 _, states = store.load_newest({"replay/frames": target})
@@ -191,7 +191,7 @@ import importlib, sys
 from pathlib import Path
 import torch
 import rlcore
-from rlcore.checkpoints.store import Facts, Store
+from rlcore.checkpoints.store import Provenance, Store
 from rlcore.types.progress import Progress
 from rlcore.state.snapshot import Snapshot
 from rlcore.state.memory import bytes_of, let_go
@@ -215,9 +215,9 @@ for number in range(24):
     frames = torch.full((1 << 10, 2048), float(number))  # 8 KiB a row
     first.extend(TensorDict({"frames": frames}, [1 << 10]))
 let_go(bytes_of(first.state_dict()["ring"]["rows"]))
-store.save(Snapshot.of({"warm": torch.ones(10)}, Progress(10, 0)), Facts())
+store.save(Snapshot.of({"warm": torch.ones(10)}, Progress(10, 0)), Provenance())
 store.load_newest()
-growth(lambda: store.save(Snapshot.of({"buffer": first.state_dict()}, Progress(10, 1)), Facts()))
+growth(lambda: store.save(Snapshot.of({"buffer": first.state_dict()}, Progress(10, 1)), Provenance()))
 growth(lambda: second.load_state_dict(store.load_newest()[1]["buffer"]))
 rows = [buffer.state_dict()["ring"]["rows"] for buffer in (first, second)]
 assert rows[0].shape == rows[1].shape == (24 << 10, 1024)

@@ -236,7 +236,7 @@ def test_resuming_without_a_hook_that_had_state_is_refused(build, workdir):
         build(write=True, resume=ResumeOptions(accept_changes=True))
     run = build(write=True, resume=ResumeOptions(drop=("hook.keeps",), accept_changes=True))
     assert "hook.keeps: dropped" in map(str, run.report)
-    assert "hook.keeps was dropped at frame 96" in run.trainer.parts.facts.inexact
+    assert "hook.keeps was dropped at frame 96" in run.trainer.parts.provenance.inexact
 
 
 def test_another_version_is_noted_when_resuming(build, monkeypatch):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from rlcore import Progress
-from rlcore.state import boundary
-from rlcore.state.boundary import Boundary
+from rlcore.state import last_good
+from rlcore.state.last_good import LastGoodState
 from rlcore.state.snapshot import Snapshot
 from rlcore.state.tree import flatten, unflatten
 from rlcore.training.evaluations import Evaluations
@@ -22,7 +22,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 100.0
-        monkeypatch.setattr(boundary.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(last_good.time, "monotonic", lambda: self.now)
 
     def keep(self, kept, frames, seconds):
         def take():
@@ -33,7 +33,7 @@ class Clock:
 
 
 def test_keeping_takes_at_most_half_a_percent_of_the_time(monkeypatch):
-    clock, kept = Clock(monkeypatch), Boundary()
+    clock, kept = Clock(monkeypatch), LastGoodState()
     spent, began = 0.0, clock.now
     for frames in range(1, 5000):
         if kept.due(frames):
@@ -45,7 +45,7 @@ def test_keeping_takes_at_most_half_a_percent_of_the_time(monkeypatch):
 
 
 def test_one_copy_that_was_held_up_does_not_put_off_the_next_for_long(monkeypatch):
-    clock, kept = Clock(monkeypatch), Boundary()
+    clock, kept = Clock(monkeypatch), LastGoodState()
     for frames, seconds in enumerate([5.0, 0.001, 3.0], start=1):
         assert kept.due(frames)
         clock.keep(kept, frames, seconds)
@@ -54,7 +54,7 @@ def test_one_copy_that_was_held_up_does_not_put_off_the_next_for_long(monkeypatc
 
 
 def test_the_first_boundary_is_kept_at_once_and_one_frame_only_once(monkeypatch):
-    clock, kept = Clock(monkeypatch), Boundary()
+    clock, kept = Clock(monkeypatch), LastGoodState()
     assert kept.due(0)
     clock.keep(kept, 0, 0.0)
     assert not kept.due(0)
@@ -63,7 +63,7 @@ def test_the_first_boundary_is_kept_at_once_and_one_frame_only_once(monkeypatch)
 
 def test_what_is_kept_is_a_copy():
     live = {"model": {"x": torch.zeros(3)}}
-    kept = Boundary()
+    kept = LastGoodState()
     kept.keep(lambda: Snapshot.of(live, Progress(1000, 10)))
     live["model"]["x"] += 1
     assert kept.snapshot.frames == 10
@@ -75,11 +75,11 @@ def test_a_large_state_is_never_copied(monkeypatch):
         def copied(self):
             raise MemoryError("a replay buffer larger than memory")
 
-    monkeypatch.setattr(boundary, "_LARGEST_BYTES", 100)
-    kept = Boundary()
+    monkeypatch.setattr(last_good, "_LARGEST_BYTES", 100)
+    kept = LastGoodState()
     kept.keep(lambda: snapshot(size=25))
     assert kept.snapshot is not None
-    kept = Boundary()
+    kept = LastGoodState()
     kept.keep(lambda: OutOfMemory.of({"buffer": {"rows": torch.zeros(26)}}, Progress(1000)))
     assert kept.snapshot is None
     assert not kept.due(10**9), "and never tried again"

@@ -14,7 +14,7 @@ _COST_FACTOR: Final = 200
 _LARGEST_BYTES: Final = 256 << 20
 
 
-class Boundary:
+class LastGoodState:
     """Holds the latest kept snapshot. Keeping costs at most half a percent of the time, so some boundaries pass by.
 
     The cost of a copy is the least of the last five, so that one that was held up does not put off the next for long.
