@@ -29,7 +29,8 @@ from rlcore.checkpoints.migrations import migrated_state
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.retention import PARTIAL, TRASH, KeepBest, clear, discard, remove, surplus
 from rlcore.errors import FROM_OUTSIDE, StorageError, describe
-from rlcore.files.durable import beside, describe_durable, replace_whole, sync_folder, write_durable
+from rlcore.files.durable import beside, describe_durable, sync_folder, write_durable
+from rlcore.files.replacing import replace
 from rlcore.types import Checkpointer, InPlaceCheckpointer
 from rlcore.types.heart import SYNC_PATIENCE, Heart, MovingSave
 
@@ -264,7 +265,7 @@ class Store:
 
     def _point_to(self, name: str) -> None:
         """Write the name of the latest checkpoint where people and scripts find it; a cache, never trusted."""
-        replace_whole(self.folder / LATEST, name + "\n")
+        replace(self.folder / LATEST, name + "\n", durable=False)
 
     def _prune(self, newest: str) -> None:
         """Remove what is older than the checkpoint just saved and not to be kept.

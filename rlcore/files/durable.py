@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -48,8 +47,8 @@ def beside(call: Callable[[], T], size: int) -> Callable[[], T]:
 
 
 def write_durable(file: Path, text: str) -> None:
-    """Write a file that outlives a power cut, once its folder is synced too."""
-    with file.open("w") as stream:
+    """Write a file, in UTF-8, that outlives a power cut, once its folder is synced too."""
+    with file.open("w", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
@@ -86,36 +85,6 @@ def describe(stream: BinaryIO, moved: Callable[[], object] = lambda: None) -> di
         size += len(chunk)
         moved()
     return {"size": size, "xxh3": digest.hexdigest()}
-
-
-def replace_durably(file: Path, text: str) -> None:
-    """Write a file as a whole, so that after a crash it has this text or the one before; its folder is not synced."""
-    replace_whole(file, text, durable=True)
-
-
-def replace_whole(file: Path, text: str, durable: bool = False) -> None:
-    """Write a file as a whole, so that whoever reads it finds this text or the one before.
-
-    Args:
-        file: its folder is there.
-        text: of the file, in UTF-8.
-        durable: whether that holds after a power cut too.
-
-    Raises:
-        OSError: it cannot be written; the one before is as it was, and nothing is left beside it.
-    """
-    temporary = file.with_name(f".{file.name}-{secrets.token_hex(3)}")
-    try:
-        with temporary.open("w", encoding="utf-8") as stream:
-            stream.write(text)
-            if durable:
-                stream.flush()
-                os.fsync(stream.fileno())
-        os.replace(temporary, file)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
 
 
 def sync_folder(folder: Path) -> None:

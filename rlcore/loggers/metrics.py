@@ -147,11 +147,6 @@ class Metrics:
             value = self._newest[key] = float(array.mean()) if array.size else math.nan
         return value
 
-    def write_if_due(self, progress: Progress) -> None:
-        """Reduce and write when the interval has passed."""
-        if self.every.due(progress):
-            self.write(progress)
-
     def write(self, progress: Progress) -> None:
         """Reduce everything that came in since the last write, and write it at `progress.frames`."""
         for key in list(self._values):

@@ -10,8 +10,9 @@ from typing import Any, Final
 import tomli_w
 
 from rlcore.errors import ConfigError, StorageError
-from rlcore.files.durable import replace_durably, sync_folder
+from rlcore.files.durable import sync_folder
 from rlcore.files.inside import read_plain
+from rlcore.files.replacing import replace
 
 CHECKPOINTS: Final = "checkpoints"
 CONFIG_FILE: Final = "config.toml"
@@ -43,7 +44,7 @@ def make(folder: Path) -> None:
 
 def write_config(folder: Path, resolved: dict[str, Any], name: str = CONFIG_FILE) -> None:
     """Write the resolved config, replaced as a whole, so that it outlives a crash as the checkpoints do."""
-    replace_durably(folder / name, tomli_w.dumps(resolved))
+    replace(folder / name, tomli_w.dumps(resolved), durable=True)
     for place in (folder, folder.parent, folder.parent.parent):
         sync_folder(place)
 

@@ -17,8 +17,9 @@ from typing import Any, Final
 from rlcore.checkpoints.manifest import CheckpointEntry, scan
 from rlcore.config.changes import recorded
 from rlcore.errors import StorageError
-from rlcore.files.durable import replace_durably, sync_folder
+from rlcore.files.durable import sync_folder
 from rlcore.files.inside import plain_file
+from rlcore.files.replacing import replace
 from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE, read_config, write_config
 
 ID_FILE: Final = "run_id"
@@ -79,7 +80,7 @@ def new_id() -> str:
 
 def write_id(folder: Path, run_id: str) -> None:
     """Write the id of a run into its folder, so that it outlives a crash."""
-    replace_durably(folder / ID_FILE, run_id + "\n")
+    replace(folder / ID_FILE, run_id + "\n", durable=True)
     sync_folder(folder)
 
 

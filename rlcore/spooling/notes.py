@@ -10,8 +10,8 @@ from typing import Any, Final
 import xxhash
 
 from rlcore.errors import StorageError
-from rlcore.files.durable import replace_whole
 from rlcore.files.growing import open_log
+from rlcore.files.replacing import replace
 
 UNKNOWN: Final = -1
 SENT: Final = "sent.json"
@@ -89,7 +89,8 @@ def read_note(file: Path) -> Any:
 def write_note(file: Path, content: Any) -> None:
     """Write a note, replaced as a whole."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    replace_whole(file, json.dumps({"note": content, _CHECKSUM: _checksum(content)}))
+    # it comes too often to wait for the disk; a note that a power cut takes is found out by its checksum
+    replace(file, json.dumps({"note": content, _CHECKSUM: _checksum(content)}), durable=False)
 
 
 def _checksum(content: Any) -> str:

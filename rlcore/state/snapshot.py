@@ -40,16 +40,13 @@ class Snapshot:
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, states: Mapping[str, Any], progress: Progress, evaluation: float | None = None, copy: bool = False
-    ) -> Snapshot:
-        """Return the snapshot of some states.
+    def of(cls, states: Mapping[str, Any], progress: Progress, evaluation: float | None = None) -> Snapshot:
+        """Return the snapshot of some states, which shares their tensors until it is `copied`.
 
         Args:
             states: component name to state.
             progress: the clocks.
             evaluation: mean return of the evaluation made here, if any.
-            copy: whether training goes on before the snapshot is used; then the tensors are copied.
 
         Raises:
             StorageError: a state holds something that a checkpoint cannot carry.
@@ -61,8 +58,7 @@ class Snapshot:
             before = len(tensors)
             tree[component] = flatten(state, component, tensors)
             names[component] = tuple(tensors)[before:]
-        snapshot = cls(tree, tensors, progress.state_dict(), evaluation, names)
-        return snapshot.copied() if copy else snapshot
+        return cls(tree, tensors, progress.state_dict(), evaluation, names)
 
     @classmethod
     def read(

@@ -169,9 +169,9 @@ class Loop:
         """
         return self.saving.now()
 
-    def snapshot(self, copy: bool = False) -> Snapshot:
-        """Return the state of everything; with `copy`, one that stays as it is while training goes on."""
-        return Snapshot.of(self.state_dict(), self.progress, self._evaluation_here(), copy)
+    def snapshot(self) -> Snapshot:
+        """Return the state of everything, which shares the tensors of the parts until it is `copied`."""
+        return Snapshot.of(self.state_dict(), self.progress, self._evaluation_here())
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of everything that has one, by component name."""

@@ -482,7 +482,7 @@ def test_b8_names_are_never_reused(tmp_path):
 def test_b11_a_copied_snapshot_stays_as_it_was(tmp_path):
     weight, array = torch.zeros(5), np.zeros(4)
     live = {"model": {"weight": weight, "view": weight[1:3], "array": array, "list": [1]}}
-    snapshot = Snapshot.of(live, Progress(100, 10), copy=True)
+    snapshot = Snapshot.of(live, Progress(100, 10)).copied()
     weight.fill_(7)
     array.fill(7)
     live["model"]["list"].append(2)

@@ -191,6 +191,13 @@ class TestMLflow(SpoolingLoggerContract):
         run = self.tracked().run
         assert (run.info.status, run.info.run_name, run.data.tags["team"]) == ("FINISHED", "toy", "red")
 
+    def test_a_run_is_found_again_by_the_tag_that_every_version_has_written(self, tmp_path):
+        logger = self.make(self.bench(folder=self.folder))
+        logger.log_metrics({"a": 1.0}, 1)
+        logger.close()
+        self.settle(tmp_path)
+        assert self.tracked().run.data.tags["rlcore.spool"] == logger.spool.sent.token
+
     def test_needs_a_run_folder(self):
         with pytest.raises(ConfigError, match="run folder"):
             self.make(self.bench())

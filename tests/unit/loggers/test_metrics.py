@@ -155,7 +155,8 @@ def test_nothing_is_written_before_it_is_due():
     metrics, progress = Metrics(Every(10), [rows]), Progress(100)
     for progress.frames in (4, 8, 12, 16, 20):
         metrics.add({"x": progress.frames})
-        metrics.write_if_due(progress)
+        if metrics.every.due(progress):
+            metrics.write(progress)
     assert [(step, row["x"]) for step, row in rows.rows] == [(12, 8.0), (20, 18.0)]
 
 

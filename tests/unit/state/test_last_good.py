@@ -14,7 +14,7 @@ from rlcore.types import EvaluationResult
 
 
 def snapshot(frames=0, size=1):
-    return Snapshot.of({"model": {"x": torch.zeros(size)}}, Progress(1000, frames), copy=True)
+    return Snapshot.of({"model": {"x": torch.zeros(size)}}, Progress(1000, frames)).copied()
 
 
 class Clock:

@@ -13,8 +13,8 @@ from rlcore.errors import StorageError
 from rlcore.state.snapshot import Snapshot, training_digest
 
 
-def take(copy=False, **states):
-    return Snapshot.of(states, Progress(1000, 40), copy=copy)
+def take(**states):
+    return Snapshot.of(states, Progress(1000, 40))
 
 
 def digest(state):
@@ -106,7 +106,7 @@ def test_the_training_digest_leaves_observers_out_and_nothing_else():
 
 def test_a_copy_stays_as_it_is_while_training_goes_on():
     live = {"tensor": torch.ones(3), "array": np.ones(3), "list": [1, 2]}
-    copied = take(copy=True, part=live)
+    copied = take(part=live).copied()
     before = copied.digests()
     live["tensor"].zero_()
     live["array"][:] = 0

@@ -18,7 +18,8 @@ from rlcore.spooling.spool import Record
 
 Entry = TypeVar("Entry")
 
-TOKEN_TAG: Final = "rlcore.spooling.spool"
+# on the server since the first version, whatever the modules are called
+TOKEN_TAG: Final = "rlcore.spool"
 _METRICS_PER_CALL: Final = 1000
 _PARAMS_PER_CALL: Final = 100
 _LONGEST_PARAM: Final = 6000

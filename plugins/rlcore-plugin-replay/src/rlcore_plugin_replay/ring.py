@@ -39,11 +39,6 @@ class Ring:
     def __len__(self) -> int:
         return min(self.written, self.capacity)
 
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row."""
-        return self.layout.words * 8 if self.layout is not None else 0
-
     def extend(self, columns: Mapping[Key, Tensor]) -> Tensor:
         """Write rows and return their places, int64 `[row]`; of more rows than there is room for, the last are kept.
 

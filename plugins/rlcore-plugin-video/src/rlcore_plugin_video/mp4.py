@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import secrets
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +12,7 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import StorageError
+from rlcore.files.replacing import replacing
 
 # hardly visible loss (0 is none, 51 the most), at a speed of some hundred frames per second
 _QUALITY: Final = {"crf": "18", "preset": "veryfast"}
@@ -33,14 +31,11 @@ def write_mp4(path: Path, frames: Tensor, fps: int) -> None:
     Raises:
         StorageError: it cannot be encoded or written.
     """
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(3)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _encode(temporary, frames, fps)
-        os.replace(temporary, path)
+        with replacing(path) as place:
+            _encode(place, frames, fps)
     except (OSError, av.error.FFmpegError) as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         raise StorageError(f"video {str(path)!r} cannot be written: {error}") from error
 
 
