@@ -40,9 +40,13 @@ def test_until_the_end_the_file_is_the_one_before(tmp_path):
 def test_an_error_leaves_the_file_before_and_nothing_beside_it(tmp_path, error):
     file = tmp_path / "status.json"
     file.write_text("before")
-    with pytest.raises(type(error)), replacing(file) as place:
+
+    def write(place):
         place.write_text("half")
         raise error
+
+    with pytest.raises(type(error)), replacing(file) as place:
+        write(place)
     assert file.read_text() == "before"
     assert os.listdir(tmp_path) == ["status.json"]
 
