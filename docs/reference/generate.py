@@ -19,15 +19,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
+import hook_points
+from docstrings import first_sentence, prose
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from tables import table
 
 from rlcore import types
 from rlcore.cli.command_line import EXIT_CODES, parser
 from rlcore.cli.plugins_new import SUMMARIES, package
 from rlcore.config.core import CORE_SECTIONS, CheckpointConfig
 from rlcore.config.sections import DEFAULT_USE, REQUIRED
-from rlcore.hooks.specs import POINTS, LifeSpecs, LoopSpecs, Point
 from rlcore.plugins.component import COMPONENT_SECTIONS, KINDS
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Provided
@@ -44,18 +46,7 @@ _BOUNDS: Final = {
     "lt": "below {}",
     "min_length": "at least {} of them",
 }
-_SECTION_OF_A_DOCSTRING: Final = re.compile(r"(Args|Attributes|Returns|Raises|Example|Yields):$", re.MULTILINE)
 _FAULT_TEST: Final = re.compile(r"test_((?:[a-j]\d+_)+)(.*)")
-_WHERE: Final = {"outer": "trainer", "inner": "learner", "life": "trainer"}
-
-
-# tables
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
 
 
 def key_table(schema: type[BaseModel]) -> str:
@@ -109,35 +100,6 @@ def _default(field: FieldInfo) -> str:
         return "required"
     value = field.get_default(call_default_factory=True)
     return "none" if value is None else f"`{json.dumps(value)}`"
-
-
-# the hook points
-
-
-def points_table(where: Sequence[str]) -> str:
-    """Return the table of the points that run in these places, in call order."""
-    rows = [
-        [
-            f"[`{point.name}`](#{point.name})",
-            _first_line(point.doc),
-            ", ".join(f"`{argument}`" for argument in point.arguments),
-            f"`{_returns(point)}`",
-            point.kind,
-            _WHERE[point.where],
-        ]
-        for point in POINTS.values()
-        if point.where in where
-    ]
-    return table(["point", "when and what for", "arguments", "returns", "kind", "runs in"], rows)
-
-
-def _returns(point: Point) -> str:
-    spec = getattr(LoopSpecs, point.name, None) or getattr(LifeSpecs, point.name)
-    return str(inspect.signature(spec).return_annotation)
-
-
-def _first_line(text: str) -> str:
-    return text.strip().split("\n\n")[0].replace("\n", " ")
 
 
 # the components
@@ -209,17 +171,12 @@ def testing_components() -> str:
 def _component(entry: Provided) -> str:
     component = entry.component
     target = entry.target()
-    text = _description(target) if inspect.isclass(target) else f"{_sentence(component.summary)}\n"
+    text = f"{prose(inspect.getdoc(target) or '') if inspect.isclass(target) else _sentence(component.summary)}\n"
     return "\n".join([f"### {component.kind} `{component.name}`\n", text, key_table(entry.schema())])
 
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:].rstrip(".") + "."
-
-
-def _description(target: Callable[..., Any]) -> str:
-    """Return the prose of a docstring, without its list of arguments, attributes or errors."""
-    return _SECTION_OF_A_DOCSTRING.split(inspect.getdoc(target) or "")[0].strip() + "\n"
 
 
 # the config
@@ -250,7 +207,7 @@ def modules() -> str:
     for file in files:
         docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
         if file.name != "__init__.py":
-            rows.append([f"`{file.relative_to(ROOT / 'rlcore')}`", _first_line(docstring)])
+            rows.append([f"`{file.relative_to(ROOT / 'rlcore')}`", first_sentence(docstring)])
     return table(["module of `rlcore`", "what belongs in it"], rows)
 
 
@@ -344,8 +301,9 @@ def fault_table() -> str:
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "distributions": distribution_table,
-    "loop-points": lambda: points_table(["outer", "inner"]),
-    "life-points": lambda: points_table(["life"]),
+    "loop-points": lambda: hook_points.overview(["outer", "inner"]),
+    "life-points": lambda: hook_points.overview(["life"]),
+    "points": hook_points.sections,
     "component-index": component_index,
     "components": components,
     "testing-components": testing_components,

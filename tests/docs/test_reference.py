@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,10 @@ from rlcore.hooks.specs import POINTS
 from rlcore.testing import make_trainer
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "docs/reference"))
+
+from docstrings import Caller, callers, markdown  # noqa: E402 - the generator of the reference is no package
+
 HOOKS = ROOT / "docs/reference/hooks.md"
 
 
@@ -42,14 +47,9 @@ def test_every_point_has_a_section_in_order_and_nothing_else_has():
 
 
 def example(point: str) -> type:
-    """Return the hook class in the section of a point."""
-    names: dict[str, object] = {}
-    preamble = re.search(r"## Examples.*?```python\n(.*?)```", HOOKS.read_text(), re.DOTALL)[1]
-    code = re.search(r"```python\n(.*?)```", sections()[point], re.DOTALL)[1]
-    exec(preamble, names)
-    before = set(names)
-    exec(code, names)
-    (hook,) = [value for name, value in names.items() if name not in before and isinstance(value, type)]
+    """Return the hook class in the file of a point."""
+    names = runpy.run_path(str(ROOT / f"docs/reference/examples/{point}.py"))
+    (hook,) = [value for value in names.values() if isinstance(value, type) and value.__module__ == "<run_path>"]
     return hook
 
 
@@ -76,3 +76,69 @@ def test_the_example_of_a_point_runs(point, tmp_path, monkeypatch):
     else:
         trainer.train()
     assert called
+
+
+# the lines that call an interface
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines that hold something, each with single spaces only."""
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def missing(caller: Caller, source: str) -> list[str]:
+    """Return the first lines of a caller that the source has not, in one piece and after those before."""
+    found, where = lines_of(source), 0
+    for piece in re.split(r"^\s*\.\.\.$", caller.lines, flags=re.MULTILINE):
+        wanted = lines_of(piece)
+        starts = [n for n in range(where, len(found)) if found[n : n + len(wanted)] == wanted]
+        if not starts:
+            return wanted
+        where = starts[0] + len(wanted)
+    return []
+
+
+def documented() -> dict[str, str]:
+    """Return the docstring of every spec that shows who calls it."""
+    docs = {f"hook point {point.name}": point.doc for point in POINTS.values()}
+    return {name: doc for name, doc in docs.items() if callers(doc)}
+
+
+def test_every_point_shows_the_lines_that_call_it():
+    assert [name for name, point in POINTS.items() if not callers(point.doc)] == []
+
+
+@pytest.mark.parametrize("name", documented())
+def test_the_lines_that_a_spec_shows_are_those_of_the_source(name):
+    for caller in callers(documented()[name]):
+        gone = missing(caller, (ROOT / caller.file).read_text())
+        assert not gone, (
+            f"the docstring of {name} shows lines that {caller.file} does not have: {gone}. Copy them from there into "
+            "the docstring; a line of three dots stands for lines that are left out"
+        )
+
+
+@pytest.mark.parametrize(
+    ("shown", "gone"),
+    [
+        ("a = 1\n...\nc()", []),
+        ("if c:\n    d()", []),
+        ("a = 1\nc()", ["a = 1", "c()"]),
+        ("d()\n...\na = 1", ["a = 1"]),
+    ],
+    ids=["with a gap", "in one piece", "lines between are not shown", "in another order"],
+)
+def test_lines_that_the_source_does_not_have_are_found(shown, gone):
+    source = "a = 1\n\nb = 2\nc()\nfor x in y:\n    if  c:\n        d()\n"
+    assert missing(Caller("file.py", shown), source) == gone
+
+
+def test_a_docstring_becomes_markdown():
+    doc = (
+        "Does a thing.\n\nArgs:\n    one: of\n        two lines.\n    two: more.\n\nReturns:\n    The thing.\n\n"
+        "Called in `a/b.py`:\n\n    f(x)\n    ...\n"
+    )
+    assert markdown(doc) == (
+        "Does a thing.\n\nArguments:\n\n- `one`: of two lines.\n- `two`: more.\n\nReturns: the thing.\n\n"
+        "Called in `a/b.py`:\n\n```text\nf(x)\n...\n```\n"
+    )

@@ -7,9 +7,10 @@ import torch
 
 import rlcore
 from rlcore import PluginError, hookimpl
+from rlcore.hooks.declaration import point, points_of
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.resolution import marked
-from rlcore.hooks.specs import POINTS, point
+from rlcore.hooks.specs import POINTS
 
 
 def resolved(*instances):
@@ -179,16 +180,19 @@ def test_specs_take_arguments_that_hooks_may_ask_for():
         assert spec.doc, f"{spec.name} says nothing about itself"
 
 
-def test_declaring_a_point_records_it(monkeypatch):
-    monkeypatch.setattr("rlcore.hooks.specs.POINTS", {})
+def test_a_declared_point_is_found_in_its_class():
+    class Specs:
+        @point("notify", "outer")
+        def something(self, batch, trainer) -> None:
+            """Called sometimes."""
 
-    @point("notify", "outer")
-    def something(self, batch, trainer):
-        """Called sometimes."""
+        def helper(self):
+            """Declares nothing."""
 
-    (declared,) = rlcore.hooks.specs.POINTS.values()
+    (declared,) = points_of(Specs).values()
     assert (declared.name, declared.kind, declared.where) == ("something", "notify", "outer")
     assert declared.arguments == ("batch", "trainer")
+    assert (declared.returns, declared.doc) == ("None", "Called sometimes.")
 
 
 # from a config
