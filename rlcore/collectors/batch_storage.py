@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlcore.envs.episode_starts import write_mask
 from rlcore.envs.transformed import observation_dtype
 from rlcore.errors import ConfigError
 from rlcore.types.records import MASK
@@ -20,7 +21,7 @@ from rlcore.types.records import MASK
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-    from rlcore.types.records import Array
+    from rlcore.types.records import Array, BoolArray
 
 Layout = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
@@ -110,11 +111,11 @@ class BatchStorage:
             {name: value[:, envs] for name, value in self._described.items()},
         )
 
-    def finish(self, was_ended: Array) -> None:
+    def finish(self, ended_before: BoolArray) -> None:
         """Fill in what follows from the steps: `done`, next observations, mask.
 
         Args:
-            was_ended: `[env]`, whether the episode ended with the last step of the batch before.
+            ended_before: `[env]`, whether the episode ended with the last step of the batch before.
         """
         np.logical_or(self.terminated, self.truncated, out=self.done)
         self.next_observation[:] = self.observation[1:]
@@ -122,8 +123,7 @@ class BatchStorage:
             self.next_observation[place] = observation
         self.final.clear()
         if self._masked:
-            self.mask[0] = ~was_ended
-            np.logical_not(self.done[:-1], out=self.mask[1:])
+            write_mask(self.mask, self.done, ended_before)
 
     def set_actions(
         self,

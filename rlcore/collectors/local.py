@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore.collectors.batch_storage import BatchStorage
-from rlcore.collectors.stepping import Rollout
+from rlcore.collectors.stepping import EnvStepper
 from rlcore.envs.checks import inexact_env, unrestored_env
 from rlcore.errors import ConfigError
 from rlcore.types import Episode, Key, Policy
@@ -78,7 +78,7 @@ class LocalCollector:
         masked = spec.reset_mode == "next_step"
         self.writes = written(masked)
         self._storage = BatchStorage.allocated(self._steps, spec.num_envs, spec.observation_space, masked)
-        self._rollout = Rollout(self._env, context.transforms, spec, context.heart)
+        self._rollout = EnvStepper(self._env, context.transforms, spec, context.heart)
         self._started = False
         self.dropped_episodes = 0
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from rlcore.collectors.batch_storage import BatchStorage
 from rlcore.collectors.episodes import EpisodeCounter
 from rlcore.envs.action_check import ActionCheck
+from rlcore.envs.episode_starts import EpisodeStarts
 from rlcore.envs.space_watch import SpaceWatch
 from rlcore.envs.step_checks import StepCheck, env_error
 from rlcore.envs.transformed import env_step
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Acting(Protocol):
-    """What a rollout needs of a policy."""
+    """What steps need of a policy."""
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions `[env, *action]` on the CPU and what `describe` needs later."""
@@ -39,7 +40,7 @@ class Acting(Protocol):
         ...
 
 
-class Rollout:
+class EnvStepper:
     """Some envs in the middle of their episodes.
 
     Args:
@@ -64,7 +65,7 @@ class Rollout:
         self._watch = SpaceWatch(spec)
         self._check_actions = ActionCheck(spec)
         self._episodes = EpisodeCounter(num_envs)
-        self._ended = np.zeros(num_envs, dtype=bool)
+        self._starts = EpisodeStarts(spec)
         self._observation: Array | None = None
 
     @property
@@ -84,9 +85,9 @@ class Rollout:
             raise
         except BaseException as error:  # an exit too: it is the env's error, and no end of the run
             raise self._env_error(error, "in its reset", frame) from error
-        self._ended[:] = False
+        first = self._starts.reset()
         for transform in self._transforms:
-            observation = transform.step(observation, ~self._ended)
+            observation = transform.step(observation, first)
         self._observation = np.array(self._of_shape(observation, self._seen_shape))
         self._episodes.reset()
 
@@ -114,14 +115,15 @@ class Rollout:
         """
         assert self._observation is not None
         storage.observation[0] = self._observation
+        ended_before = self._starts.ended
         infos = self._run(storage, policy, noise, frame, storage.rows if rows is None else rows)
-        storage.finish(self._ended)
+        storage.finish(ended_before)
         self._check_finite(storage, frame)
         self._check_actions(storage.actions)
         if self._first_env == 0:  # of several processes one speaks for all
             self._watch.look(storage.next_observation)
         finished = self._episodes.take(storage.reward, storage.done, storage.mask)
-        self._ended = storage.done[-1].copy()
+        self._starts.ended = storage.done[-1].copy()
         self._observation = storage.observation[-1]
         return [
             (time, Episode(return_, length, self._first_env + index, infos.get((time, index), {})))
@@ -135,7 +137,7 @@ class Rollout:
             "observation": self._observation,
             "returns": self._episodes.returns,
             "lengths": self._episodes.lengths,
-            "ended": self._ended,
+            "ended": self._starts.ended,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -148,7 +150,7 @@ class Rollout:
         self.env.load_state_dict(state["env"])  # type: ignore[attr-defined]
         self._observation = np.array(state["observation"])
         self._episodes.returns[:], self._episodes.lengths[:] = state["returns"], state["lengths"]
-        self._ended = np.array(state["ended"])
+        self._starts.ended = np.array(state["ended"])
 
     def _check_state(self, state: Mapping[str, Any]) -> None:
         num_envs = self.env.spec.num_envs
@@ -183,12 +185,12 @@ class Rollout:
                 try:
                     step = step_envs(action.numpy())
                     following, reward, terminated, truncated, finals, last_infos = step
-                    known, known_reward, known_terminated, known_truncated = checked
+                    checked_following, checked_reward, checked_terminated, checked_truncated = checked
                     if (  # an array that was checked in an earlier step is the same array with other numbers
-                        following is not known
-                        or reward is not known_reward
-                        or terminated is not known_terminated
-                        or truncated is not known_truncated
+                        following is not checked_following
+                        or reward is not checked_reward
+                        or terminated is not checked_terminated
+                        or truncated is not checked_truncated
                     ):
                         step = self._check(step)
                         checked = following, reward, terminated, truncated = step[:4]
@@ -217,7 +219,7 @@ class Rollout:
             for transform in self._transforms:
                 final = transform.final(final, index)
             storage.final[time, index] = self._of_shape(final, self._seen_shape[1:])
-        first = self._first(storage, time, step)
+        first = self._starts.first(step)
         observation = step.observation
         for transform in self._transforms:
             observation = transform.step(observation, first)
@@ -236,16 +238,10 @@ class Rollout:
             )
         return observation
 
-    def _first(self, storage: BatchStorage, time: int, step: Step) -> Any:
-        """Return which of the observations of `step` begin an episode."""
-        if self._spec.reset_mode == "same_step":
-            return step.terminated | step.truncated
-        return self._ended if time == 0 else (storage.terminated[time - 1] | storage.truncated[time - 1])
-
     def _check_finite(self, storage: BatchStorage, frame: int) -> None:
-        found = storage.not_finite()
-        if found is not None:
-            name, (time, index), value = found
+        not_finite = storage.not_finite()
+        if not_finite is not None:
+            name, (time, index), value = not_finite
             raise EnvError(
                 f"env {self._spec.id!r}: {name} of env {self._first_env + index} at step {time} of the batch that "
                 f"began at frame {frame} is {value}; the batch is discarded. Repair the environment, or clip with a "

@@ -95,6 +95,7 @@ def _limits(space: gymnasium.Space[Any]) -> tuple[str, Any, Any] | None:
         slack = ROUNDING * np.abs([low, high]).max(axis=0, initial=0, where=np.isfinite([low, high]))
         return kinds, low - slack, high + slack
     if name in ("Discrete", "MultiDiscrete"):
-        first, count = space.start, getattr(space, "n", getattr(space, "nvec", None))  # type: ignore[attr-defined]
+        count = space.n if name == "Discrete" else space.nvec  # type: ignore[attr-defined]
+        first = space.start  # type: ignore[attr-defined]
         return "iu", first, first + count - 1
     return ("iub", 0, 1) if name == "MultiBinary" else None

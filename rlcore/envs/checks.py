@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlcore.errors import EnvError
-from rlcore.types import Env, Step
-
-if TYPE_CHECKING:
-    from rlcore.types.records import Array, EnvSpec
-
-from itertools import islice
-from typing import TYPE_CHECKING
-
+from rlcore.envs.episode_starts import only_resets
 from rlcore.envs.rollout import random_actions
-from rlcore.types import EnvSpec
+from rlcore.errors import EnvError
+from rlcore.types import Env, EnvSpec, Stateful, Step
+from rlcore.types.optional import Inexact, Unrestored
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
@@ -74,8 +69,7 @@ def step_problem(spec: EnvSpec, step: Step) -> str | None:
         return f"the reward has dtype {step.reward.dtype}, not a float"
     if not np.isfinite(step.reward).all():
         return f"the reward of env {int(np.argmin(np.isfinite(step.reward)))} is not finite: {step.reward}"
-    for name in ("terminated", "truncated"):
-        flag = getattr(step, name)
+    for name, flag in (("terminated", step.terminated), ("truncated", step.truncated)):
         if flag.shape != shape:
             return f"{name} has shape {flag.shape}, not {shape}"
         if flag.dtype != bool:
@@ -95,7 +89,7 @@ def end_problem(spec: EnvSpec, step: Step, over: BoolArray) -> str | None:
     places = set(np.flatnonzero(done).tolist())
     if not set(step.infos) <= places:
         return f"infos of the envs {sorted(step.infos)}, but the envs that ended are {sorted(places)}"
-    if spec.reset_mode == "same_step":
+    if not only_resets(spec):
         if set(step.final_observation) != places:
             return f"final_observation of the envs {sorted(step.final_observation)}, but {sorted(places)} ended"
         expected = spec.observation_space.shape or ()
@@ -118,7 +112,7 @@ def _checked_pass(env: Env, steps: int, seed: int) -> list[dict[str, bytes]]:
     spec = env.spec
     observation = env.reset(seed=seed)
     _refuse(spec, f"reset(seed={seed})", observation_problem(spec, observation))
-    seen = [{"observation": observation.tobytes()}]
+    passed = [{"observation": observation.tobytes()}]
     over, elapsed = np.zeros(spec.num_envs, dtype=bool), np.zeros(spec.num_envs, dtype=np.int64)
     for time, action in enumerate(islice(random_actions(spec, seed), steps)):
         given = action.copy()
@@ -126,12 +120,13 @@ def _checked_pass(env: Env, steps: int, seed: int) -> list[dict[str, bytes]]:
         problem = step_problem(spec, step) or end_problem(spec, step, over)
         if not np.array_equal(action, given):
             problem = "step changed the array of actions that it was given"
-        elapsed = elapsed + 1 - (over & (spec.reset_mode == "next_step"))
+        elapsed = elapsed + 1 - (over & only_resets(spec))
         _refuse(spec, f"step {time}", problem or _length_problem(spec, elapsed))
         over = step.terminated | step.truncated
         elapsed[over] = 0
-        seen.append({name: np.asarray(getattr(step, name)).tobytes() for name in Step._fields[:4]})
-    return seen
+        arrays = zip(Step._fields[:4], step[:4], strict=True)
+        passed.append({name: np.asarray(array).tobytes() for name, array in arrays})
+    return passed
 
 
 def _length_problem(spec: EnvSpec, elapsed: Array) -> str | None:
@@ -148,13 +143,11 @@ def _refuse(spec: EnvSpec, where: str, problem: str | None) -> None:
 
 def inexact_env(env: Env) -> str | None:
     """Return why a resume begins new episodes in these envs, or None when they go on in the middle of theirs."""
-    if not (hasattr(env, "state_dict") and hasattr(env, "load_state_dict")):
+    if not isinstance(env, Stateful):
         return f"env {env.spec.id!r} has no state that could be saved; a resume begins new episodes"
-    probe = getattr(env, "inexact", None)
-    return probe() if probe is not None else None
+    return env.inexact() if isinstance(env, Inexact) else None
 
 
 def unrestored_env(env: Env) -> str | None:
     """Return what the last `load_state_dict` of these envs could not bring back, or None."""
-    ask = getattr(env, "unrestored", None)
-    return ask() if ask is not None else None
+    return env.unrestored() if isinstance(env, Unrestored) else None

@@ -31,15 +31,15 @@ def choose(policy: Policy, observation: Tensor, noise: Tensor) -> tuple[Tensor, 
     Raises:
         ConfigError: the policy has no action of that type.
     """
-    wanted = exploration_type()
-    if wanted is ExplorationType.RANDOM:
+    kind = exploration_type()
+    if kind is ExplorationType.RANDOM:
         return policy.act(observation, noise)
-    if wanted in (ExplorationType.MODE, ExplorationType.DETERMINISTIC):
+    if kind in (ExplorationType.MODE, ExplorationType.DETERMINISTIC):
         return policy.mode(observation), None
-    chosen = getattr(policy, wanted.value, None)
-    if chosen is None:
+    act = getattr(policy, kind.value, None)  # tensordict names the types, and so the methods of a policy
+    if act is None:
         raise ConfigError(
-            f"exploration type {wanted.name}: {type(policy).__name__} has no method {wanted.value}(observation); use "
+            f"exploration type {kind.name}: {type(policy).__name__} has no method {kind.value}(observation); use "
             "ExplorationType.DETERMINISTIC"
         )
-    return chosen(observation), None
+    return act(observation), None

@@ -11,16 +11,18 @@ import torch
 from torch import Tensor
 
 from rlcore.envs.action_check import ActionCheck
+from rlcore.envs.episode_starts import only_resets, write_mask
 from rlcore.envs.exploration import choose
 from rlcore.envs.step_checks import StepCheck
 from rlcore.envs.transformed import observation_dtype
 from rlcore.errors import ConfigError
 from rlcore.types import MASK, Env, EnvSpec, Policy, Step
+from rlcore.types.optional import BatchChanger
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-    from rlcore.types import Array, BoolArray
+    from rlcore.types import Array
 
 PolicyLike = Policy | Callable[["TensorDict"], "TensorDict"]
 
@@ -70,7 +72,7 @@ def rollout(
     entries = actor.entries()
     ActionCheck(env.spec)(entries["action"].cpu())
     batch = record.batch(entries).to(device)
-    return env.batch(batch) if hasattr(env, "batch") else batch
+    return env.batch(batch) if isinstance(env, BatchChanger) else batch
 
 
 def random_actions(spec: EnvSpec, seed: int) -> Iterator[Array]:
@@ -185,12 +187,11 @@ class _Record:
 
     def __init__(self, spec: EnvSpec) -> None:
         self.any_done = False
-        self._next_step = spec.reset_mode == "next_step"
+        self._only_resets = only_resets(spec)
         self._dtype = observation_dtype(spec.observation_space)
         self._observations: list[Tensor] = []
         self._following: list[Tensor] = []
-        self._columns: dict[str, list[Array]] = {name: [] for name in ("reward", "terminated", "truncated", "mask")}
-        self._over: BoolArray = np.zeros(spec.num_envs, dtype=bool)
+        self._columns: dict[str, list[Array]] = {name: [] for name in ("reward", "terminated", "truncated")}
 
     def begin(self, observation: Array) -> Tensor:
         """Take the first observation, and return it as the policy sees it."""
@@ -206,11 +207,9 @@ class _Record:
         self._observations.append(torch.from_numpy(observation))
         self._following.append(torch.from_numpy(following))
         values = (np.array(step.reward, dtype=np.float32), step.terminated.copy(), step.truncated.copy())
-        for name, value in zip(self._columns, (*values, ~self._over), strict=True):
+        for name, value in zip(self._columns, values, strict=True):
             self._columns[name].append(value)
-        done = step.terminated | step.truncated
-        self._over = done if self._next_step else np.zeros_like(done)
-        self.any_done = self.any_done or bool(done.any())
+        self.any_done = self.any_done or bool((step.terminated | step.truncated).any())
         return self._observations[-1]
 
     def batch(self, entries: dict[str, Any]) -> TensorDict:
@@ -220,12 +219,15 @@ class _Record:
         column = {
             name: torch.from_numpy(np.stack(values, axis=1)).unsqueeze(-1) for name, values in self._columns.items()
         }
-        mask = column.pop("mask")
-        size = list(mask.shape[:2])
         column["done"] = column["terminated"] | column["truncated"]
+        size = list(column["done"].shape[:2])
         following = TensorDict({"observation": torch.stack(self._following, dim=1), **column}, batch_size=size)
         observation = torch.stack(self._observations[:-1], dim=1)
         batch = TensorDict({"observation": observation, **entries, "next": following}, batch_size=size)
+        mask = torch.ones_like(column["done"])
+        if self._only_resets:
+            done = column["done"].squeeze(-1).numpy()
+            write_mask(mask.squeeze(-1).numpy().T, done.T, np.zeros(len(done), dtype=bool))
         if not bool(mask.all()):
             batch.set(MASK, mask)
         return batch

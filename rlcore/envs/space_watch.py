@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 EVERY: Final = 16
 
 log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class _Box(Protocol):
+    """A space with bounds; asked for by its attributes, as Gymnasium is not imported here."""
+
+    low: Array
+    high: Array
 
 
 class SpaceWatch:
@@ -57,9 +65,9 @@ class SpaceWatch:
 
 def _bounds(space: gymnasium.Space[Any]) -> tuple[Array, Array] | None:
     """Return the bounds of a box as batches hold them, or None where it holds whatever the dtype does."""
-    low, high = getattr(space, "low", None), getattr(space, "high", None)
-    if low is None or high is None:
+    if not isinstance(space, _Box):
         return None
+    low, high = space.low, space.high
     dtype = np.dtype(observation_dtype(space))
     least, most = (-np.inf, np.inf) if dtype.kind == "f" else _range(dtype)
     if bool((low <= least).all() and (high >= most).all()):

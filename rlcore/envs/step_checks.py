@@ -6,17 +6,11 @@ on would then not be what the env meant. How the numbers behave is in `checks.py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from rlcore.errors import EnvError, RlcoreError, describe
-
-if TYPE_CHECKING:
-    from rlcore.types.records import Array, EnvSpec
-
-from typing import TYPE_CHECKING, Final
-
 from rlcore.types.records import EnvSpec, Step
 
 if TYPE_CHECKING:

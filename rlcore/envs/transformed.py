@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlcore.envs.episode_starts import EpisodeStarts
 from rlcore.envs.step_checks import StepCheck
 from rlcore.types import Env, Transform
+from rlcore.types.optional import ActionChanger, ActionSpaceChanger
 from rlcore.types.records import EnvSpec, Step
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class TransformedEnv:
         self._transforms = [transform.frozen() for transform in transforms]
         self._step = env_step(env, self._transforms)
         self._check = StepCheck(env.spec)
-        self._ended = np.ones(env.spec.num_envs, dtype=bool)
+        self._starts = EpisodeStarts(env.spec)
 
     def reset(self, seed: int | None = None) -> Array:
         """Reset the env; the transformed observations `[env, *shape]`.
@@ -49,8 +51,8 @@ class TransformedEnv:
         Raises:
             EnvError: what the env returned has another form than its spec says; `step` too.
         """
-        self._ended = np.ones(self.spec.num_envs, dtype=bool)
-        return self._seen(self._check.observation(self._env.reset(seed=seed)), self._ended)
+        observation = self._check.observation(self._env.reset(seed=seed))
+        return self._seen(observation, self._starts.reset())
 
     def step(self, action: Array) -> Step:
         """Step the env with the actions of a policy; observations and last observations are transformed."""
@@ -58,10 +60,8 @@ class TransformedEnv:
         final = dict(step.final_observation)
         for transform in self._transforms:
             final = {index: transform.final(last, index) for index, last in final.items()}
-        ended = step.terminated | step.truncated
-        first = ended if self.spec.reset_mode == "same_step" else self._ended
-        self._ended = ended
-        return step._replace(observation=self._seen(step.observation, first), final_observation=final)
+        observation = self._seen(step.observation, self._starts.first(step))
+        return step._replace(observation=observation, final_observation=final)
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return a batch `[env, time]` of the steps of this env, as the transforms change collected batches."""
@@ -82,7 +82,7 @@ class TransformedEnv:
 def transformed_spec(spec: EnvSpec, transform: Transform) -> EnvSpec:
     """Return the spec of an env as a transform leaves it."""
     changed = replace(spec, observation_space=transform.observation_space(spec.observation_space))
-    if hasattr(transform, "action_space"):
+    if isinstance(transform, ActionSpaceChanger):
         changed = replace(changed, action_space=transform.action_space(spec.action_space))
     return changed
 
@@ -90,7 +90,7 @@ def transformed_spec(spec: EnvSpec, transform: Transform) -> EnvSpec:
 def env_step(env: Env, transforms: Sequence[Transform]) -> Callable[[Array], Step]:
     """Return what steps an env with the actions of a policy; where no transform changes them, the env's own `step`."""
     changes: list[Callable[[Array], Array]] = [
-        transform.action for transform in reversed(transforms) if hasattr(transform, "action")
+        transform.action for transform in reversed(transforms) if isinstance(transform, ActionChanger)
     ]
     if not changes:
         return env.step

@@ -19,7 +19,7 @@ import torch
 
 from rlcore import ConfigError, RlcoreError
 from rlcore.assembly.env_maker import EnvMaker
-from rlcore.collectors.stepping import Acting, Rollout
+from rlcore.collectors.stepping import Acting, EnvStepper
 from rlcore.envs.checks import inexact_env, unrestored_env
 from rlcore.errors import describe
 from rlcore.process.signals import STOPPING
@@ -108,7 +108,7 @@ class Worker:
         self._transforms = bundle.transforms
         self._policy: Policy = bundle.model.policy
         self._weights = weights_of(bundle.model)
-        self._rollout = Rollout(self._env, bundle.transforms, bundle.spec, heart, share.start)
+        self._rollout = EnvStepper(self._env, bundle.transforms, bundle.spec, heart, share.start)
         masked = bundle.spec.reset_mode == "next_step"
         self._all_rows = assignment.all_rows
         batches = [block.tensors() for block in assignment.batches]
