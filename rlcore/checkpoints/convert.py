@@ -7,20 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from rlcore.checkpoints.backend import Backend
 from rlcore.checkpoints.manifest import CheckpointEntry, read_manifest
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.retention import remove
-from rlcore.checkpoints.store import Store
-from rlcore.config.sections import find_component
 from rlcore.errors import ConfigError, StorageError
-from rlcore.plugins.host import PluginHost
 from rlcore.state.snapshot import Snapshot
-from rlcore.types.context import Context
 
 _KEPT: Final = (
     *("run_id", "config", "config_hash", "owners", "observers", "versions", "domain"),
     *("exact", "inexact", "sizes", "digests", "digest", "metadata"),
 )
+# as many as there can be: writing one again removes none
 _ALL: Final = 2**31
 
 
@@ -40,25 +38,25 @@ class KeptProvenance(Provenance):
         return {key: self.manifest[key] for key in _KEPT if key in self.manifest}
 
 
-def convert(entry: CheckpointEntry, target: str) -> Path:
+def convert(entry: CheckpointEntry, source: Backend, target: Backend) -> Path:
     """Write a checkpoint again by another back end, beside itself; it stays where it is.
 
     Args:
         entry: the checkpoint.
-        target: name of the back end.
+        source: the back end that wrote it.
+        target: the back end that writes it again.
 
     Returns:
         The folder of the new checkpoint. Of the two it counts as the newer.
 
     Raises:
-        ConfigError: there is no such back end here, or it is the one that wrote the checkpoint.
+        ConfigError: both back ends are the same.
         StorageError: the checkpoint is damaged, or the new one cannot be written.
     """
-    source = entry.manifest["backend"]
-    if source == target:
-        raise ConfigError(f"checkpoint {entry.path} is of back end {target!r} already")
+    if source.name == target.name:
+        raise ConfigError(f"checkpoint {entry.path} is of back end {target.name!r} already")
     folder = entry.path.parent
-    old, new = (_store(folder, name) for name in (source, target))
+    old, new = (backend.store(folder, keep_last=_ALL) for backend in (source, target))
     path = new.save(old.snapshot(entry), KeptProvenance(manifest=entry.manifest))
     converted = CheckpointEntry(path, entry.frames, read_manifest(path))
     try:
@@ -67,17 +65,6 @@ def convert(entry: CheckpointEntry, target: str) -> Path:
         remove(converted)
         raise
     return path
-
-
-def _store(folder: Path, name: str) -> Store:
-    """Return the checkpoints of a folder for a back end with its defaults, without retention.
-
-    Raises:
-        ConfigError: it is not installed; says how to install it.
-    """
-    provided, config = find_component(PluginHost(), "checkpointer", name, {})
-    backend = provided.build(config, Context.alone("convert").for_component("checkpointer", name))
-    return Store(folder, backend, provided.component.name, keep_last=_ALL)
 
 
 def _check_digests(snapshot: Snapshot, manifest: Mapping[str, Any]) -> None:

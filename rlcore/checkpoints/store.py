@@ -224,7 +224,7 @@ class Store:
 
     def _check_backend(self, entry: CheckpointEntry) -> None:
         backend = entry.manifest["backend"]
-        if backend != self._backend_name:
+        if backend.rpartition(":")[2] != self._backend_name:  # a script may have named the plugin too
             raise StorageError(
                 f"checkpoint {entry.path} was written by back end {backend!r}, the run uses {self._backend_name!r}; "
                 f"set CKPT_BACKEND={backend}, or write it again: rlcore ckpt convert RUN --to {self._backend_name}"

@@ -133,13 +133,15 @@ def _print_facts(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def _convert(folder: Path, options: argparse.Namespace) -> int:
+    from rlcore.assembly.backends import open_backend
     from rlcore.checkpoints.convert import convert
 
     lock = Lock(folder)
     try:
         path = _chosen_or_newest(folder / CHECKPOINTS, options.checkpoint)
         manifest = read_manifest(path)
-        made = convert(CheckpointEntry(path, manifest["progress"]["frames"], manifest), options.to)
+        entry = CheckpointEntry(path, manifest["progress"]["frames"], manifest)
+        made = convert(entry, open_backend(manifest["backend"]), open_backend(options.to))
     finally:
         lock.release()
     print(f"{printable(path.name)} of back end {printable(manifest['backend'])} is also {made.name} of {options.to}")

@@ -30,11 +30,11 @@ CODE: Final = (*FOREIGN, "exec", "compile", "import", "marshal.loads", "ctypes.d
 def damage(run: Run, checkpoints: Path, scratch: Path, most: int, step: Callable[[str], Any]) -> Row:
     """Flip bits of, cut and remove the files of the latest checkpoint, and see that none of it loads."""
     claim = "damage to a checkpoint is found"
-    newest, wanted = Store(checkpoints, run.backend, run.backend_name).load_newest()
+    newest, wanted = run.backend.store(checkpoints).load_newest()
     folder = scratch / "damaged"
     copy = folder / newest.path.name
     shutil.copytree(newest.path, copy)
-    store = Store(folder, run.backend, run.backend_name)
+    store = run.backend.store(folder)
     counts = {"flipped bits": 0, "truncations": 0, "missing files": 0}
     for file in sorted(copy.iterdir()):
         kinds = (
@@ -54,14 +54,14 @@ def damage(run: Run, checkpoints: Path, scratch: Path, most: int, step: Callable
 def power_cuts(run: Run, checkpoints: Path, scratch: Path, most: int, step: Callable[[str], Any]) -> Row:
     """Save the latest checkpoint again under a recorder, and load what a power cut at any moment could leave."""
     claim = "a power cut while saving loses nothing acknowledged"
-    newest, states = Store(checkpoints, run.backend, run.backend_name).load_newest()
+    newest, states = run.backend.store(checkpoints).load_newest()
     folder = scratch / "power"
     folder.mkdir()
     total = max(1, run.trainer.run.total_frames)
     with CrashRecorder(folder) as recorder:
         for frames in (newest.frames, newest.frames + 1):
             snapshot = Snapshot.of(states, Progress(total, frames))
-            Store(folder, run.backend, run.backend_name, keep_last=1).save(snapshot, Provenance())
+            run.backend.store(folder, keep_last=1).save(snapshot, Provenance())
             recorder.acknowledge(frames)
     found = list(recorder.states(most=8))
     chosen = found[:: max(1, len(found) // most)]
@@ -69,7 +69,7 @@ def power_cuts(run: Run, checkpoints: Path, scratch: Path, most: int, step: Call
     for state in chosen:
         state.write(place)
         try:
-            frames = Store(place, run.backend, run.backend_name).load_newest()[0].frames
+            frames = run.backend.store(place).load_newest()[0].frames
         except StorageError:
             frames = -1
         shutil.rmtree(place)
@@ -100,7 +100,7 @@ def opening(config: Path, checkpoints: Path, step: Callable[[str], Any]) -> Row:
 def open_watched(config: str, checkpoints: str) -> None:
     """Load the latest checkpoint twice, print what ran: at first what is foreign, then any code at all."""
     run = build(load_config(config), write=False)
-    store = Store(Path(checkpoints), run.backend, run.backend_name)
+    store = run.backend.store(Path(checkpoints))
     events: list[str] = []
     heard: Iterable[str] = FOREIGN
 

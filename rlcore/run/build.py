@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from rlcore.checkpoints.store import Store
+from rlcore.checkpoints.backend import Backend
 from rlcore.config.sections import Config
 from rlcore.errors import ConfigError
 from rlcore.files.lock import Lock
@@ -26,7 +26,7 @@ from rlcore.run_folder import origin
 from rlcore.scripts.trainer import Trainer
 from rlcore.state.exactness import inexact_device, inexact_parts
 from rlcore.state.generators import seed_all
-from rlcore.types import Checkpointer, RunInfo
+from rlcore.types import RunInfo
 from rlcore.types.context import Context
 from rlcore.types.heart import Heart
 from rlcore.types.progress import Progress
@@ -41,14 +41,14 @@ class Run:
     Attributes:
         folder: as it was named, relative to the working directory of the start; `trainer.run.folder` is absolute.
         report: what became of each component, when the run was resumed.
+        backend: writes and reads the checkpoints.
     """
 
     trainer: Trainer
     config: Config
     folder: Path | None
     report: list[Restored]
-    backend: Checkpointer
-    backend_name: str
+    backend: Backend
 
     def load_weights(self, checkpoints: Path, best: bool = False) -> int:
         """Load model and transforms from the latest, or best, checkpoint of another folder; return its frame.
@@ -56,7 +56,7 @@ class Run:
         Raises:
             StorageError: there is no checkpoint that can be loaded.
         """
-        store = Store(checkpoints, self.backend, self.backend_name)
+        store = self.backend.store(checkpoints)
         entry = store.best() if best else None
         entry, states = (entry, store.load(entry)) if entry is not None else store.load_newest()
         wanted = {
@@ -128,7 +128,7 @@ def build(
         )
         log.info("device %s, CPU threads: %d", context.device, config.run.threads)
         builder = Builder(config, context)
-        run = Run(builder.trainer(hooks), config, named, [], builder.backend, builder.backend_name)
+        run = Run(builder.trainer(hooks), config, named, [], builder.backend)
         if folder is not None:
             _begin(run, folder, resolved, options if resume else None)
     except BaseException:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from rlcore.assembly.assembly import Assembly, to_device
+from rlcore.checkpoints.backend import Backend
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.config.build_problems import BuildProblems
@@ -27,7 +28,6 @@ from rlcore.training.parts import Parts
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
 from rlcore.training.stateful import in_order, observers
-from rlcore.types import Checkpointer
 from rlcore.types.context import Context
 from rlcore.types.progress import Every
 
@@ -49,8 +49,7 @@ class Builder:
     """Builds one run.
 
     Attributes:
-        backend: writes and reads tensors.
-        backend_name: its name.
+        backend: writes and reads checkpoints.
     """
 
     def __init__(self, config: Config, context: Context) -> None:
@@ -61,8 +60,7 @@ class Builder:
         section = config.one("checkpoint")
         if section is not None:
             build = partial(self._assembly.build, section.provided, section.config, section.name)
-            self.backend: Checkpointer = self._attempt("checkpoint", build)
-            self.backend_name = section.provided.component.name
+            self.backend = Backend(self._attempt("checkpoint", build), section.provided.component.name)
 
     def trainer(self, further_hooks: Iterable[Any]) -> Trainer:
         """Build everything and return the trainer; `further_hooks` come after those of the config.
@@ -157,7 +155,7 @@ class Builder:
             estimator=parts["estimator"],
             evaluator=parts["evaluator"],
             store=store,
-            fault_store=None if store is None else Store(store.folder.parent / FAULTS, self.backend, self.backend_name),
+            fault_store=None if store is None else self.backend.store(store.folder.parent / FAULTS),
             schedule=schedule,
             frame_skip=parts["env_spec"].frame_skip,
             heart=self._context.heart,
@@ -241,7 +239,7 @@ class Builder:
             return None, None
         checkpoints = folder / run_folder.CHECKPOINTS
         check_place = run_folder.Presence(folder).check
-        store = Store(checkpoints, self.backend, self.backend_name, settings.keep_last, settings.keep_best, check_place)
+        store = self.backend.store(checkpoints, settings.keep_last, settings.keep_best, check_place)
         every = settings.every or max(1, self._context.run.total_frames // 10)
         return store, SaveSchedule(Every(every), settings.keep_best, settings.on_failure, settings.in_background)
 

@@ -58,7 +58,7 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
         for writer in run.trainer.metrics.writers:
             writer.begin_anew()
         return []
-    in_place = _tensors_in_files(run) if isinstance(run.backend, InPlaceCheckpointer) else {}
+    in_place = _tensors_in_files(run) if isinstance(run.backend.checkpointer, InPlaceCheckpointer) else {}
     entry, states = parts.store.load_newest(in_place)
     watching = hooks_among(parts.provenance.observers)
     if not options.accept_changes:

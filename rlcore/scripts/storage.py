@@ -9,19 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlcore.assembly.backends import open_backend
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, read_manifest
 from rlcore.checkpoints.retention import CheckpointRotation
 from rlcore.checkpoints.store import Store
-from rlcore.config.file import BACKEND_ALIASES, chosen_backend
-from rlcore.config.sections import find_component
 from rlcore.errors import ArgumentTypeError, ConfigError, StorageError
-from rlcore.plugins.host import PluginHost
 from rlcore.scripts.settings import Settings
 from rlcore.state.kinds import KINDS, kind_of
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
-from rlcore.types import Checkpointer
-from rlcore.types.context import Context
 from rlcore.types.progress import Every
 
 
@@ -38,10 +34,9 @@ def open_checkpoint(path: Path, backend: str | None) -> tuple[CheckpointEntry, d
         )
     if (path / MANIFEST).is_file():
         manifest = read_manifest(path)
-        store = _store(path.parent, manifest["backend"])
         entry = CheckpointEntry(path, int(manifest["progress"]["frames"]), manifest)
-        return entry, store.load(entry)
-    return _store(path, _backend_name(backend)).load_newest()
+        return entry, open_backend(manifest["backend"]).store(path.parent).load(entry)
+    return open_backend(backend).store(path).load_newest()
 
 
 def placed(
@@ -128,17 +123,5 @@ def open_stores(settings: Settings) -> tuple[Store | None, Store | None]:
     folder = Path(rotation.directory)
     if folder.is_file():
         raise ConfigError(f"save_trainer_file: {folder} is a file; checkpoints are saved into a folder")
-    name = _backend_name(settings.checkpoint)
-    return _store(folder, name, rotation), _store(folder / FAULTS, name)
-
-
-def _store(folder: Path, name: str, rotation: CheckpointRotation | None = None) -> Store:
-    provided, config = find_component(PluginHost(), "checkpointer", name, {})
-    backend: Checkpointer = provided.build(config, Context.alone("trainer").for_component("checkpointer", name))
-    if rotation is None:
-        return Store(folder, backend, name)
-    return Store(folder, backend, name, rotation.keep_last, rotation.keep_best or False)
-
-
-def _backend_name(given: str | None) -> str:
-    return BACKEND_ALIASES.get(given or "", given or "") or chosen_backend() or "torch"
+    backend = open_backend(settings.checkpoint)
+    return backend.store(folder, rotation.keep_last, rotation.keep_best or False), backend.store(folder / FAULTS)

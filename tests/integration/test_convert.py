@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from rlcore.checkpoints.convert import convert
+from rlcore.assembly.backends import open_backend
+from rlcore.checkpoints.convert import convert as convert_by
 from rlcore.checkpoints.manifest import MANIFEST, read_manifest, render, scan
 from rlcore.errors import ConfigError, PluginError, StorageError
 from rlcore.testing import difference, make_run
@@ -30,6 +31,10 @@ def finished(tmp_path_factory):
         make_run(folder=folder, sections={"checkpoint": {"use": backend, "every": 32}}).trainer.train()
         made[backend] = folder / "toy"
     return made
+
+
+def convert(entry, target):
+    return convert_by(entry, open_backend(entry.manifest["backend"]), open_backend(target))
 
 
 def newest(folder):

@@ -30,11 +30,11 @@ ROOMS = {
     "learners": "types",
     "collectors": "types envs restore",
     "buffers": "types",
-    "checkpoints": "files types plugins config state",
+    "checkpoints": "files types state",
     "run_folder": "files config checkpoints",
     "training": "files types process hooks state loggers restore checkpoints",
     "stock": "types process hooks state loggers restore learners buffers run_folder training",
-    "assembly": "types plugins envs",
+    "assembly": "types plugins config envs checkpoints",
     "scripts": (
         "types hooks plugins config state envs loggers restore learners collectors buffers checkpoints training "
         "stock assembly"
@@ -52,8 +52,8 @@ ROOMS = {
     ),
     "prove": "types plugins config state checkpoints run testing",
     "cli": (
-        "version files types process hooks plugins config spooling restore checkpoints run_folder stock run "
-        "reports testing prove"
+        "version files types process hooks plugins config spooling restore checkpoints run_folder stock "
+        "assembly run reports testing prove"
     ),
 }
 # the front door and the door of `python -m rlcore`: nobody else imports them
