@@ -40,8 +40,12 @@ _PRINT_BESIDES: Final = ("train", "prove", "sync", "plot", "report")
 _END_SECONDS: Final = 20.0
 # what may be asked for, as the system cannot wait for ever: 115 days
 _MOST_SECONDS: Final = 10_000_000
-# the kinds that `rlcore plugins new` has a template for
-NEW_KINDS: Final = ("hook", "logger", "loss", "env", "model", "collector", "buffer", "learner", "checkpointer")
+# the kinds that `rlcore plugins new` has a template for: all, in the order of the page that shows them; their names are
+# here, since the parser is built without importing what plugins are made of
+NEW_KINDS: Final = (
+    *("hook", "logger", "loss", "env", "transform", "model", "estimator", "optimizer", "scheduler"),
+    *("collector", "buffer", "learner", "evaluator", "checkpointer"),
+)
 
 
 class Parser(argparse.ArgumentParser):

@@ -23,10 +23,15 @@ SUMMARIES: Final = {
     "logger": "metrics as lines of JSON",
     "loss": "policy gradient with critic and entropy bonus",
     "env": "a corridor to walk along",
+    "transform": "appends the change of each observation",
     "model": "actor and critic with a shared body",
+    "estimator": "returns of several steps",
+    "optimizer": "steps by the sign of a momentum (Lion)",
+    "scheduler": "falls by a factor at some fractions of the run",
     "collector": "steps the envs one batch at a time",
     "buffer": "draws steps by the size of their advantage",
     "learner": "gradient steps with clipped elements",
+    "evaluator": "episodes until the mean return is known well enough",
     "checkpointer": "compressed tensors in one file",
 }
 # the files of a package, and the template of each; `$kind/` templates differ from kind to kind
@@ -138,7 +143,7 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 
 def _a(kind: str) -> str:
-    return f"an {kind}" if kind == "env" else f"a {kind}"
+    return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"
 
 
 def _module(name: str) -> str:

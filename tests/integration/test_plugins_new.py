@@ -11,19 +11,21 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 import rlcore
 from rlcore.cli.command_line import NEW_KINDS
 from rlcore.cli.plugins_new import FILES, LONGEST, SUMMARIES
-from rlcore.plugins.component import COMPONENT_SECTIONS
+from rlcore.plugins.component import COMPONENT_SECTIONS, KINDS
 from rlcore.plugins.discovery import installed
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "rlcore" / "templates" / "plugin"
-SHORT = ["run.total_frames=512", "evaluator.episodes=1", "checkpoint.every=512", "metrics.every=512"]
+SHORT = ["run.total_frames=512", "evaluator.episodes=2", "checkpoint.every=512", "metrics.every=512"]
 
 
 def fresh_venv():
@@ -58,14 +60,37 @@ def new(cli, site, tmp_path, monkeypatch):
 # what is made
 
 
+def short_config(folder, kind):
+    """The config of the example, for two batches."""
+    batch = "collector.steps=64" if kind == "collector" else "collector.frames_per_batch=256"
+    return rlcore.load_config(folder / "example.toml", [*SHORT, batch])
+
+
 @pytest.mark.parametrize("kind", NEW_KINDS)
 def test_the_example_of_every_kind_trains_and_uses_the_component(kind, new):
-    folder = new(f"my-{kind}", kind)
-    overrides = [*SHORT, *(["collector.steps=64"] if kind == "collector" else ["collector.frames_per_batch=256"])]
-    config = rlcore.load_config(folder / "example.toml", overrides)
+    config = short_config(new(f"my-{kind}", kind), kind)
     owners = {section.provided.owner.plugin for found in config.sections.values() for section in found}
     assert f"my-{kind}" in owners
     assert rlcore.build(config).trainer.train().frames == 512
+
+
+@pytest.mark.parametrize("kind", NEW_KINDS)
+def test_the_example_of_every_kind_resumes_to_the_weights_of_a_run_without_a_stop(kind, new, tmp_path):
+    folder = new(f"my-{kind}", kind)
+
+    def trainer(name, resume=False):
+        config = short_config(folder, kind)
+        config = replace(config, run=config.run.model_copy(update={"folder": str(tmp_path / name)}))
+        return rlcore.build(config, resume=resume).trainer
+
+    whole, stopped = trainer("whole"), trainer("parts")
+    whole.train()
+    stopped.stop_at = 256
+    assert stopped.train().frames == 256
+    resumed = trainer("parts", resume=True)
+    assert resumed.train().frames == 512
+    expected, resumed_weights = whole.model.state_dict(), resumed.model.state_dict()
+    assert all(torch.equal(resumed_weights[name], weight) for name, weight in expected.items())
 
 
 @pytest.mark.parametrize("kind", NEW_KINDS)
@@ -80,7 +105,7 @@ def test_readme_and_example_show_every_key_with_its_default(kind, new):
     config = rlcore.load_config(folder / "example.toml")
     (own,) = [part for part in config.sections[section] if part.name.startswith("my-")]
     schema = own.provided.schema()
-    assert {key: field.default for key, field in schema.model_fields.items()} == {
+    assert schema().model_dump(mode="json") == {
         key: value for key, value in table.items() if not (kind == "checkpointer" and key == "every")
     }
 
@@ -152,7 +177,9 @@ def test_a_class_does_not_take_a_name_that_its_module_imports(cli):
 
 
 def test_templates_are_those_of_the_kinds():
-    assert set(NEW_KINDS) == set(SUMMARIES) == {path.name for path in TEMPLATES.iterdir() if path.is_dir()}
+    assert set(NEW_KINDS) == set(KINDS)
+    assert tuple(SUMMARIES) == NEW_KINDS
+    assert set(NEW_KINDS) == {path.name for path in TEMPLATES.iterdir() if path.is_dir()}
     named = {path for path in FILES.values() if "$" not in path}
     assert {path.name for path in TEMPLATES.iterdir() if path.is_file()} == named
     own = {"component.py.in", "test_contract.py.in", "section.toml.in", "about.md.in"}
@@ -269,9 +296,9 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_the_command_line(cli, tmp_p
 
 
 def test_an_unknown_kind_is_refused_with_those_that_there_are(cli):
-    outcome = cli("plugins", "new", "mine", "--kind", "optimizer")
+    outcome = cli("plugins", "new", "mine", "--kind", "policy")
     assert outcome.code == 2
-    assert "invalid choice: 'optimizer'" in outcome.err
+    assert "invalid choice: 'policy'" in outcome.err
     assert "checkpointer" in outcome.err
 
 
