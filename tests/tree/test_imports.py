@@ -75,7 +75,7 @@ KNOWN_CIRCLES = {
 
 
 def files():
-    return sorted(path for path in PACKAGE.rglob("*.py") if "templates" not in path.parts)
+    return sorted(path for path in PACKAGE.rglob("*.py") if "templates" not in path.relative_to(PACKAGE).parts)
 
 
 def room_of(path):
