@@ -6,20 +6,19 @@ import contextlib
 import errno
 import os
 import secrets
-import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import xxhash
 
-from rlcore.errors import StorageError
+from rlcore.files.log_files import open_log, shortfall
 
+# a line waits until so many bytes have come together, so that not each is a call of the system
 _BUFFER: Final = 1 << 13
+# what is held while the disk refuses it
 _MOST_HELD: Final = 16 << 20
 _PIECE: Final = 1 << 20
-
-
 # the position of a file without a byte
 NOTHING: Final[Mapping[str, Any]] = {"size": 0, "xxh3": xxhash.xxh3_128_hexdigest(b"")}
 
@@ -130,11 +129,8 @@ class GrowingFile:
             self._cut(here)
             changed = checksum is not None and checksum != self._digest.hexdigest()
             return f"{self.path} is not what it was at the checkpoint: some of it was changed since" if changed else ""
-        found = self._size
         self._take_over()
-        if not os.path.lexists(self.path):
-            return f"{self.path} is gone; {size} bytes were written before the checkpoint"
-        return f"{self.path} has {found} bytes, and had {size} at the checkpoint; the rest of them is lost"
+        return shortfall(self.path, here, size)
 
     def set_aside(self) -> Path | None:
         """Begin with an empty file; one that is there gets another name, which is returned."""
@@ -161,6 +157,7 @@ class GrowingFile:
                 self._take_over()
             if not self.path.parent.is_dir():
                 self.path.parent.mkdir(parents=True)
+            # a link in its place does not lead the lines elsewhere, and a named pipe does not hold up the run
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             self._descriptor = os.open(self.path, flags, 0o666)
         return self._descriptor
@@ -218,23 +215,6 @@ class GrowingFile:
         """Remove what is in the file beyond what was read; a file is never made longer."""
         if here > self._size:
             os.truncate(self.path, self._size)
-
-
-def open_log(path: Path) -> BinaryIO:
-    """Open a log file for reading.
-
-    Raises:
-        StorageError: it is a link, or no file at all.
-        OSError: it cannot be opened.
-    """
-    if path.is_symlink():
-        raise StorageError(f"{path} is a link, which is not followed; put the file in its place")
-    # without waiting, so that a named pipe in its place cannot hold up the run
-    stream = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        stream.close()
-        raise StorageError(f"{path} is not a file")
-    return stream
 
 
 def _write_all(descriptor: int, content: bytes | bytearray) -> None:

@@ -1,4 +1,4 @@
-"""The base of loggers: everything of the interface beyond metrics, for back ends that show metrics alone."""
+"""The base of loggers: everything of the interface beyond metrics, for those that show metrics alone."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class LoggerBase:
 
     Args:
         exp_name: name of the experiment.
-        log_dir: where it is, in words of the back end: a folder, or an address.
+        log_dir: where it writes: a folder, or the address of a server.
 
     Attributes:
-        experiment: the object of the back end's own library, if there is one.
+        experiment: the object of the library that writes, if there is one.
         differences: how much a resume found to be other than its checkpoint says.
     """
 
@@ -39,12 +39,12 @@ class LoggerBase:
         self._experiment: Any = self._create_experiment()
 
     def _create_experiment(self) -> Any:
-        """Return the object of the back end's own library; called once, by the constructor."""
+        """Return the object of the library that writes; called once, by the constructor."""
         return None
 
     @property
     def experiment(self) -> Any:
-        """The object of the back end's own library; the logger itself where there is none."""
+        """The object of the library that writes; the logger itself where there is none."""
         return self if self._experiment is None else self._experiment
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> dict[str, float] | None:
@@ -91,7 +91,7 @@ class LoggerBase:
         """Do nothing: the resolved config is in the run folder already."""
 
     def start(self, wait: bool = False) -> None:
-        """Do nothing: the back end opens by itself."""
+        """Do nothing: what it writes to opens by itself."""
 
     def flush(self) -> None:
         """Do nothing: what was written is stored."""

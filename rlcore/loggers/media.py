@@ -1,4 +1,4 @@
-"""Images and videos as files: PNG and GIF, which every back end and every browser shows."""
+"""Images and videos as files: PNG and GIF, which every log server and every browser shows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Metrics: values are kept where they are until they are due, then reduced and handed to the loggers' threads.
 
-The back ends that write them are loggers, from plugins.
+The loggers that write them are from plugins.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Histogram:
 
 
 def row(metrics: Mapping[str, Any], keys_sep: str = "/", prefix: str = "") -> dict[str, float]:
-    """Return the numbers of `metrics` as floats by name, the same in every back end.
+    """Return the numbers of `metrics` as floats by name, the same in every logger.
 
     Numbers, booleans, NumPy scalars and tensors or arrays of one element become a float; NaN, infinities and `-0.0`
     stay as they are; a table inside becomes `outer/inner`. Everything else is left out with a warning that names it.

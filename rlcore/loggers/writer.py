@@ -28,7 +28,7 @@ _MEDIA_BYTES: Final = 256 * 2**20
 _FAILURES: Final = 3
 _PATIENCE: Final = 0.05
 _DEADLINE: Final = 5
-# for building a logger, opening its back end and going back to a checkpoint: it may read large files
+# for building a logger, opening what it writes to and going back to a checkpoint: it may read large files
 _LONG_DEADLINE: Final = 30
 # what a disk says that may take more later
 _PASSING: Final = frozenset(
@@ -117,10 +117,10 @@ class LogWriter:
         return self._strikes >= _FAILURES
 
     def start(self) -> None:
-        """Open the back end; of a required one, return when it is open.
+        """Open what the logger writes to; of a required one, return when it is open.
 
         Raises:
-            ConfigError: the logger is required and its back end cannot be opened.
+            ConfigError: the logger is required and cannot be opened.
         """
         if not self.required:
             self._hand_over(self.logger.start)

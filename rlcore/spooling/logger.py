@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import importlib.util
-import json
 import logging
-import os
 import secrets
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -19,11 +14,12 @@ from typing import Any, Final
 
 from rlcore.errors import PluginError, RlcoreError
 from rlcore.files.inside import inside
-from rlcore.files.lock import Lock
 from rlcore.loggers import media
 from rlcore.loggers import values as log_values
 from rlcore.loggers.base import LoggerBase
-from rlcore.spooling.sender import CLOSE, HURRY, LAST_WORDS, Backend, Sender, lock_spool, make_backend
+from rlcore.spooling.log_server import LogServer
+from rlcore.spooling.running import RunningSender, SenderProcess, SenderThread
+from rlcore.spooling.sender import LAST_WORDS, lock_spool
 from rlcore.spooling.spool import Record, Spool
 
 log = logging.getLogger(__name__)
@@ -32,17 +28,17 @@ FOLDER: Final = "spool"
 
 
 class SpoolingLogger(LoggerBase):
-    """A logger whose calls only write to disk; a sender takes the records to the back end when that answers, each once.
+    """A logger whose calls only write to disk; a sender takes the records to the server when that answers, each once.
 
-    A subclass says which back end (`rlcore.spooling.sender.Backend`) it has.
+    A subclass says which server (`rlcore.spooling.log_server.LogServer`) that is.
 
     Args:
         exp_name: name of the experiment.
         log_dir: where the server's data or the server is.
         folder: of the spool.
-        backend: `module:Class` of the back end.
+        server: `module:Class` of what talks to the server.
         arguments: for its constructor; what JSON can hold, if the sender is a process.
-        process: whether the sender is a process of its own, which keeps the back end's library away from this one; else
+        process: whether the sender is a process of its own, which keeps the server's library away from this one; else
             it is a thread. Also an attribute, which counts at the start.
         own: whether the folder was made up for this logger alone (`own_spool`); then a resume goes on in the folder
             that the checkpoint names, beside it.
@@ -56,7 +52,7 @@ class SpoolingLogger(LoggerBase):
         exp_name: str,
         log_dir: str,
         folder: Path,
-        backend: str,
+        server: str,
         arguments: Mapping[str, Any],
         process: bool,
         own: bool = False,
@@ -65,10 +61,10 @@ class SpoolingLogger(LoggerBase):
         self.destination = log_dir
         self.spool = Spool(folder)
         self._own = own
-        self._backend_target = backend
+        self._server_target = server
         self._arguments = dict(arguments)
         self.process = process
-        self._sender: _InThread | _InProcess | None = None
+        self._sender: RunningSender | None = None
         self._contact = threading.Condition()
         self._connected = False
         self._error = ""
@@ -122,7 +118,7 @@ class SpoolingLogger(LoggerBase):
         """Start the sender.
 
         Args:
-            wait: return only when the back end answered.
+            wait: return only when the server answered.
 
         Raises:
             RlcoreError: the first attempt failed, and `wait` is true.
@@ -132,8 +128,8 @@ class SpoolingLogger(LoggerBase):
         if self._sender is None:
             self.spool.write_sent()  # the sender reads it
             self._connected, self._error = False, ""
-            make = _InProcess if self.process else _InThread
-            self._sender = make(self.spool, self._backend_target, self._arguments, self._hear)
+            make = SenderProcess if self.process else SenderThread
+            self._sender = make(self.spool, self._server_target, self._arguments, self._hear)
             atexit.register(self.close)
         if wait:
             with self._contact:
@@ -141,14 +137,14 @@ class SpoolingLogger(LoggerBase):
             if not self._connected:
                 raise RlcoreError(self._error)
 
-    def backend(self) -> Backend | None:
-        """Return the open back end of a sender in a thread, once it answered; None for one in a process.
+    def log_server(self) -> LogServer | None:
+        """Return what talks to the server, once that answered; None where a process of its own does.
 
         Raises:
             RlcoreError: it does not answer.
         """
         self.start(wait=True)
-        return self._sender.backend if isinstance(self._sender, _InThread) else None
+        return None if self._sender is None else self._sender.server
 
     def flush(self) -> None:
         """Hand what was logged to the system; nothing waits for the server."""
@@ -261,93 +257,8 @@ class SpoolingLogger(LoggerBase):
             log.warning("%s is connected again", name)
 
 
-class _InThread:
-    """A sender in a thread of this process."""
-
-    def __init__(self, spool: Spool, target: str, arguments: Mapping[str, Any], hear: Any) -> None:
-        self._spool = spool
-        self._lock = Lock(spool.folder)
-        self.backend = make_backend(target, arguments)
-        self._sender = Sender(Spool(spool.folder), self.backend, hear)
-        self._thread = threading.Thread(target=self._sender.run, name=f"send-{spool.folder.name}", daemon=True)
-        self._thread.start()
-
-    def tell(self) -> None:
-        """Hand what was appended to the system, and say so."""
-        self._spool.flush()
-        self._sender.news.set()
-
-    def hurry(self) -> None:
-        """Send without resting until all is sent."""
-        self._sender.hurry()
-
-    def close(self, seconds: float) -> None:
-        """Stop, after at most `seconds`."""
-        self._sender.stop()
-        self._thread.join(seconds)
-        self._lock.release()
-
-
-class _InProcess:
-    """A sender in a process of its own, which looks into the file by itself."""
-
-    def __init__(self, spool: Spool, target: str, arguments: Mapping[str, Any], hear: Any) -> None:
-        self._spool = spool
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        with open(os.open(spool.folder / "sender.log", flags, 0o666), "ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "rlcore.spooling.sender"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=output,
-                text=True,
-                start_new_session=True,  # Ctrl-C is meant for the training process
-            )
-        order = {"folder": str(spool.folder), "target": target, "arguments": arguments, "path": sys.path}
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(order) + "\n")  # by a pipe, since others can see arguments
-        self._process.stdin.flush()
-        self._listener = threading.Thread(target=self._listen, args=(hear,), daemon=True)
-        self._listener.start()
-
-    def tell(self) -> None:
-        """Hand what was appended to the system, where the process finds it."""
-        self._spool.flush()
-
-    def hurry(self) -> None:
-        """Send without resting until all is sent."""
-        self._order(HURRY)
-
-    def close(self, seconds: float) -> None:
-        """Let the process send the rest, and wait for it for at most `seconds`; then it goes on by itself."""
-        self._order(CLOSE)
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return
-        self._listener.join(seconds)  # what it said last
-
-    def _order(self, order: str) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # it has ended
-            self._process.stdin.write(order)
-            self._process.stdin.flush()
-
-    def _listen(self, hear: Any) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as reports:
-            for line in reports:
-                hear(*json.loads(line))
-        code = self._process.wait()
-        if code:
-            hear("error", f"the sender ended with exit code {code}")
-
-
 def require_library(name: str, logger: str) -> None:
-    """Find out, without importing it, whether the library of a back end is here.
+    """Find out, without importing it, whether the library of a server is here.
 
     Raises:
         PluginError: it is not.

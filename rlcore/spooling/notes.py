@@ -10,7 +10,7 @@ from typing import Any, Final
 import xxhash
 
 from rlcore.errors import StorageError
-from rlcore.files.growing import open_log
+from rlcore.files.log_files import open_log
 from rlcore.files.replacing import replace
 
 UNKNOWN: Final = -1
@@ -26,9 +26,9 @@ class Sent:
     """How far the records of a spool were sent.
 
     Attributes:
-        offset: bytes of the file that were handed to the back end.
+        offset: bytes of the file that were handed over.
         records: how many records that is.
-        confirmed: bytes of which the back end said that they arrived; what was handed over beyond that may be lost.
+        confirmed: bytes that have arrived, as far as the server said; what was handed over beyond that may be lost.
         confirmed_records: how many records that is.
         lines: how many records with a step the run had on the server when the first that is not confirmed was sent.
         id: of the run, as the server calls it; empty before the first contact.

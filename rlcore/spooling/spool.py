@@ -10,11 +10,13 @@ import secrets
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from rlcore.errors import StorageError
-from rlcore.files.growing import GrowingFile, open_log
+from rlcore.files.growing import GrowingFile
+from rlcore.files.log_files import whole_lines
 from rlcore.spooling.notes import SENT, UNKNOWN, Sent, read_note, read_sent, write_note, write_sent
 from rlcore.spooling.records import Entry, Record, entries, fault, file_of, parse
 
@@ -72,13 +74,13 @@ class Spool:
 
     @property
     def waiting(self) -> bool:
-        """Whether something was appended and not handed to the back end."""
+        """Whether something was appended and not handed over."""
         self.refresh()
         return self.size > self.sent.offset
 
     @property
     def unconfirmed(self) -> int:
-        """How many records were handed to the back end, and are not confirmed."""
+        """How many records were handed over, and are not confirmed."""
         self.refresh()
         return self.sent.records - self.sent.confirmed_records
 
@@ -111,18 +113,8 @@ class Spool:
         """
         with contextlib.suppress(OSError):
             self.flush()
-        records: list[Record] = []
-        offset = self.sent.offset
-        if not self.file.exists():
-            return records, offset
-        with open_log(self.file) as stream:
-            stream.seek(offset)
-            for line in stream:
-                if not line.endswith(b"\n") or len(records) == limit:
-                    break
-                records.append(parse(line))
-                offset += len(line)
-        return records, offset
+        lines = list(islice(whole_lines(self.file, self.sent.offset), limit))
+        return [parse(line) for line in lines], self.sent.offset + sum(map(len, lines))
 
     def count(self) -> int:
         """Return how many records wait; the file is read for it once at most."""
@@ -143,7 +135,7 @@ class Spool:
         return record if fresh or "step" not in record else None
 
     def acknowledge(self, records: int, offset: int) -> None:
-        """Note that so many records, up to an offset, were handed to the back end."""
+        """Note that so many records, up to an offset, were handed over."""
         self.sent.offset = offset
         self.sent.records += records
         self.write_sent()
@@ -254,12 +246,13 @@ class Spool:
 
     def _between(self, begin: int, end: int) -> Iterator[Record]:
         """Yield the records between two offsets; none when the first is not the smaller."""
-        if begin >= end or not self.file.exists():
+        if begin >= end:
             return
-        with open_log(self.file) as stream:
-            stream.seek(begin)
-            while stream.tell() < end and (line := stream.readline()):
-                yield parse(line)
+        for line in whole_lines(self.file, begin):
+            yield parse(line)
+            begin += len(line)
+            if begin >= end:
+                return
 
     def _size(self) -> int:
         return self.file.stat().st_size if self.file.exists() else 0
@@ -270,10 +263,7 @@ class Spool:
 
 def _lines_of(file: Path) -> int:
     """Return how many whole lines a file has; none when it is absent."""
-    if not file.exists():
-        return 0
-    with open_log(file) as stream:
-        return sum(line.endswith(b"\n") for line in stream)
+    return sum(1 for _ in whole_lines(file))
 
 
 def _finite(value: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import logging
 import math
 from collections.abc import Mapping
@@ -12,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore.errors import StorageError
-from rlcore.files.growing import NOTHING, GrowingFile
+from rlcore.files.growing import NOTHING
+from rlcore.files.table import Table
 from rlcore.types.records import EvaluationResult
 
 log = logging.getLogger(__name__)
@@ -45,7 +44,7 @@ class Evaluations:
         self.last: EvaluationResult | None = None
         self.best: EvaluationResult | None = None
         self.differences = 0
-        self._table = None if folder is None else _Table(folder / TABLE)
+        self._table = None if folder is None else _OwnTable(folder / TABLE)
 
     def take(self, result: EvaluationResult) -> None:
         """Take a new evaluation in, and write its episodes.
@@ -85,11 +84,12 @@ class Evaluations:
             log.warning("%s; the run goes on", difference)
 
 
-class _Table:
+class _OwnTable:
     """A CSV file that ends where this run stands; what another run left behind there gets another name."""
 
     def __init__(self, path: Path) -> None:
-        self.file = GrowingFile(path)
+        self._table = Table(path, COLUMNS)
+        self.file = self._table.file
         self._placed = False
 
     def append(self, result: EvaluationResult) -> None:
@@ -97,13 +97,10 @@ class _Table:
         try:
             if not self._placed:
                 self.begin_anew()
-            text = io.StringIO(newline="")
-            writer = csv.writer(text, lineterminator="\n")
-            if self.file.size == 0:
-                writer.writerow(COLUMNS)
-            for seed, return_, length in zip(result.seeds, result.returns, result.lengths, strict=True):
-                writer.writerow((result.frames, seed, repr(float(return_)), int(length)))
-            self.file.append(text.getvalue().encode())
+            episodes = zip(result.seeds, result.returns, result.lengths, strict=True)
+            self._table.append(
+                (result.frames, seed, repr(float(return_)), int(length)) for seed, return_, length in episodes
+            )
             self.file.flush()
         except OSError as error:
             raise StorageError(f"{self.file.path} cannot be written: {error}; free the place, and resume") from error

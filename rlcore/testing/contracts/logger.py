@@ -44,7 +44,7 @@ class LoggerContract(ComponentContract):
 
     Attributes:
         tolerance: allowed relative error of a value that was read back, for formats with fewer digits.
-        shows: which of `histogram`, `image`, `video` and `text` the back end shows.
+        shows: which of `histogram`, `image`, `video` and `text` the logger shows.
         cuts: whether a resume removes what was written after the checkpoint; else that stays, once.
     """
 
@@ -58,9 +58,9 @@ class LoggerContract(ComponentContract):
         raise NotImplementedError(f"{type(self).__name__} must define read_back(folder)")
 
     def read_runs(self, folder: Path) -> list[list[Row]]:
-        """Return the rows of every run of the back end, the first run first; each must be linked to the one before.
+        """Return the rows of every run of the logger, the first run first; each must be linked to the one before.
 
-        Written by the subclass for a back end that does not cut.
+        Written by the subclass for a logger that does not cut.
         """
         return [self.read_back(folder)]
 
@@ -72,11 +72,11 @@ class LoggerContract(ComponentContract):
         raise NotImplementedError(f"{type(self).__name__} must define read_media(folder)")
 
     def read_hparams(self, folder: Path) -> Mapping[str, Any] | None:
-        """Return the config that was written, as a nested table, or None for a back end without one."""
+        """Return the config that was written, as a nested table, or None for a logger without one."""
         return None
 
     def settle(self, folder: Path) -> None:
-        """Return when what was written has arrived at the back end."""
+        """Return when what was written has arrived."""
 
     def read_stored(self, folder: Path) -> list[Row]:
         """Return the rows that are safe on disk while the logger is open."""
@@ -130,7 +130,7 @@ class LoggerContract(ComponentContract):
         self._compare(tmp_path, [(10, {"train/lr": 0.25})])
 
     def test_media_can_be_read_back(self, tmp_path: Path) -> None:
-        """What the back end shows has its name and its step; what it cannot show does no harm."""
+        """What the logger shows has its name and its step; what it cannot show does no harm."""
         logger = self.logger(tmp_path)
         _show_all(logger, 10)
         logger.log_metrics({"train/lr": 0.5}, 20)
@@ -175,7 +175,7 @@ class LoggerContract(ComponentContract):
             assert set(self.read_media(tmp_path)) == {(kind, f"a/{kind}", 30) for kind in self.shows}
 
     def test_a_resume_cuts_back(self, tmp_path: Path) -> None:
-        """Rows after the checkpoint that do not come again are gone, where the back end can do that."""
+        """Rows after the checkpoint that do not come again are gone, where the logger can do that."""
         logger = self.logger(tmp_path)
         _write(logger, ROWS[:2])
         logger.flush()

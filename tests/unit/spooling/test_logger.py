@@ -22,12 +22,12 @@ from rlcore.spooling.logger import SpoolingLogger, own_spool
 from rlcore.spooling.spool import Spool
 from rlcore.testing.faults.disk import FailingDisk
 
-BACKEND = """
+SERVER = """
 import json, os, random, time
 from pathlib import Path
 
 
-class FileBackend:
+class FileServer:
     # appends what it is sent to a file; each line with the number of the process
     def __init__(self, file, fails=0, seconds=0.0, opening=0.0, refuses=None):
         self.refuses = refuses
@@ -70,19 +70,19 @@ class FileBackend:
 
 
 @pytest.fixture
-def backend(tmp_path, monkeypatch):
-    """Make loggers of a back end that writes into a file; it is imported by name, also in another process."""
-    (tmp_path / "module_of_backend.py").write_text(BACKEND)
+def make(tmp_path, monkeypatch):
+    """Make loggers of a server that writes into a file; it is imported by name, also in another process."""
+    (tmp_path / "module_of_server.py").write_text(SERVER)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield lambda process=False, name="spool", **arguments: SpoolingLogger(
         "trial",
         "nowhere",
         tmp_path / name,
-        "module_of_backend:FileBackend",
+        "module_of_server:FileServer",
         {"file": str(tmp_path / "arrived"), **arguments},
         process,
     )
-    sys.modules.pop("module_of_backend", None)
+    sys.modules.pop("module_of_server", None)
 
 
 def arrived(tmp_path):
@@ -92,10 +92,10 @@ def arrived(tmp_path):
 
 
 @pytest.mark.parametrize("process", [True, False])
-def test_everything_arrives_in_order_and_the_run_is_ended(tmp_path, backend, process):
+def test_everything_arrives_in_order_and_the_run_is_ended(tmp_path, make, process):
     import os
 
-    logger = backend(process)
+    logger = make(process)
     logger.log_hparams({"run": {"seed": 1}})
     for step in range(250):
         logger.log_metrics({"a": float(step)}, step)
@@ -113,8 +113,8 @@ def test_everything_arrives_in_order_and_the_run_is_ended(tmp_path, backend, pro
     os.environ.pop("MESS", None)
 
 
-def test_a_step_may_be_a_number_of_numpy(tmp_path, backend):
-    logger = backend()
+def test_a_step_may_be_a_number_of_numpy(tmp_path, make):
+    logger = make()
     logger.log_metrics({"a": 1.0}, np.int64(3))
     logger.log_scalar("b", 1.0, step=np.array(4))
     assert logger.catch_up(30)
@@ -124,8 +124,8 @@ def test_a_step_may_be_a_number_of_numpy(tmp_path, backend):
 
 
 @pytest.mark.parametrize("process", [True, False])
-def test_a_back_end_that_fails_at_first_is_tried_again_and_both_is_said(tmp_path, backend, process, caplog):
-    logger = backend(process, fails=2)
+def test_a_server_that_fails_at_first_is_tried_again_and_both_is_said(tmp_path, make, process, caplog):
+    logger = make(process, fails=2)
     logger.log_metrics({"a": 1.0}, 1)
     with pytest.raises(RlcoreError, match="ConnectionError: nobody there"):
         logger.start(wait=True)
@@ -137,15 +137,15 @@ def test_a_back_end_that_fails_at_first_is_tried_again_and_both_is_said(tmp_path
     assert logger.error == ""
 
 
-def test_a_resume_leaves_out_what_was_sent_and_sends_the_rest(tmp_path, backend):
-    logger = backend()
+def test_a_resume_leaves_out_what_was_sent_and_sends_the_rest(tmp_path, make):
+    logger = make()
     for step in (1, 2):
         logger.log_metrics({"a": float(step)}, step)
     state = logger.state_dict()
     logger.log_metrics({"a": 3.0}, 3)
     assert logger.catch_up(30)
     logger.close()
-    resumed = backend()
+    resumed = make()
     resumed.load_state_dict(state)
     assert resumed.unsent == 0
     for step in (3, 4):
@@ -156,13 +156,13 @@ def test_a_resume_leaves_out_what_was_sent_and_sends_the_rest(tmp_path, backend)
     assert [record["step"] for _, _, record in arrived(tmp_path)] == [1, 2, 3, 4]
 
 
-def test_a_resume_sends_what_was_cut_off_within_a_step(tmp_path, backend):
-    logger = backend()
+def test_a_resume_sends_what_was_cut_off_within_a_step(tmp_path, make):
+    logger = make()
     state = logger.state_dict()
     logger.log_metrics({"a": 1.0}, 1)
     assert logger.catch_up(30)
     logger.close()
-    resumed = backend()
+    resumed = make()
     resumed.load_state_dict(state)
     resumed.log_metrics({"a": 1.0, "b": 2.0}, 1)
     resumed.log_metrics({"c": 3.0}, 1)
@@ -177,10 +177,10 @@ def test_a_resume_sends_what_was_cut_off_within_a_step(tmp_path, backend):
     ]
 
 
-def test_what_came_a_second_time_may_come_a_third(tmp_path, backend):
+def test_what_came_a_second_time_may_come_a_third(tmp_path, make):
     state = None
     for _ in range(3):  # the second and third time go back to the beginning
-        logger = backend()
+        logger = make()
         state = state or logger.state_dict()
         logger.load_state_dict(state)
         for step in (1, 2):
@@ -190,24 +190,24 @@ def test_what_came_a_second_time_may_come_a_third(tmp_path, backend):
     assert [record["step"] for _, _, record in arrived(tmp_path)] == [1, 2]
 
 
-def test_another_training_goes_on_in_a_run_of_its_own_until_it_is_contacted_and_after(tmp_path, backend):
-    first = backend()
+def test_another_training_goes_on_in_a_run_of_its_own_until_it_is_contacted_and_after(tmp_path, make):
+    first = make()
     first.log_metrics({"a": 1.0}, 1)
     assert first.catch_up(30)
     state = first.state_dict()
     first.log_metrics({"a": 2.0}, 2)
     assert first.catch_up(30)
     first.close()
-    unlucky = backend()
+    unlucky = make()
     unlucky.load_state_dict(state)
     unlucky.branch()  # and it is killed before the new run is made
     assert unlucky.id == ""
-    second = backend()
+    second = make()
     second.load_state_dict(state)
     second.log_metrics({"a": 20.0}, 2)
     assert second.catch_up(30)
     second.close()
-    third = backend()  # the same training again: the same run
+    third = make()  # the same training again: the same run
     third.load_state_dict(state)
     third.log_metrics({"a": 20.0}, 2)
     third.log_metrics({"a": 30.0}, 3)
@@ -221,12 +221,12 @@ def test_another_training_goes_on_in_a_run_of_its_own_until_it_is_contacted_and_
     assert third.id == another != token
 
 
-def test_the_id_of_a_run_outlives_its_spool(tmp_path, backend):
-    logger = backend()
+def test_the_id_of_a_run_outlives_its_spool(tmp_path, make):
+    logger = make()
     logger.start(wait=True)
     state = logger.state_dict()
     logger.close()
-    elsewhere = backend(name="another")
+    elsewhere = make(name="another")
     elsewhere.load_state_dict(state)
     elsewhere.start(wait=True)
     assert elsewhere.id == state["id"] != ""
@@ -234,8 +234,8 @@ def test_the_id_of_a_run_outlives_its_spool(tmp_path, backend):
 
 
 @pytest.mark.parametrize("process", [True, False])
-def test_what_comes_soon_after_is_sent_together_and_not_waited_for_when_there_is_hurry(tmp_path, backend, process):
-    logger = backend(process, seconds=0.2)
+def test_what_comes_soon_after_is_sent_together_and_not_waited_for_when_there_is_hurry(tmp_path, make, process):
+    logger = make(process, seconds=0.2)
     logger.log_metrics({"a": 0.0}, 0)
     while not (tmp_path / "arrived").exists():
         time.sleep(0.02)
@@ -249,8 +249,8 @@ def test_what_comes_soon_after_is_sent_together_and_not_waited_for_when_there_is
     assert [record["sends"] for _, _, record in arrived(tmp_path)] == [1, 2, 2, 2]
 
 
-def test_the_senders_of_a_run_start_one_after_another(tmp_path, backend):
-    loggers = [backend(True, f"spool/{name}", opening=1.0) for name in "ab"]
+def test_the_senders_of_a_run_start_one_after_another(tmp_path, make):
+    loggers = [make(True, f"spool/{name}", opening=1.0) for name in "ab"]
     for logger in loggers:
         logger.log_metrics({"a": 0.0}, 0)
     assert all(logger.catch_up(30) for logger in loggers)
@@ -260,8 +260,8 @@ def test_the_senders_of_a_run_start_one_after_another(tmp_path, backend):
     assert first[1] <= second[0]
 
 
-def test_a_sender_that_never_gets_its_turn_starts_all_the_same(tmp_path, backend):
-    logger = backend(True, "spool/a")
+def test_a_sender_that_never_gets_its_turn_starts_all_the_same(tmp_path, make):
+    logger = make(True, "spool/a")
     logger.spool.folder.mkdir(parents=True)
     turn = Lock(logger.spool.folder.parent)
     logger.log_metrics({"a": 0.0}, 0)
@@ -271,8 +271,8 @@ def test_a_sender_that_never_gets_its_turn_starts_all_the_same(tmp_path, backend
     assert len(arrived(tmp_path)) == 1
 
 
-def test_a_back_end_that_hangs_is_left_behind_after_four_seconds(tmp_path, backend, caplog):
-    logger = backend(seconds=30.0)
+def test_a_server_that_hangs_is_left_behind_after_four_seconds(tmp_path, make, caplog):
+    logger = make(seconds=30.0)
     logger.log_metrics({"a": 1.0}, 1)
     began = time.monotonic()
     logger.close()
@@ -281,14 +281,14 @@ def test_a_back_end_that_hangs_is_left_behind_after_four_seconds(tmp_path, backe
     assert logger.unsent == 1
 
 
-def test_the_sender_ends_when_the_training_process_is_killed(tmp_path, backend):
-    backend()  # writes the module
+def test_the_sender_ends_when_the_training_process_is_killed(tmp_path, make):
+    make()  # writes the module
     code = f"""
     import sys, time
     sys.path.insert(0, {str(tmp_path)!r})
     from pathlib import Path
     from rlcore.spooling.logger import SpoolingLogger
-    logger = SpoolingLogger("trial", "", Path({str(tmp_path / "spool")!r}), "module_of_backend:FileBackend",
+    logger = SpoolingLogger("trial", "", Path({str(tmp_path / "spool")!r}), "module_of_server:FileServer",
                             {{"file": {str(tmp_path / "arrived")!r}}}, True)
     logger.log_metrics({{"a": 1.0}}, 1)
     assert logger.catch_up(30)
@@ -313,9 +313,9 @@ def test_the_sender_ends_when_the_training_process_is_killed(tmp_path, backend):
 
 
 @pytest.fixture
-def sent_spool(tmp_path, backend):
+def sent_spool(tmp_path, make):
     """The folder of a spool of three records that were sent."""
-    logger = backend()
+    logger = make()
     for step in (1, 2, 3):
         logger.log_metrics({"a": float(step)}, step)
     assert logger.catch_up(30)
@@ -379,7 +379,7 @@ BAD_RECORDS = {
 
 
 @pytest.mark.parametrize("name", BAD_RECORDS)
-def test_a_record_that_cannot_be_is_set_aside_and_the_next_ones_are_sent(tmp_path, backend, caplog, name):
+def test_a_record_that_cannot_be_is_set_aside_and_the_next_ones_are_sent(tmp_path, make, caplog, name):
     secret = tmp_path / "secret"
     secret.write_text("nobody's business")
     folder = tmp_path / "spool"
@@ -389,7 +389,7 @@ def test_a_record_that_cannot_be_is_set_aside_and_the_next_ones_are_sent(tmp_pat
     lines = [json.dumps({"kind": "metrics", "values": {"a": 1.0}, "step": step, "time": 1.0}) for step in (1, 3)]
     lines.insert(1, BAD_RECORDS[name].replace("SECRET", str(secret)))
     (folder / "records.jsonl").write_bytes("".join(line + "\n" for line in lines).encode(errors="surrogateescape"))
-    logger = backend()
+    logger = make()
     assert logger.catch_up(30)
     assert logger.unsent == 0
     logger.close()
@@ -400,19 +400,19 @@ def test_a_record_that_cannot_be_is_set_aside_and_the_next_ones_are_sent(tmp_pat
     assert secret.read_text() == "nobody's business"
 
 
-def test_a_record_that_the_back_end_refuses_is_set_aside_when_it_takes_others(tmp_path, backend, caplog):
-    logger = backend(refuses=2)
+def test_a_record_that_the_server_refuses_is_set_aside_when_it_takes_others(tmp_path, make, caplog):
+    logger = make(refuses=2)
     for step in (1, 2, 3):
         logger.log_metrics({"a": float(step)}, step)
     assert logger.catch_up(60)
     logger.close()
     assert [record["step"] for _, _, record in arrived(tmp_path)] == [1, 3]
-    assert "the back end refuses it: ValueError: not this one" in caplog.text
+    assert "the server refuses it: ValueError: not this one" in caplog.text
 
 
-def test_a_back_end_that_takes_nothing_lets_nothing_be_set_aside(tmp_path, backend, monkeypatch):
+def test_a_server_that_takes_nothing_lets_nothing_be_set_aside(tmp_path, make, monkeypatch):
     monkeypatch.setattr(spool_sender, "_FIRST_PAUSE", 0.01)
-    logger = backend(refuses=-1)
+    logger = make(refuses=-1)
     for step in (1, 2, 3):
         logger.log_metrics({"a": float(step)}, step)
     assert not logger.catch_up(1.5)
@@ -448,15 +448,15 @@ def test_a_note_that_a_full_disk_refuses_leaves_nothing_beside_the_one_before(tm
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_spool_that_was_changed_before_the_checkpoint_is_said_at_the_resume(tmp_path, backend, caplog):
-    logger = backend(fails=1000)
+def test_a_spool_that_was_changed_before_the_checkpoint_is_said_at_the_resume(tmp_path, make, caplog):
+    logger = make(fails=1000)
     for step in (1, 2):
         logger.log_metrics({"a": float(step)}, step)
     state = logger.state_dict()
     logger.close()
     file = tmp_path / "spool" / "records.jsonl"
     file.write_text(file.read_text().replace("1.0", "7.0"))
-    resumed = backend(fails=1000)
+    resumed = make(fails=1000)
     resumed.load_state_dict(state)
     assert resumed.differences == 1
     assert "records.jsonl is not what it was at the checkpoint" in caplog.text
@@ -468,10 +468,10 @@ def test_a_spool_that_was_changed_before_the_checkpoint_is_said_at_the_resume(tm
 def owned(tmp_path, name="trial"):
     folder = own_spool(tmp_path, name)
     arguments = {"file": str(tmp_path / "arrived")}
-    return SpoolingLogger(name, "nowhere", folder, "module_of_backend:FileBackend", arguments, False, own=True)
+    return SpoolingLogger(name, "nowhere", folder, "module_of_server:FileServer", arguments, False, own=True)
 
 
-def test_loggers_of_one_name_have_spools_and_runs_of_their_own(tmp_path, backend):
+def test_loggers_of_one_name_have_spools_and_runs_of_their_own(tmp_path, make):
     loggers = [owned(tmp_path, name) for name in ("trial", "trial", "../trial/a")]
     for number, logger in enumerate(loggers):
         logger.log_metrics({"a": float(number)}, number)
@@ -483,7 +483,7 @@ def test_loggers_of_one_name_have_spools_and_runs_of_their_own(tmp_path, backend
     assert sorted(record["step"] for _, _, record in arrived(tmp_path)) == [0, 1, 2]
 
 
-def test_a_resume_returns_to_the_spool_and_the_run_of_its_checkpoint(tmp_path, backend):
+def test_a_resume_returns_to_the_spool_and_the_run_of_its_checkpoint(tmp_path, make):
     first, other = owned(tmp_path), owned(tmp_path)
     for logger in (first, other):
         logger.log_metrics({"a": 1.0}, 1)
@@ -502,7 +502,7 @@ def test_a_resume_returns_to_the_spool_and_the_run_of_its_checkpoint(tmp_path, b
     assert len(list((tmp_path / "spool").glob("trial*"))) == 2, "the one that was not needed was never made"
 
 
-def test_a_state_that_names_a_spool_elsewhere_is_refused(tmp_path, backend):
+def test_a_state_that_names_a_spool_elsewhere_is_refused(tmp_path, make):
     (tmp_path / "elsewhere").mkdir()
     logger = owned(tmp_path)
     for name in ("../elsewhere", str(tmp_path / "elsewhere")):

@@ -17,11 +17,11 @@ from pydantic import BaseModel, Field
 from rlcore.errors import ConfigError, PluginError, StorageError
 from rlcore.files.growing import GrowingFile
 from rlcore.files.inside import inside
+from rlcore.files.table import Table
 from rlcore.loggers import media
 from rlcore.loggers import values as log_values
 from rlcore.loggers.base import LoggerBase
 from rlcore.types.context import Context
-from rlcore_plugin_csv.table import Table
 
 if TYPE_CHECKING:
     from rlcore.types.records import Array

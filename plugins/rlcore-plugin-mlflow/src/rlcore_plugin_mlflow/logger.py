@@ -83,9 +83,9 @@ class MLFlowLogger(SpoolingLogger):
             "artifact_location": artifact_location or _beside_a_file(tracking_uri),
             "token": token,
         }
-        backend = "rlcore_plugin_mlflow.backend:MLflowBackend"
+        target = "rlcore_plugin_mlflow.log_server:MLflowLogServer"
         place = spool or own_spool(Path(save_dir or "."), exp_name)
-        super().__init__(exp_name, tracking_uri, place, backend, arguments, process, own=spool is None)
+        super().__init__(exp_name, tracking_uri, place, target, arguments, process, own=spool is None)
         self.video_fps = video_fps
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from rlcore.errors import ConfigError
 from rlcore.files.inside import inside
+from rlcore.files.log_files import cut_back
 from rlcore.loggers import media
 from rlcore.loggers import values as log_values
 from rlcore.loggers.base import LoggerBase
@@ -118,13 +118,9 @@ class TensorboardLogger(LoggerBase):
         for file in self.files():
             if file.name not in lengths:
                 file.unlink()
-            elif file.stat().st_size > lengths[file.name]:
-                os.truncate(file, lengths[file.name])
         for name, length in lengths.items():
-            file = inside(self._folder, name)
-            here = file.stat().st_size if file.exists() else 0
-            if here < length:
-                self._differs(f"{file} has {here} bytes, and had {length} at the checkpoint; the rest of them is lost")
+            if difference := cut_back(inside(self._folder, name), length):
+                self._differs(difference)
         self._last_step = state["last_step"]
         self._writer = SummaryWriter(str(self._folder), purge_step=self._last_step + 1)
 

@@ -14,7 +14,7 @@ from rlcore.types.context import Context
 from rlcore.types.settings import Secret
 
 if TYPE_CHECKING:
-    from rlcore_plugin_wandb.backend import WandbBackend
+    from rlcore_plugin_wandb.log_server import WandbLogServer
 
 
 class Config(BaseModel, extra="forbid"):
@@ -86,9 +86,9 @@ class WandbLogger(SpoolingLogger):
             "log_env_packages": log_env_packages,
             "init": {"name": exp_name, "project": project, "id": id, **init},
         }
-        backend = "rlcore_plugin_wandb.backend:WandbBackend"
         place = spool or own_spool(folder, exp_name)
-        super().__init__(exp_name, str(folder), place, backend, arguments, process, own=spool is None)
+        target = "rlcore_plugin_wandb.log_server:WandbLogServer"
+        super().__init__(exp_name, str(folder), place, target, arguments, process, own=spool is None)
         server = base_url or os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")
         self.destination = f"offline files in {folder / 'wandb'}" if offline else server
         self.video_fps = video_fps
@@ -100,10 +100,10 @@ class WandbLogger(SpoolingLogger):
         Raises:
             RlcoreError: it cannot be opened, or is in another process.
         """
-        backend = self.backend()
-        if backend is None:
+        connected = self.log_server()
+        if connected is None:
             raise RlcoreError("W&B runs in another process here; with process=False there is an `experiment`")
-        return cast("WandbBackend", backend).run
+        return cast("WandbLogServer", connected).run
 
     def log_video(self, name: str, video: Any, step: int | None = None, fps: int | None = None) -> None:
         """Spool videos as one GIF."""

@@ -1,4 +1,4 @@
-"""A CSV file that is only appended to, and can be cut back to where a checkpoint was."""
+"""A CSV file that only grows, and can be cut back to where a checkpoint was."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rlcore.files.growing import GrowingFile, open_log
+from rlcore.files.growing import GrowingFile
+from rlcore.files.log_files import whole_lines
 
 
 class Table:
     """A CSV file with a header, made when the first row comes; UTF-8, whatever the locale.
+
+    Args:
+        path: of the file.
+        header: names of the columns.
 
     Attributes:
         file: where the rows are.
@@ -37,11 +42,7 @@ class Table:
             self.file.append(text.getvalue().encode("utf-8", "backslashreplace"))
 
     def rows_after(self, size: int) -> list[list[str]]:
-        """Return the rows after `size` bytes, without the header."""
-        if not self.file.path.exists():
-            return []
-        with open_log(self.file.path) as stream:
-            stream.seek(size)
-            text = stream.read().decode(errors="replace")
+        """Return the rows after `size` bytes, without the header; the last may lack what a crash cut off."""
+        text = b"".join(whole_lines(self.file.path, size)).decode(errors="replace")
         rows = list(csv.reader(io.StringIO(text, newline="")))
         return rows[1:] if size == 0 else rows

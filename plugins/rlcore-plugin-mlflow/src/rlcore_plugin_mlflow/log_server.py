@@ -27,7 +27,7 @@ _LONGEST_PARAM: Final = 6000
 _PATIENCE: Final = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 
 
-class MLflowBackend:
+class MLflowLogServer:
     """A run of MLflow, with the environment frames as step.
 
     Args:

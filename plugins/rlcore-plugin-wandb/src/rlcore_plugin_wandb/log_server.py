@@ -27,7 +27,7 @@ _UNCONFIRMED: Final = "unconfirmed"
 _LAST_WRITES: Final = 5.0
 
 
-class WandbBackend:
+class WandbLogServer:
     """A run of Weights & Biases; every row has the environment frames as `frames`, the step of all plots.
 
     Args:
