@@ -13,23 +13,65 @@ if TYPE_CHECKING:
 
 
 class Env(Protocol):
-    """A vector of environments that step together, arrays in and arrays out."""
+    """A vector of environments that step together, arrays in and arrays out.
+
+    The config of an env has a key `num_envs`: evaluations and the fitting of transforms build more of the same env,
+    with another number. Each vector is used by one thread, in the process that trains or in a worker of a collector;
+    workers build their own, so that an env is never sent to another process. An env may also have a state (`Stateful`),
+    which the collector saves; without one a resume begins new episodes.
+
+    What an env raises, an exit too, ends the run as an `EnvError` that names the env and the step.
+
+    Called in `rlcore/collectors/stepping.py`:
+
+        observation = self._check.observation(self.env.reset(seed=seed + self._first_env))
+        ...
+        step_envs = env_step(self.env, self._transforms)
+        ...
+        for time, observation in enumerate(rows):
+            action, parameter = act(observation, noise[time])
+            ...
+            step = step_envs(action.numpy())
+    """
 
     @property
     def spec(self) -> EnvSpec:
-        """Spaces, counts and how the envs are reset."""
+        """Spaces, counts and how the envs are reset; the same for the whole life of the env."""
         ...
 
     def reset(self, seed: int | None = None) -> Array:
-        """Reset every env, env `i` with `seed + i`, and return the observations `[env, *shape]`."""
+        """Begin an episode in every env.
+
+        Called once before the first step, and before each episode of an evaluation. Within a run an env begins its next
+        episodes itself, in `step`.
+
+        Args:
+            seed: env `i` is reset with `seed + i`, and everything random in it follows from that; None to go on with
+                the generators as they are.
+
+        Returns:
+            The observations `[env, *shape]`, dtype and bounds those of `spec.observation_space`. The array stays the
+            env's: it may write the next observations into it.
+        """
         ...
 
     def step(self, action: Array) -> Step:
-        """Apply `action`, `[env, *shape]` inside the action space, to every env."""
+        """Step every env, and begin the next episode where one ended, as `spec.reset_mode` says.
+
+        Called once per time step: `batch / num_envs` times per batch.
+
+        Args:
+            action: `[env, *shape]`, dtype and values those of `spec.action_space`. It is the caller's: to be read
+                during this call, and not written to.
+
+        Returns:
+            What happened, see `Step`. The arrays stay the env's, and the next call may overwrite them. The `infos` of
+            ended episodes are handed to hooks, and must not change after the call.
+        """
         ...
 
     def close(self) -> None:
-        """Release what the envs hold. May be called twice."""
+        """Release what the envs hold. Called at the end of the run, also after an error, and perhaps twice."""
         ...
 
 
@@ -44,7 +86,15 @@ class RenderableEnv(Env, Protocol):
     render_fps: float
 
     def render(self, indices: Sequence[int] | None = None) -> Array:
-        """Return pictures of these envs, or of all, as they stand: uint8 `[picture, height, width, 3]`.
+        """Return pictures of the envs as they stand. Changes nothing that a later step shows.
+
+        Called between two steps, at most once per step, only of envs that were built with a `render_mode`.
+
+        Args:
+            indices: which envs, in this order; None for all.
+
+        Returns:
+            uint8 `[picture, height, width, 3]`; the next call may overwrite it.
 
         Raises:
             EnvError: it was made without a `render_mode`, or there is nothing to render with; says what to install.
@@ -53,29 +103,83 @@ class RenderableEnv(Env, Protocol):
 
 
 class Transform(Protocol):
-    """Changes observations before the actor sees them, or batches after they were collected."""
+    """Changes observations before the actor sees them, or batches after they were collected.
+
+    `fit` and `observation_space` are called while the run is built, `step` and `final` for every step, in the process
+    that steps the envs: a collector with workers gives each its own copy. `batch` is called once per batch, in the
+    process that trains. Evaluations use copies that `frozen` makes. No method changes the arrays that it is given.
+
+    A transform may also have a state (`Stateful`), and say in `writes` what it puts into batches.
+
+    Called in `rlcore/collectors/stepping.py`:
+
+        for index, final in step.final_observation.items():
+            for transform in self._transforms:
+                final = transform.final(final, index)
+        ...
+        for transform in self._transforms:
+            observation = transform.step(observation, first)
+
+    Called in `rlcore/training/loop.py`:
+
+        for transform in self.transforms:
+            batch = transform.batch(batch)
+    """
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
-        """Return the space of one observation after the transform."""
+        """Return the space of one observation after the transform.
+
+        Args:
+            space: of one observation before it. Not to be changed.
+
+        Returns:
+            A space whose shape and dtype are those of what `step` and `final` return.
+        """
         ...
 
     def fit(self, env: Env) -> None:
-        """Take initial statistics, for example from random frames. `env` is used for nothing else afterwards."""
+        """Take initial statistics, for example from random frames; called once, before `step`.
+
+        Args:
+            env: one env, seen through the transforms before this one; used for nothing else afterwards. The caller
+                closes it.
+        """
         ...
 
     def step(self, observation: Array, first: BoolArray) -> Array:
-        """Return the transformed observations, `[env, *shape]`; called before every policy step.
+        """Return the transformed observations; called after the reset and after every step, before the policy acts.
 
-        `first`, `[env]`, marks the observations that begin an episode.
+        Args:
+            observation: `[env, *shape]`, as the env or the transform before returned it.
+            first: `[env]`, marks the observations that begin an episode.
+
+        Returns:
+            `[env, *shape]` of `observation_space`; the input, or an array that the next call may overwrite.
         """
         ...
 
     def final(self, observation: Array, env_index: int) -> Array:
-        """Return the transformed last observation `[*shape]` of an episode; called before the `step` that follows."""
+        """Return the transformed last observation of an episode; called before the `step` that follows.
+
+        Args:
+            observation: `[*shape]`.
+            env_index: which env of the vector, as `step` counts them.
+
+        Returns:
+            `[*shape]` of `observation_space`.
+        """
         ...
 
     def batch(self, batch: TensorDict) -> TensorDict:
-        """Return the transformed batch `[env, time]`; called once after collection."""
+        """Return the transformed batch; called once per iteration, before the hooks' `batch_process`.
+
+        Args:
+            batch: `[env, time]` on the run's device; the TensorDict is this iteration's own, its tensors are views that
+                the next one overwrites. The ends of episodes must stay.
+
+        Returns:
+            A batch of the same size.
+        """
         ...
 
     def frozen(self) -> Transform:
@@ -87,6 +191,12 @@ class ActionTransform(Transform, Protocol):
     """A transform that also changes actions. The batch holds those of the policy, the env gets those of the transform.
 
     Where several transforms do, an action passes them in the opposite order of observations.
+
+    Called in `rlcore/envs/transformed.py`:
+
+        for change in changes:
+            action = change(action)
+        return env.step(action)
     """
 
     def action_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
@@ -94,5 +204,12 @@ class ActionTransform(Transform, Protocol):
         ...
 
     def action(self, action: Array) -> Array:
-        """Return what the env gets for the actions `[env, *shape]` of the policy, as a new array."""
+        """Return what the env gets for the actions of the policy; called before every step.
+
+        Args:
+            action: `[env, *shape]` of `action_space`; not to be changed.
+
+        Returns:
+            A new array `[env, *shape]` of the space that `action_space` was given.
+        """
         ...

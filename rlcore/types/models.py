@@ -11,65 +11,172 @@ if TYPE_CHECKING:
 
 
 class Distribution(Protocol):
-    """A family of distributions over actions; one tensor of parameters `[..., num_parameters]` picks one."""
+    """A family of distributions over actions; one tensor of parameters `[..., num_parameters]` picks one.
+
+    Losses and policies call it with any leading shape: `[env]` in a step, `[time, env]` for a batch, `[sample]` for a
+    minibatch. It has no weights and no state. All methods but `noise` are functions of their arguments alone, and can
+    be compiled.
+
+    Attributes:
+        num_parameters: size of the last dimension of the parameters: the outputs of the actor.
+
+    Called in `plugins/rlcore-plugin-mlp/src/rlcore_plugin_mlp/model.py`:
+
+        outputs = self._forward(observation)
+        return self._distribution.sample(outputs, noise), outputs
+
+    Called in `plugins/rlcore-plugin-ppo/src/rlcore_plugin_ppo/loss.py`:
+
+        log_prob, entropies = self.actor.distribution.log_prob_and_entropy(parameters, minibatch["action"])
+    """
 
     num_parameters: int
 
     def noise(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """Draw everything random that `sample` needs: `[*shape, ...]`, on the generator's device."""
+        """Sample everything random that `sample` needs; called once per batch.
+
+        Args:
+            shape: leading shape, `(time, env)`.
+            generator: the only source of randomness.
+
+        Returns:
+            `[*shape, ...]`, new, on the generator's device.
+        """
         ...
 
     def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
-        """Return actions `[..., *action]`; all randomness is in `noise`."""
+        """Return the actions that the noise picks; the same arguments give the same actions.
+
+        Args:
+            parameters: `[..., num_parameters]`, float32.
+            noise: `[..., ...]`, of `noise`.
+
+        Returns:
+            `[..., *action]`, dtype and bounds those of the action space.
+        """
         ...
 
     def mode(self, parameters: Tensor) -> Tensor:
-        """Return the deterministic action `[..., *action]`."""
+        """Return the deterministic action `[..., *action]`, the likeliest one; for evaluations."""
         ...
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
-        """Return log-probabilities `[..., 1]` of `action`."""
+        """Return log-probabilities of actions, or log-densities, with gradients for the parameters.
+
+        Args:
+            parameters: `[..., num_parameters]`.
+            action: `[..., *action]`, inside the action space.
+
+        Returns:
+            `[..., 1]`, float32, normalised: the exponentials sum to one over the action space.
+        """
         ...
 
     def entropy(self, parameters: Tensor) -> Tensor:
-        """Return entropies `[..., 1]`, differentiable."""
+        """Return entropies `[..., 1]`, float32, with gradients for the parameters."""
         ...
 
     def log_prob_and_entropy(self, parameters: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
-        """Return both, which share most of their work."""
+        """Return what `log_prob` and `entropy` return, which share most of their work."""
         ...
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Chooses actions during collection and evaluation. Called without gradients."""
+    """Chooses actions during collection and evaluation.
+
+    It is the model's: `model.policy`. It acts in the process that trains, or with the copy of the model that a worker
+    has. It is called without gradients, in torch's inference mode, on the device of the model. What `describe` adds to
+    a batch, it may name in `writes`.
+
+    Called in `rlcore/collectors/local.py`:
+
+        self._policy.refresh()
+        with torch.inference_mode():
+            noise = self._policy.draw(self._steps, self._spec.num_envs, self._generator).unbind(0)
+
+    Called in `rlcore/collectors/stepping.py`:
+
+        action, parameter = act(observation, noise[time])
+
+    Called in `rlcore/collectors/batch_storage.py`:
+
+        described = describe(torch.stack(parameters), stacked.to(parameters[0].device))
+
+    Called in `rlcore/envs/play.py`:
+
+        action = policy.mode(seen).cpu().numpy()
+    """
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """Draw the randomness of a whole batch at once: `[time, env, ...]`."""
+        """Sample the randomness of a whole batch at once; called once per batch, before its first step.
+
+        Args:
+            steps: of each env.
+            num_envs: how many envs there are, over all workers.
+            generator: the collector's, and the only source of randomness: its state is saved, so that a resumed run
+                repeats the actions.
+
+        Returns:
+            `[time, env, ...]`, new, on the generator's device; `act` gets it row by row.
+        """
         ...
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Return actions `[env, *action]` and what `describe` needs later `[env, ...]`."""
+        """Return actions and what `describe` needs later; called once per time step.
+
+        Args:
+            observation: `[env, *shape]`, as the transforms left it. A view of the collector's storage: read only.
+            noise: `[env, ...]`, the row of `draw` of this step. An action depends on its own row alone.
+
+        Returns:
+            The actions `[env, *action]`, inside the action space, and `[env, ...]` for `describe`. Both new: they are
+            kept until the end of the batch.
+        """
         ...
 
     def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
-        """Return further entries of the batch, such as `sample_log_prob`; once per batch, any leading shape."""
+        """Return further entries of the batch, such as `sample_log_prob`; called once per batch, after its last step.
+
+        Args:
+            parameters: the second results of `act`, `[time, env, ...]`.
+            action: the actions, `[time, env, *action]`.
+
+        Returns:
+            Entries `[time, env, ...]` by key, the same keys for every batch; they are copied. Empty for none.
+        """
         ...
 
     def mode(self, observation: Tensor) -> Tensor:
-        """Return the deterministic actions `[env, *action]`."""
+        """Return the deterministic actions `[env, *action]` for observations `[env, *shape]`; for evaluations."""
         ...
 
     def refresh(self) -> None:
-        """Follow the weights of the model; called before each batch and each evaluation."""
+        """Follow the weights of the model; called before each batch and each evaluation.
+
+        Weights change in place between two calls, and may have been replaced or moved to another device.
+        """
         ...
 
 
 class Model(Protocol):
-    """A `torch.nn.Module` whose named parts (`actor`, `critic`, …) are attributes, so that parts can share a body."""
+    """A `torch.nn.Module` whose named parts (`actor`, `critic`, …) are attributes, so that parts can share a body.
+
+    Built on the CPU with weights from `context.seed()`, then moved to the run's device. The optimizers take its
+    parameters, and its `state_dict` is a part of every checkpoint. A critic maps observations `[..., *shape]` to values
+    `[..., 1]`; an actor maps them to the parameters of its attribute `distribution`.
+
+    Attributes:
+        policy: acts with the current weights.
+
+    Called in `rlcore/assembly/assembly.py`:
+
+        built = self.context.model.parts()
+        missing = [part for part in getattr(requiring, "requires", ()) if part not in built]
+    """
 
     policy: Policy
 
     def parts(self) -> tuple[str, ...]:
-        """Return the names of the parts that were built."""
+        """Return the names of the parts that were built; each is an attribute, a `torch.nn.Module`."""
         ...
