@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import hook_points
+import interfaces
 from docstrings import first_sentence, prose
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -304,6 +305,8 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "loop-points": lambda: hook_points.overview(["outer", "inner"]),
     "life-points": lambda: hook_points.overview(["life"]),
     "points": hook_points.sections,
+    "interfaces": interfaces.sections,
+    "optional-members": interfaces.optional_members,
     "component-index": component_index,
     "components": components,
     "testing-components": testing_components,

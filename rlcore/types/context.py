@@ -28,17 +28,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """Handed to the constructor of every component.
+    """Handed to the constructor of every component, as its second argument; may be kept.
+
+    A run is built in the process that trains, in this order: env, transform, model, loss, estimator, optimizer,
+    scheduler, collector, buffer, hook, learner, evaluator, logger. A component finds those before it.
 
     Attributes:
         run: name, seed, folder and horizon.
-        device: where the model and the batches live.
-        progress: the clocks, live.
+        device: where the model and the batches are.
+        progress: the clocks, live: the trainer's own object, to be read only.
         kind: kind of the component being built.
         name: name of the component instance being built, unique within the run.
         parts: what was built before, by kind (`env`, `model`, …).
         heart: to count on whatever takes long without a step of the loop: `context.heart.beats += 1`.
         group: the processes that train together.
+
+    Called in `rlcore/plugins/registry.py`:
+
+        return target(config, context)
     """
 
     run: RunInfo
@@ -52,7 +59,14 @@ class Context:
 
     @classmethod
     def alone(cls, name: str, seed: int = 0, total_frames: int = 1, device: str | torch.device = "cpu") -> Context:
-        """Return a context for building outside of a run; `name` stands where the run's name would."""
+        """Return a context for building outside of a run, as tests do.
+
+        Args:
+            name: stands where the run's name would.
+            seed: that of the run; every generator follows from it.
+            total_frames: the horizon.
+            device: where the model and the batches are.
+        """
         import torch
 
         return cls(RunInfo(name, seed, total_frames), torch.device(device), Progress(total_frames))
@@ -62,18 +76,25 @@ class Context:
         return replace(self, kind=kind, name=name)
 
     def seed(self, purpose: str = "") -> int:
-        """Return a 63-bit seed derived from (run seed, kind, name, purpose)."""
+        """Return a 63-bit seed derived from (run seed, kind, name, purpose); the same whenever it is asked for.
+
+        Args:
+            purpose: tells several seeds of one component apart.
+        """
         text = f"{self.run.seed}/{self.kind}/{self.name}/{purpose}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
     def generator(self, purpose: str = "") -> torch.Generator:
-        """Return a generator of this component's own, on the run's device."""
+        """Return a generator of this component's own, on the run's device, with `seed(purpose)`.
+
+        Each call returns a new one that begins at the same place: call it once, and save its state.
+        """
         import torch
 
         return torch.Generator(self.device).manual_seed(self.seed(purpose))
 
     def numpy_generator(self, purpose: str = "") -> np.random.Generator:
-        """Return a NumPy generator of this component's own."""
+        """Return a NumPy generator of this component's own, as `generator` does."""
         import numpy as np
 
         return np.random.default_rng(self.seed(purpose))

@@ -15,79 +15,161 @@ if TYPE_CHECKING:
 class Collector(Protocol):
     """Fills batches with experience.
 
+    It is called in the process and thread that trains, and may have workers of its own. It takes its envs, transforms
+    and policy from `context`, refreshes the policy before each batch, and saves the running episodes with the state of
+    the envs (`Stateful`).
+
     A method `metrics() -> Mapping[str, float]`, where there is one, gives figures of the last batch to log.
 
     Attributes:
         batch_steps: steps in a batch, over all envs.
+
+    Called in `rlcore/training/loop.py`:
+
+        batch = self.parts.collector.collect()
+        ...
+        self.parts.collector.update_model()
+        ...
+        episodes = list(self.parts.collector.episodes())
     """
 
     batch_steps: int
 
     def collect(self) -> TensorDict:
-        """Return the next batch `[env, time]`. Its tensors may be reused by the following call."""
+        """Return the next batch; called once per iteration. The first call resets the envs.
+
+        Returns:
+            `[env, time]` on the run's device, with the entries that `rlcore.types` lists. The TensorDict is new: the
+            loop and the hooks set entries. Its tensors may be views of storage that the following call overwrites.
+
+        Raises:
+            EnvError: an env failed, or an observation or reward is not finite; nothing of the batch is handed on.
+            EndOfData: there are no more batches; the run ends as if it had been asked to stop.
+        """
         ...
 
     def episodes(self) -> Iterable[Episode]:
-        """Return the episodes that ended in the last batch."""
+        """Return the episodes that ended in the last batch, in the order in which they ended; called once per batch."""
         ...
 
     def update_model(self) -> None:
-        """Use the weights that the learner has now."""
+        """Use the weights that the learner has now; called at the end of each iteration.
+
+        Nothing to do for a collector whose policy reads the weights of the model itself.
+        """
         ...
 
     def close(self) -> None:
-        """Release envs and workers."""
+        """Release envs and workers. Called at the end of the run, also after an error, and perhaps twice."""
         ...
 
 
 @runtime_checkable
 class BackgroundCollector(Protocol):
-    """A collector that fills a replay buffer while the learner works; its `collect` returns None."""
+    """A collector that fills a replay buffer while the learner works; its `collect` returns None.
+
+    Called in `rlcore/training/loop.py`:
+
+        return self.parts.collector.steps_written() - self.progress.frames // self.parts.frame_skip
+    """
 
     def steps_written(self) -> int:
-        """Return how many steps it has written so far."""
+        """Return how many steps it has written so far, those before a resume too; called once per iteration."""
         ...
 
 
 class Buffer(Protocol):
     """Turns batches into minibatches.
 
+    It is called in the process and thread that trains. One that keeps transitions or samples at random has a state
+    (`Stateful`), and takes its generator from `context.generator()`.
+
     Attributes:
         num_epochs: passes of optimisation per iteration.
         warmup_frames: frames to collect before the first one.
+
+    Called in `rlcore/training/loop.py`:
+
+        for _ in range(buffer.num_epochs):
+        ...
+        self.buffer.add(batch)
+        ...
+        if self.progress.frames >= self.buffer.warmup_frames:
+        ...
+        for minibatch in buffer.minibatches(batch):
+            heart.beats += 1
+            try:
+                values = learner.update(minibatch)
+            ...
+            buffer.feedback(minibatch, values)
     """
 
     num_epochs: int
     warmup_frames: int
 
     def add(self, batch: TensorDict) -> None:
-        """Take a batch in. What is kept beyond this iteration is copied."""
+        """Take a batch in; called once per iteration, before its epochs.
+
+        Args:
+            batch: `[env, time]` as the hooks left it. Its tensors are overwritten in the next iteration: what is kept
+                beyond this one is copied. Steps whose mask is False are not trained on.
+        """
         ...
 
     def minibatches(self, batch: TensorDict) -> Iterator[Mapping[Key, Tensor]]:
-        """Yield the minibatches `[sample]` of one epoch; an on-policy buffer draws them from `batch`."""
+        """Yield the minibatches of one epoch; called once per epoch.
+
+        Args:
+            batch: `[env, time]` of this epoch, with what hooks and the estimator wrote. An on-policy buffer samples
+                from it, a replay buffer from what it has kept.
+
+        Yields:
+            Entries `[sample, ...]` by key, on the run's device, such as a `rlcore.Minibatch`; of one size, so that a
+            compiled update sees one shape. Valid until the next one is asked for.
+        """
         ...
 
     def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
-        """Hear the result of the update with `minibatch`, for example to set priorities."""
+        """Hear the result of the update with a minibatch, for example to set priorities; called after each update.
+
+        Args:
+            minibatch: the one that was yielded.
+            values: what the update returned, on the device; `td_error` `[sample, 1]` where the loss gives one. Not to
+                be changed.
+        """
         ...
 
 
 class Evaluator(Protocol):
     """Measures the policy without training on what it sees.
 
+    It is called in the process and thread that trains, and the loop waits for it. Envs, frozen transforms and
+    generators are its own: training goes on as it would without it, to the bit. Equal weights give equal results.
+
     Attributes:
-        every: the interval, `None` for never.
+        every: the interval in frames, or `{clock: count}`; None for an evaluation at the end only.
         at_start: whether to evaluate before the first frame.
+
+    Called in `rlcore/training/loop.py`:
+
+        result = self.evaluator.evaluate()
+        self.parts.evaluations.take(result)
     """
 
     every: int | Mapping[str, int] | None
     at_start: bool
 
     def evaluate(self) -> EvaluationResult:
-        """Run the episodes and return them."""
+        """Run complete episodes of the deterministic policy with the weights of now, and return them.
+
+        The loop logs their returns and lengths under `evaluation/`, and tells the hooks. An evaluator counts on
+        `context.heart.beats` while it works, so that a watchdog sees that it moves.
+
+        Raises:
+            EnvError: an env failed.
+        """
         ...
 
     def close(self) -> None:
-        """Release the envs."""
+        """Release the envs. Called at the end of the run, also after an error, perhaps twice or without `evaluate`."""
         ...

@@ -16,22 +16,45 @@ if TYPE_CHECKING:
 class Estimator(Protocol):
     """Writes advantages and value targets into a collected batch.
 
+    Called in the process that trains, once per iteration or once per epoch; not before `warmup_frames` of the buffer.
+
     Attributes:
-        every: `batch` to run once after collection, `epoch` to run again before each epoch.
+        every: `batch` to run once after collection, before the buffer's first epoch; `epoch` to run before each epoch,
+            with the weights of that time.
 
     A class attribute `requires` names the parts of the model that it uses, as for a loss; none by default. One that
     writes further entries names them in `writes`.
+
+    Called in `rlcore/training/loop.py`:
+
+        if estimator is not None and estimator.every == "batch":
+            estimator(batch)
+        ...
+        epoch_batch = hooks.pre_epoch(batch, learner)
+        if estimator is not None and estimator.every == "epoch":
+            estimator(epoch_batch)
     """
 
     every: Literal["batch", "epoch"]
 
     def __call__(self, batch: TensorDict) -> None:
-        """Set `state_value`, `advantage` and `value_target`, each `[env, time, 1]`, in place."""
+        """Set `state_value`, `advantage` and `value_target` in the batch, new tensors without a graph.
+
+        Each is `[env, time, 1]`, float32. Nothing is carried over the end of an episode: after `terminated` the value
+        is zero, after `truncated` that of `("next", "observation")`. Steps whose mask is False count for nothing.
+
+        Args:
+            batch: `[env, time]` on the run's device, as the hooks left it; to be read but for the entries that are set.
+        """
         ...
 
 
 class Loss(Protocol):
     """A `torch.nn.Module` from a minibatch to named scalars.
+
+    Its parameters are those of the model. Called once per update, in the process that trains, with gradients on. With a
+    compiled update it is traced, once per size of a minibatch: it then reads the same keys and returns the same names
+    every time, and does nothing that depends on the values of tensors.
 
     A loss with target networks also has an attribute `target_updater`, a `rlcore.learners.targets.TargetUpdater`: the
     learner calls its `step()` after each optimisation step, and saves its state.
@@ -43,43 +66,101 @@ class Loss(Protocol):
     as `("observation", "advantage", ("next", "reward"))`. A run in which nothing writes them is then refused before its
     first frame. Policies, transforms, collectors, buffers and hooks say what they add to a batch by `writes`; one that
     does not say may add anything.
+
+    Called in `rlcore/learners/gradient.py`:
+
+        losses = self._loss(minibatch)
+        losses = hooks.post_loss(losses, minibatch, self)
     """
 
     requires: tuple[str, ...]
 
     def __call__(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
-        """Return 0-d tensors. Those named `loss_*` are summed and minimised; the others are metrics, detached.
+        """Return the losses of a minibatch, and metrics.
 
-        One other shape is known: `td_error` `[sample, 1]`, which a prioritized buffer reads in its `feedback`.
+        Args:
+            minibatch: entries `[sample, ...]` by key, on the run's device. An entry is gathered when it is read; a key
+                that nothing writes is an `UnwrittenEntryError`. Not to be changed.
+
+        Returns:
+            New 0-d tensors by name, the same names every time. Those named `loss_*` are summed and minimised; the
+            others are metrics, detached. One other shape is known: `td_error` `[sample, 1]`, which a prioritized buffer
+            reads in its `feedback`. A value that is not finite skips the update and ends the run.
         """
         ...
 
 
 class Scheduler(Protocol):
-    """A value as a function of progress, so that a resumed run needs no state for it."""
+    """A value as a function of progress, so that a resumed run needs no state for it.
+
+    Attributes:
+        target: a number of the optimizers, such as `lr`; `NAME.lr` for that of one optimizer.
+
+    Called in `rlcore/learners/scheduled.py`:
+
+        value = self.scheduler.value(self.initial, progress)
+        for group in self.optimizer.param_groups:
+            group[self.number] = value
+    """
 
     target: str
 
     def value(self, initial: float, progress: Progress) -> float:
-        """Return the value now, from the value that the config gave."""
+        """Return the value now; called when the learner is restored, and at the end of each iteration.
+
+        Args:
+            initial: the value that the config gave.
+            progress: the clocks; `progress.fraction` goes from 0 to 1. Not to be changed.
+
+        Returns:
+            A finite number, from the arguments alone; past the horizon that of the horizon.
+        """
         ...
 
 
 class Learner(Protocol):
-    """Owns one optimisation step."""
+    """Takes the optimisation steps; hooks at inner points get it as `learner`.
+
+    It lives in the process that trains. It calls the inner points of an update, `context.hooks`, and counts each update
+    in `context.progress.updates`. `rlcore.learners.base.Updating` does both for a subclass. A learner may also have a
+    state (`Stateful`); model and optimizers are saved without it.
+
+    Called in `rlcore/training/loop.py`:
+
+        for _ in range(buffer.num_epochs):
+        ...
+        learner.end_iteration()
+        ...
+        values = learner.update(minibatch)
+        ...
+        self.metrics.add(self.learner.scheduled(), "train/")
+    """
 
     def update(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
-        """Take one optimisation step and return what the loss returned, and more metrics, on the device."""
+        """Take one optimisation step; called once per minibatch.
+
+        Args:
+            minibatch: entries `[sample, ...]` by key, as the buffer yields them.
+
+        Returns:
+            What the loss returned, and more metrics, such as `grad_norm`: detached tensors by name that stay on the
+            device. They are kept until metrics are written, so each call returns new ones.
+
+        Raises:
+            EndOfEpoch: a hook ended the epoch; nothing was changed.
+        """
         ...
 
     def end_iteration(self) -> None:
-        """Move the schedules.
+        """Move the schedules; called once per iteration, after its epochs.
+
+        The place to read from the device whether the steps were finite: not in each update, which would wait for it.
 
         Raises:
-            NumericalError: a loss or gradient of this iteration was not finite.
+            NumericalError: a loss or gradient of this iteration was not finite. The parameters are those before it.
         """
         ...
 
     def scheduled(self) -> Mapping[str, float]:
-        """Return the numbers that schedules move, for logging."""
+        """Return the numbers that schedules move, such as `lr`, by name; called when metrics are written."""
         ...

@@ -13,22 +13,41 @@ if TYPE_CHECKING:
 
 
 class Logger(Protocol):
-    """Writes metrics and media somewhere. Called from a thread of its own, one call at a time.
+    """Writes metrics and media somewhere.
 
-    `name` is a metric name such as `train/loss_critic`, `step` the number of environment frames. A logger that can show
-    metrics alone derives from `rlcore.loggers.base.LoggerBase`, which has all the other methods.
+    It is built and called in a thread of its own, one call at a time, in the order of the run. The training loop waits
+    for it in `flush`, `state_dict` and `close` only, and never longer than some seconds. An error is counted and
+    logged; after three the logger is switched off, and the run goes on. A full disk (`OSError`) does not count: the
+    logger is tried again.
+
+    `name` is a metric name such as `train/loss_critic`, `step` the number of environment frames. Arrays are NumPy's, on
+    the CPU, and the logger's own. A logger that can show metrics alone derives from `rlcore.loggers.base.LoggerBase`,
+    which has all the other methods.
 
     A logger may also have `files()`, what is synced to disk with each checkpoint; `begin_anew()`, called when the run
-    begins again without a checkpoint; `differences`, how much `load_state_dict` found to be other than the state says;
+    starts over without a checkpoint; `differences`, how much `load_state_dict` found to be other than the state says;
     and `unsent`, how many records wait on disk for a server.
+
+    Called in `rlcore/loggers/writer.py`:
+
+        self._hand_over(lambda: self.logger.log_metrics(row, step))
+        ...
+        self._hand_over(lambda: getattr(self.logger, method)(*arguments), size)
+        ...
+        self._hand_over(lambda: self.logger.log_hparams(config))
     """
 
     def log_scalar(self, name: str, value: float, step: int) -> None:
-        """Write one scalar."""
+        """Write one scalar; it may be NaN or infinite."""
         ...
 
     def log_metrics(self, metrics: Mapping[str, float], step: int) -> object:
-        """Write scalars of one step together."""
+        """Write scalars of one step together; called at each write, with steps that grow.
+
+        Args:
+            metrics: numbers by name, NaN and infinities among them. The names may differ from row to row.
+            step: environment frames.
+        """
         ...
 
     def log_histogram(self, name: str, data: Array, step: int) -> None:
@@ -40,7 +59,14 @@ class Logger(Protocol):
         ...
 
     def log_video(self, name: str, video: Array, step: int, fps: int = 30) -> None:
-        """Write videos `[N, T, C, H, W]`, uint8, with C 1 or 3; the N are shown side by side."""
+        """Write videos `[N, T, C, H, W]`, uint8, with C 1 or 3; the N are shown side by side.
+
+        Args:
+            name: metric name.
+            video: N videos of T frames.
+            step: environment frames.
+            fps: frames of the video per second.
+        """
         ...
 
     def log_text(self, name: str, text: str, step: int) -> None:
@@ -48,7 +74,7 @@ class Logger(Protocol):
         ...
 
     def log_hparams(self, config: Mapping[str, Any]) -> None:
-        """Write the resolved config of the run, once, before the first metrics."""
+        """Write the resolved config of the run, nested; called once per process, before the first metrics."""
         ...
 
     def start(self, wait: bool = False) -> None:
@@ -63,19 +89,25 @@ class Logger(Protocol):
         ...
 
     def flush(self) -> None:
-        """Return when everything handed over is safe on this machine's disk; never wait for a server."""
+        """Return when everything handed over is safe on this machine's disk; never wait for a server.
+
+        Called before each checkpoint. After five seconds the logger is given up.
+        """
         ...
 
     def close(self) -> None:
-        """Flush and release. May be called twice."""
+        """Flush and release. May be called twice, and without a row."""
         ...
 
     def state_dict(self) -> State:
-        """Return the position in what was written."""
+        """Return the position in what was written; called at each checkpoint, after `flush`."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go back to a position: what was written after it disappears, or is not written a second time."""
+        """Go back to a position: what was written after it disappears, or is not written a second time.
+
+        Called in a resume, before `start`.
+        """
         ...
 
     def branch(self) -> None:
@@ -87,27 +119,62 @@ class Logger(Protocol):
 
 
 class Checkpointer(Protocol):
-    """Writes and reads named tensors; the commit protocol and the structure around them are the core's."""
+    """Writes and reads named tensors; the commit protocol and the structure around them are the core's.
+
+    It is built and called in the process that trains; `save` in a thread of its own with `[checkpoint] async`, one call
+    at a time. It has no state: another instance, in another process, reads what this one wrote.
+
+    Called in `rlcore/checkpoints/store.py`:
+
+        self._backend.save(partial, snapshot.tensors)
+        ...
+        tensors = dict(self._backend.load(entry.path))
+    """
 
     def save(self, folder: Path, tensors: Mapping[str, Tensor]) -> None:
-        """Write `tensors` into files inside `folder`, which exists and is empty; the core syncs and hashes them.
+        """Write tensors into files of a folder; the core syncs and hashes the files, and renames the folder.
+
+        Args:
+            folder: exists and is empty. Only plain files may be left in it, no folders and no links.
+            tensors: on any device, of any dtype, shape and layout in memory; some may share memory, or be small views
+                of large ones. They are the trainer's, or a copy with `async`: to be read only, and not kept.
 
         Raises:
-            OSError: the device is full, read-only or failing.
+            OSError: the device is full, read-only or failing. Any other error becomes a `StorageError` too.
         """
         ...
 
     def load(self, folder: Path) -> Mapping[str, Tensor]:
-        """Return the tensors of `folder`, mapped or copied, without running code from the files."""
+        """Return the tensors of a folder without running code from its files.
+
+        Args:
+            folder: whose files have been verified against their checksums.
+
+        Returns:
+            The same names, dtypes, shapes and bits, on the CPU, mapped or copied: writing into a tensor changes neither
+            the files nor another tensor.
+
+        Raises:
+            StorageError: the files do not fit together. The run then falls back to the checkpoint before.
+        """
         ...
 
 
 @runtime_checkable
 class InPlaceCheckpointer(Checkpointer, Protocol):
-    """A checkpointer that also restores into existing tensors, without memory for a second copy."""
+    """A checkpointer that also restores into existing tensors, without memory for a second copy.
+
+    Called in `rlcore/checkpoints/store.py`:
+
+        self._backend.load_into(entry.path, {name: tensor})
+    """
 
     def load_into(self, folder: Path, tensors: Mapping[str, Tensor]) -> None:
-        """Fill `tensors`, contiguous and on the CPU, with what `folder` holds under their names.
+        """Fill tensors with what a folder holds under their names.
+
+        Args:
+            folder: whose files have been verified.
+            tensors: contiguous and on the CPU; the trainer's own, written over in place. Those that are not named stay.
 
         Raises:
             StorageError: a name is missing, or what is saved has another type or shape.
@@ -117,12 +184,32 @@ class InPlaceCheckpointer(Checkpointer, Protocol):
 
 @runtime_checkable
 class Stateful(Protocol):
-    """Whatever has state that a checkpoint must carry."""
+    """Whatever has state that a checkpoint must carry: any component, most of all hooks.
+
+    Called in the process that trains, between two iterations. A component without these two methods starts over in a
+    resume. What is saved must be enough to go on as if there had been no stop.
+
+    Called in `rlcore/training/loop.py`:
+
+        with named(f"{name.replace('.', ' ')} in its state_dict", kind):
+            states[name] = component.state_dict()
+    """
 
     def state_dict(self) -> Mapping[str, Any]:
-        """Return tensors, arrays, numbers, strings, and lists and dicts of them."""
+        """Return tensors, arrays, numbers, strings, and lists and dicts of them.
+
+        Called at each checkpoint, and between iterations now and then, for the copy that is saved after an error: it
+        has to be quick. Tensors may be the component's own; they are read, or copied, before the next step.
+        """
         ...
 
     def load_state_dict(self, state: Any) -> Any:
-        """Take back what `state_dict` returned."""
+        """Take back what `state_dict` returned, in a component that was built from the same config.
+
+        Called once in a resume, before `setup`. Tensors may be mapped files: copy what is to be changed in place and
+        is not small. The return value counts for nothing.
+
+        Raises:
+            Exception: the state does not fit; the resume ends as a `StorageError` that names the component.
+        """
         ...

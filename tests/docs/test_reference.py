@@ -11,13 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from rlcore import types
 from rlcore.hooks.resolution import marked
 from rlcore.hooks.specs import POINTS
+from rlcore.plugins.component import KINDS
 from rlcore.testing import make_trainer
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs/reference"))
 
+import interfaces  # noqa: E402
 from docstrings import Caller, callers, markdown  # noqa: E402 - the generator of the reference is no package
 
 HOOKS = ROOT / "docs/reference/hooks.md"
@@ -100,12 +103,28 @@ def missing(caller: Caller, source: str) -> list[str]:
 
 def documented() -> dict[str, str]:
     """Return the docstring of every spec that shows who calls it."""
-    docs = {f"hook point {point.name}": point.doc for point in POINTS.values()}
+    docs = {f"hook point {point.name}": point.doc for point in POINTS.values()} | interfaces.documented()
     return {name: doc for name, doc in docs.items() if callers(doc)}
 
 
-def test_every_point_shows_the_lines_that_call_it():
+def test_every_point_and_interface_shows_the_lines_that_call_it():
     assert [name for name, point in POINTS.items() if not callers(point.doc)] == []
+    shown_by_others = {"RenderableEnv", "Group"}  # plugins call them
+    assert {name for name, doc in interfaces.documented().items() if not callers(doc)} == shown_by_others
+
+
+def test_every_kind_with_an_interface_has_a_section():
+    assert set(interfaces.INTERFACES) == {*KINDS, "all"} - {"optimizer", "hook"}
+    protocols = {name for name, value in vars(types).items() if getattr(value, "_is_protocol", False)}
+    assert protocols == set(interfaces.documented()) - {"Context"}
+
+
+def test_every_interface_of_a_kind_has_a_docstring_for_every_member():
+    text = (ROOT / "docs/reference/interfaces.md").read_text()
+    for found in (found for group in interfaces.INTERFACES.values() for found in group):
+        assert f"### {found.__name__}\n" in text
+        members = [value for name, value in vars(found).items() if not name.startswith("_") and callable(value)]
+        assert [member.__name__ for member in members if not member.__doc__] == []
 
 
 @pytest.mark.parametrize("name", documented())
