@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from rlcore.assembly.assembly import Assembly, to_device
+from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.checkpoints.backend import Backend
 from rlcore.checkpoints.provenance import Provenance
-from rlcore.checkpoints.store import Store
 from rlcore.config.build_problems import BuildProblems
 from rlcore.config.changes import config_hash, hooks_among, recorded
 from rlcore.config.sections import Config, Section
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.resolution import check_marks, marked
-from rlcore.loggers.metrics import Metrics
 from rlcore.loggers.writer import LogWriter, close_all, open_writer
 from rlcore.run_folder import folder as run_folder
 from rlcore.scripts.trainer import Trainer
-from rlcore.state.exactness import domain
-from rlcore.state.generators import GlobalGenerators
-from rlcore.state.sources import module_of, modules_of, source_hashes
+from rlcore.state.sources import module_of, modules_of
 from rlcore.training.entries import check_entries, writers_of
-from rlcore.training.evaluations import Evaluations
-from rlcore.training.parts import Parts
+from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
-from rlcore.training.stateful import in_order, observers
 from rlcore.types.context import Context
 from rlcore.types.progress import Every
 
@@ -131,53 +127,29 @@ class Builder:
         if sections["estimator"] is not None or self._problems.has("estimator"):  # or it did not fit its schema
             check_entries(parts["loss"], str(self._required("loss").provided), writers, found["estimator"])
 
-    def _parts(self) -> Parts:
-        parts = self._context.parts
-        register = self._assembly.register
-        progress = register("progress", self._context.progress)
-        writers = self._writers()
-        store, schedule = self._store()
-        if schedule is not None:
-            register("checkpoints", schedule)
-        metrics = register("metrics", Metrics(Every(self._config.metrics.every), writers))
-        evaluations = register("evaluations", Evaluations(self._context.run.folder))
-        register("generators", GlobalGenerators())
-        return Parts(
-            run=self._context.run,
-            progress=progress,
-            model=parts["model"],
-            collector=parts["collector"],
-            buffer=parts["buffer"],
-            learner=parts["learner"],
-            metrics=metrics,
-            hooks=parts["hooks"],
-            transforms=parts["transforms"],
-            estimator=parts["estimator"],
-            evaluator=parts["evaluator"],
-            store=store,
-            fault_store=None if store is None else self.backend.store(store.folder.parent / FAULTS),
-            schedule=schedule,
-            frame_skip=parts["env_spec"].frame_skip,
-            heart=self._context.heart,
-            stateful=in_order(self._assembly.stateful),
-            provenance=self._provenance(),
-            evaluations=evaluations,
+    def _parts(self) -> TrainerParts:
+        built = self._context.parts
+        parts = trainer_parts(
+            self._assembly,
+            model=built["model"],
+            collector=built["collector"],
+            buffer=built["buffer"],
+            learner=built["learner"],
+            hooks=built["hooks"],
+            evaluator=built["evaluator"],
+            frame_skip=built["env_spec"].frame_skip,
+            writers=self._writers(),
+            log_interval=self._config.metrics.every,
+            storage=self._storage(),
         )
+        parts.provenance = self._provenance()
+        return parts
 
     def _provenance(self) -> Provenance:
         config, resolved = self._config, self._context.run.resolved_config
-        watching = observers(self._assembly.stateful)
-        return Provenance(
-            owners=self._assembly.owners,
-            observers=watching,
-            config=recorded(resolved),
-            config_hash=config_hash(resolved, config.free_keys(), hooks_among(watching)),
-            versions=resolved["versions"],
-            domain={
-                **domain(self._context.device, self._config.run.threads),
-                **source_hashes(self._config.host.modules(), self._modules()),
-            },
-        )
+        found = provenance(self._assembly, config.host, self._modules(), config.run.threads)
+        digest = config_hash(resolved, config.free_keys(), hooks_among(found.observers))
+        return replace(found, config=recorded(resolved), config_hash=digest, versions=resolved["versions"])
 
     def _modules(self) -> Iterator[str]:
         """Yield the names of the modules that components, env classes and given hooks come from."""
@@ -233,15 +205,17 @@ class Builder:
             raise
         return writers
 
-    def _store(self) -> tuple[Store | None, SaveSchedule | None]:
+    def _storage(self) -> Storage:
         folder, settings = self._context.run.folder, self._config.checkpoint
         if folder is None:
-            return None, None
-        checkpoints = folder / run_folder.CHECKPOINTS
-        check_place = run_folder.Presence(folder).check
-        store = self.backend.store(checkpoints, settings.keep_last, settings.keep_best, check_place)
+            return Storage()
+        checkpoints, check_place = folder / run_folder.CHECKPOINTS, run_folder.Presence(folder).check
         every = settings.every or max(1, self._context.run.total_frames // 10)
-        return store, SaveSchedule(Every(every), settings.keep_best, settings.on_failure, settings.in_background)
+        return Storage(
+            self.backend.store(checkpoints, settings.keep_last, settings.keep_best, check_place),
+            self.backend.store(folder / FAULTS),
+            SaveSchedule(Every(every), settings.keep_best, settings.on_failure, settings.in_background),
+        )
 
 
 def _checked(hook: Hook) -> Hook:

@@ -20,7 +20,7 @@ from rlcore.scripts.parts import (
     progress_bar_hook,
 )
 from rlcore.scripts.settings import check, horizon
-from rlcore.scripts.storage import open_stores, schedule_of
+from rlcore.scripts.storage import open_storage
 from rlcore.state.torchrl import complete
 from rlcore.training.stateful import in_order, observers
 from rlcore.types.progress import Every
@@ -205,13 +205,15 @@ def follow_save_interval(trainer: Trainer) -> None:
 
 def follow_storage(trainer: Trainer) -> None:
     """Save elsewhere, or nowhere, at the interval that there was."""
-    old, new = trainer.parts.schedule, schedule_of(trainer._settings)
+    old, storage = trainer.parts.schedule, open_storage(trainer._settings)
+    new = storage.schedule
     assert old is not None, "a script's trainer has one"
+    assert new is not None, "a script's storage has one"
     new.every = old.every
     new.load_state_dict(old.state_dict())
     trainer.parts.schedule = new
     put_in_place(trainer, "checkpoints", old, new)
-    trainer.parts.store, trainer.parts.fault_store = open_stores(trainer._settings)
+    trainer.parts.store, trainer.parts.fault_store = storage.store, storage.fault_store
     trainer.saving.saver = trainer.parts.saver()
     follow_metadata(trainer)
 

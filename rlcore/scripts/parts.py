@@ -4,35 +4,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 
 from rlcore.assembly.assembly import Assembly
+from rlcore.assembly.trainer_parts import provenance, trainer_parts
 from rlcore.buffers.whole_batch import WholeBatches
-from rlcore.checkpoints.provenance import Provenance
 from rlcore.collectors.iterable import IterableCollector
-from rlcore.config.sections import versions
 from rlcore.errors import did_you_mean
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.specs import hookimpl
 from rlcore.learners.module import ModuleLearner
-from rlcore.loggers.metrics import Last, Metrics
+from rlcore.loggers.metrics import Last
 from rlcore.loggers.plain import as_logger
 from rlcore.loggers.writer import LogWriter
 from rlcore.plugins.host import PluginHost
 from rlcore.scripts.settings import Settings, check, horizon
-from rlcore.scripts.storage import open_stores, schedule_of
-from rlcore.state.exactness import domain
-from rlcore.state.generators import GlobalGenerators, seed_all
-from rlcore.state.sources import modules_of, source_hashes
+from rlcore.scripts.storage import open_storage
+from rlcore.state.generators import seed_all
+from rlcore.state.sources import modules_of
 from rlcore.state.torchrl import complete
 from rlcore.training.entries import check_entries, writers_of
-from rlcore.training.evaluations import Evaluations
-from rlcore.training.parts import Parts
-from rlcore.training.stateful import in_order, observers
+from rlcore.training.parts import TrainerParts
 from rlcore.types.context import Context
-from rlcore.types.progress import Every
 
 if TYPE_CHECKING:
     from rlcore.scripts.trainer import Trainer
@@ -46,7 +43,7 @@ SCRIPT: Final = "script"
 class Assembled(NamedTuple):
     """The parts, and the assembly in which they are registered."""
 
-    parts: Parts
+    parts: TrainerParts
     assembly: Assembly
 
 
@@ -67,40 +64,27 @@ def assemble(trainer: Trainer, settings: Settings, assembly: Assembly | None) ->
     for name, part in _with_state(settings, collector).items():
         if not any(part is known for known in built):
             register(name, part)
-    progress = register("progress", context.progress)
-    receivers = open_writers(make_writers(settings), assembly)
-    store, fault_store = open_stores(settings)
-    schedule = register("checkpoints", schedule_of(settings))
-    metrics = register("metrics", Metrics(Every(settings.log_interval), receivers))
-    evaluations = register("evaluations", Evaluations(context.run.folder))
-    register("generators", GlobalGenerators())
-    parts = Parts(
-        run=context.run,
-        progress=progress,
+    parts = trainer_parts(
+        assembly,
         model=context.parts.get("model", settings.loss_module),
         collector=collector,
         buffer=batches(settings, collector, hooks),
         learner=_learner(settings, assembly, hooks),
-        metrics=metrics,
         hooks=hooks,
-        transforms=context.parts.get("transforms", []),
-        estimator=context.parts.get("estimator"),
         evaluator=settings.evaluator,
-        store=store,
-        fault_store=fault_store,
-        schedule=schedule,
         frame_skip=settings.frame_skip or 1,
+        writers=open_writers(make_writers(settings), assembly),
+        log_interval=settings.log_interval,
+        storage=open_storage(settings),
         update_prefix="" if settings.auto_log_optim_steps else None,
-        heart=context.heart,
-        stateful=in_order(assembly.stateful),
-        provenance=_provenance(trainer, assembly),
-        evaluations=evaluations,
-        check=lambda: _check_entries(parts, context),
     )
+    parts.check = partial(_check_entries, parts, context)
+    origin = provenance(assembly, PluginHost(), _modules(assembly), torch.get_num_threads())
+    parts.provenance = replace(origin, metadata=metadata(trainer))
     return Assembled(parts, assembly)
 
 
-def _check_entries(parts: Parts, context: Context) -> None:
+def _check_entries(parts: TrainerParts, context: Context) -> None:
     """Refuse a loss of rlcore that reads entries which nothing writes, registered operations included."""
     loss = context.parts.get("loss")
     if loss is not None and getattr(parts.learner, "loss_module", None) is loss:
@@ -218,19 +202,6 @@ def _learner(settings: Settings, assembly: Assembly, hooks: LoopHooks) -> Module
         return {"lr" if len(found) == 1 else f"lr/{name}": float(rate) for name, rate in found.items()}
 
     return ModuleLearner(settings.loss_module, hooks, assembly.context.progress, None, rates)
-
-
-def _provenance(trainer: Trainer, assembly: Assembly) -> Provenance:
-    return Provenance(
-        owners=assembly.owners,
-        observers=observers(assembly.stateful),
-        versions=versions(PluginHost()),
-        domain={
-            **domain(assembly.context.device, torch.get_num_threads()),
-            **source_hashes({"rlcore.plugins.core": "rlcore"}, _modules(assembly)),
-        },
-        metadata=metadata(trainer),
-    )
 
 
 def _modules(assembly: Assembly) -> Iterator[str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from rlcore.scripts.trainer import Trainer
-    from rlcore.training.parts import Parts
+    from rlcore.training.parts import TrainerParts
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Settings:
         return cls(**{field.name: arguments[field.name] for field in fields(cls)})
 
     @classmethod
-    def of(cls, parts: Parts, loss: Any, optimizer: Any) -> Settings:
+    def of(cls, parts: TrainerParts, loss: Any, optimizer: Any) -> Settings:
         """Return what the arguments would be that stand for the parts of a config."""
         store, schedule = parts.store, parts.schedule
         return cls(

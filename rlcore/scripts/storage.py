@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from rlcore.assembly.backends import open_backend
+from rlcore.assembly.trainer_parts import Storage
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, read_manifest
 from rlcore.checkpoints.retention import CheckpointRotation
-from rlcore.checkpoints.store import Store
 from rlcore.errors import ArgumentTypeError, ConfigError, StorageError
 from rlcore.scripts.settings import Settings
 from rlcore.state.kinds import KINDS, kind_of
@@ -101,16 +101,8 @@ def _moved_parts(value: Any, parts: Any, move: Callable[[Tensor], Tensor], mmap:
     return moved
 
 
-def schedule_of(settings: Settings) -> SaveSchedule:
-    """Return when to save; it has state, so that a trainer which saves nothing can load what others saved."""
-    rotation = settings.checkpoint_rotation
-    if rotation is None and settings.save_trainer_file is not None:
-        rotation = CheckpointRotation(settings.save_trainer_file)
-    return SaveSchedule(Every(settings.save_trainer_interval), rotation is not None and rotation.keep_best is True)
-
-
-def open_stores(settings: Settings) -> tuple[Store | None, Store | None]:
-    """Return where checkpoints go, and where batches go that were not finite; None for a run that saves nothing.
+def open_storage(settings: Settings) -> Storage:
+    """Return where checkpoints go, and when.
 
     Raises:
         ConfigError: the folder is a file.
@@ -118,10 +110,15 @@ def open_stores(settings: Settings) -> tuple[Store | None, Store | None]:
     rotation = settings.checkpoint_rotation
     if rotation is None and settings.save_trainer_file is not None:
         rotation = CheckpointRotation(settings.save_trainer_file)
+    every = Every(settings.save_trainer_interval)
     if rotation is None:
-        return None, None
+        return Storage(schedule=SaveSchedule(every, keep_best=False))
     folder = Path(rotation.directory)
     if folder.is_file():
         raise ConfigError(f"save_trainer_file: {folder} is a file; checkpoints are saved into a folder")
     backend = open_backend(settings.checkpoint)
-    return backend.store(folder, rotation.keep_last, rotation.keep_best or False), backend.store(folder / FAULTS)
+    return Storage(
+        backend.store(folder, rotation.keep_last, rotation.keep_best or False),
+        backend.store(folder / FAULTS),
+        SaveSchedule(every, keep_best=rotation.keep_best is True),
+    )

@@ -25,7 +25,7 @@ from rlcore.state.exactness import outside, unrestored_parts
 from rlcore.state.torchrl import complete
 from rlcore.stock.timing import LogTiming
 from rlcore.training.loop import Loop
-from rlcore.training.parts import Parts
+from rlcore.training.parts import TrainerParts
 from rlcore.training.stateful import in_order, observers
 from rlcore.types.progress import Progress
 
@@ -137,7 +137,7 @@ class Trainer(HookArguments, Arguments, Loop):
         self._strict = type(self) is Trainer
 
     @classmethod
-    def of(cls, parts: Parts, assembly: Assembly) -> Trainer:
+    def of(cls, parts: TrainerParts, assembly: Assembly) -> Trainer:
         """Return the trainer of parts that were built from a config."""
         trainer = cls.__new__(cls)
         optimizers = list(assembly.context.parts.get("optimizers", {}).values())

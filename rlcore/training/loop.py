@@ -14,7 +14,7 @@ from rlcore.process import forks
 from rlcore.process.signals import GraceExpired
 from rlcore.restore.states import Restored, restore
 from rlcore.state.snapshot import Snapshot
-from rlcore.training.parts import Parts
+from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import Saver
 from rlcore.training.saving import Saving
 from rlcore.types import MASK, BackgroundCollector, EvaluationResult, Evaluator
@@ -37,7 +37,7 @@ class Loop:
         saving: saves checkpoints when their time has come.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: TrainerParts) -> None:
         self.parts = parts
         self.run = parts.run
         self.progress = parts.progress

@@ -20,7 +20,7 @@ from rlcore.types.progress import Progress
 
 
 @dataclass
-class Parts:
+class TrainerParts:
     """What a trainer runs.
 
     Attributes:

@@ -16,7 +16,7 @@ from rlcore.errors import FROM_OUTSIDE, NumericalError, StorageError
 from rlcore.process.signals import StopAtOnce
 from rlcore.state.exactness import inexact_parts
 from rlcore.state.snapshot import Snapshot
-from rlcore.training.parts import Parts
+from rlcore.training.parts import TrainerParts
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -40,7 +40,7 @@ class Saving:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: TrainerParts,
         take: Callable[[], Snapshot],
         saved: Callable[[Path], None],
         enter: Callable[[str], None],

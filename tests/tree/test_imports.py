@@ -34,7 +34,7 @@ ROOMS = {
     "run_folder": "files config checkpoints",
     "training": "files types process hooks state loggers restore checkpoints",
     "stock": "types process hooks state loggers restore learners buffers run_folder training",
-    "assembly": "types plugins config envs checkpoints",
+    "assembly": "types hooks plugins config state envs loggers checkpoints training",
     "scripts": (
         "types hooks plugins config state envs loggers restore learners collectors buffers checkpoints training "
         "stock assembly"
