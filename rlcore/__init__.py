@@ -5,15 +5,12 @@ Public names are resolved when they are first used, so that `import rlcore` impo
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+
+from rlcore.lazy import lazy
+from rlcore.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from rlcore_plugin_video.pixel_render import PixelRenderTransform as PixelRenderTransform
-    from rlcore_plugin_video.tensordict_recorder import TensorDictRecorder as TensorDictRecorder
-    from rlcore_plugin_video.video_recorder import VideoRecorder as VideoRecorder
-
     from rlcore.buffers.minibatch import Minibatch as Minibatch
     from rlcore.checkpoints.retention import CheckpointRotation as CheckpointRotation
     from rlcore.config.sections import load_config as load_config
@@ -65,89 +62,53 @@ if TYPE_CHECKING:
     from rlcore.types.progress import Every as Every
     from rlcore.types.progress import Progress as Progress
 
-from rlcore.version import __version__ as __version__
-
-_PLACES: Final = {
-    "Component": "rlcore.plugins.component",
-    "ConfigError": "rlcore.errors",
-    "Context": "rlcore.types.context",
-    "EnvError": "rlcore.errors",
-    "EnvSpec": "rlcore.types",
-    "Episode": "rlcore.types",
-    "EvaluationResult": "rlcore.types",
-    "Every": "rlcore.types.progress",
-    "ExplorationType": "rlcore.envs.exploration",
-    "HookError": "rlcore.errors",
-    "Last": "rlcore.loggers.metrics",
-    "Minibatch": "rlcore.buffers.minibatch",
-    "NumericalError": "rlcore.errors",
-    "PluginError": "rlcore.errors",
-    "Progress": "rlcore.types.progress",
-    "RlcoreError": "rlcore.errors",
-    "Step": "rlcore.types",
-    "StorageError": "rlcore.errors",
-    "Trainer": "rlcore.scripts.trainer",
-    "LogTiming": "rlcore.stock.timing",
-    "TargetNetUpdaterHook": "rlcore.stock.target_net_updater",
-    "OptimizerHook": "rlcore.stock.optimizer",
-    "BatchSubSampler": "rlcore.stock.batch_sub_sampler",
-    "ClearCudaCache": "rlcore.stock.clear_cuda_cache",
-    "CountFramesLog": "rlcore.stock.count_frames",
-    "DefaultOptimizationStepper": "rlcore.stock.optimization_stepper",
-    "EarlyStopping": "rlcore.stock.early_stopping",
-    "LRSchedulerHook": "rlcore.stock.lr_scheduler",
-    "LogReward": "rlcore.stock.log_scalar",
-    "LogScalar": "rlcore.stock.log_scalar",
-    "LogValidationReward": "rlcore.stock.validation_reward",
-    "OptimizationStepper": "rlcore.stock.optimization_stepper",
-    "Recorder": "rlcore.stock.validation_reward",
-    "ReplayBufferTrainer": "rlcore.stock.replay_buffer",
-    "RewardNormalizer": "rlcore.stock.reward_normalizer",
-    "SelectKeys": "rlcore.stock.select_keys",
-    "UTDRHook": "rlcore.stock.utd_ratio",
-    "UpdateWeights": "rlcore.stock.update_weights",
-    "ValueEstimatorHook": "rlcore.stock.value_estimator",
-    "mask_batch": "rlcore.stock.mask_batch",
-    "TrainerHookBase": "rlcore.stock.base",
-    "Factory": "rlcore.scripts.factory",
-    "CheckpointRotation": "rlcore.scripts.settings",
-    "build": "rlcore.run.build",
-    "check_env_specs": "rlcore.envs.checks",
-    "exploration_type": "rlcore.envs.exploration",
-    "rollout": "rlcore.envs.rollout",
-    "set_exploration_type": "rlcore.envs.exploration",
-    "hookimpl": "rlcore.hooks.specs",
-    "load_config": "rlcore.config.sections",
-}
-__all__ = [*sorted(_PLACES), "__version__"]
-
-# names that plugins lend to this package while they are installed; not in __all__, since they may be missing
-_LENT: Final = {
-    "PixelRenderTransform": "rlcore_plugin_video.pixel_render",
-    "TensorDictRecorder": "rlcore_plugin_video.tensordict_recorder",
-    "VideoRecorder": "rlcore_plugin_video.video_recorder",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), name)
-    if name in _LENT:
-        return _lent(name)
-    raise AttributeError(f"module 'rlcore' has no attribute {name!r}")
-
 
 def _lent(name: str) -> Any:
-    from rlcore.errors import MissingPluginError
+    """Return a name that a plugin lends while it is installed; `__all__` has none, since they may be missing."""
+    from rlcore.plugins.known import lend
 
-    package = _LENT[name].partition(".")[0]
-    if importlib.util.find_spec(package) is None:
-        distribution = package.replace("_", "-")
-        raise MissingPluginError(
-            f"rlcore.{name} is provided by {distribution}, which is not installed: pip install {distribution}"
-        )
-    return getattr(importlib.import_module(_LENT[name]), name)
+    return lend(__name__, name)
 
 
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.buffers.minibatch": "Minibatch",
+        "rlcore.config.sections": "load_config",
+        "rlcore.envs.checks": "check_env_specs",
+        "rlcore.envs.exploration": "ExplorationType exploration_type set_exploration_type",
+        "rlcore.envs.rollout": "rollout",
+        "rlcore.errors": "ConfigError EnvError HookError NumericalError PluginError RlcoreError StorageError",
+        "rlcore.hooks.specs": "hookimpl",
+        "rlcore.loggers.metrics": "Last",
+        "rlcore.plugins.component": "Component",
+        "rlcore.run.build": "build",
+        "rlcore.scripts.factory": "Factory",
+        "rlcore.scripts.settings": "CheckpointRotation",
+        "rlcore.scripts.trainer": "Trainer",
+        "rlcore.stock.base": "TrainerHookBase",
+        "rlcore.stock.batch_sub_sampler": "BatchSubSampler",
+        "rlcore.stock.clear_cuda_cache": "ClearCudaCache",
+        "rlcore.stock.count_frames": "CountFramesLog",
+        "rlcore.stock.early_stopping": "EarlyStopping",
+        "rlcore.stock.log_scalar": "LogReward LogScalar",
+        "rlcore.stock.lr_scheduler": "LRSchedulerHook",
+        "rlcore.stock.mask_batch": "mask_batch",
+        "rlcore.stock.optimization_stepper": "DefaultOptimizationStepper OptimizationStepper",
+        "rlcore.stock.optimizer": "OptimizerHook",
+        "rlcore.stock.replay_buffer": "ReplayBufferTrainer",
+        "rlcore.stock.reward_normalizer": "RewardNormalizer",
+        "rlcore.stock.select_keys": "SelectKeys",
+        "rlcore.stock.target_net_updater": "TargetNetUpdaterHook",
+        "rlcore.stock.timing": "LogTiming",
+        "rlcore.stock.update_weights": "UpdateWeights",
+        "rlcore.stock.utd_ratio": "UTDRHook",
+        "rlcore.stock.validation_reward": "LogValidationReward Recorder",
+        "rlcore.stock.value_estimator": "ValueEstimatorHook",
+        "rlcore.types": "EnvSpec Episode EvaluationResult Step",
+        "rlcore.types.context": "Context",
+        "rlcore.types.progress": "Every Progress",
+    },
+    _lent,
+)
+__all__ += ["__version__"]

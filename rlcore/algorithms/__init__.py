@@ -6,8 +6,9 @@ of it has to be made.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.algorithms.off_policy import CQLTrainer as CQLTrainer
@@ -23,28 +24,12 @@ if TYPE_CHECKING:
     from rlcore.algorithms.on_policy import ReinforceTrainer as ReinforceTrainer
     from rlcore.algorithms.steppers import TD3OptimizationStepper as TD3OptimizationStepper
 
-_PLACES: Final = {
-    "A2CTrainer": "on_policy",
-    "CQLTrainer": "off_policy",
-    "DDPGTrainer": "off_policy",
-    "DQNTrainer": "off_policy",
-    "IQLTrainer": "off_policy",
-    "OfflineToOnlineTrainer": "offline_to_online",
-    "OnPolicyTrainer": "on_policy",
-    "PPOTrainer": "on_policy",
-    "ReinforceTrainer": "on_policy",
-    "SACTrainer": "off_policy",
-    "TD3OptimizationStepper": "steppers",
-    "TD3Trainer": "off_policy",
-}
-__all__ = sorted(_PLACES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'rlcore.algorithms' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"rlcore.algorithms.{_PLACES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.algorithms.off_policy": "CQLTrainer DDPGTrainer DQNTrainer IQLTrainer SACTrainer TD3Trainer",
+        "rlcore.algorithms.offline_to_online": "OfflineToOnlineTrainer",
+        "rlcore.algorithms.on_policy": "A2CTrainer OnPolicyTrainer PPOTrainer ReinforceTrainer",
+        "rlcore.algorithms.steppers": "TD3OptimizationStepper",
+    },
+)

@@ -6,8 +6,9 @@ parts come from plugins, which are imported when a builder is called.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.helpers.actors import make_dqn_actor as make_dqn_actor
@@ -25,30 +26,19 @@ if TYPE_CHECKING:
     from rlcore.helpers.statistics import get_stats_random_rollout as get_stats_random_rollout
     from rlcore.helpers.trainers import make_trainer as make_trainer
 
-_PLACES: Final = {
-    "LoggerConfig": "rlcore.helpers.logging_settings",
-    "correct_for_frame_skip": "rlcore.helpers.frames",
-    "get_stats_random_rollout": "rlcore.helpers.statistics",
-    "make_collector_offpolicy": "rlcore.helpers.collectors",
-    "make_collector_onpolicy": "rlcore.helpers.collectors",
-    "make_dqn_actor": "rlcore.helpers.actors",
-    "make_dqn_loss": "rlcore.helpers.dqn",
-    "make_replay_buffer": "rlcore.helpers.replay",
-    "make_target_updater": "rlcore.helpers.dqn",
-    "make_trainer": "rlcore.helpers.trainers",
-    "parallel_env_constructor": "rlcore.helpers.envs",
-    "sync_async_collector": "rlcore.helpers.collectors",
-    "sync_sync_collector": "rlcore.helpers.collectors",
-    "transformed_env_constructor": "rlcore.helpers.envs",
-}
-__all__ = sorted(_PLACES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'rlcore.helpers' has no attribute {name!r}")
-    return getattr(importlib.import_module(_PLACES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.helpers.actors": "make_dqn_actor",
+        "rlcore.helpers.collectors": (
+            "make_collector_offpolicy make_collector_onpolicy sync_async_collector sync_sync_collector"
+        ),
+        "rlcore.helpers.dqn": "make_dqn_loss make_target_updater",
+        "rlcore.helpers.envs": "parallel_env_constructor transformed_env_constructor",
+        "rlcore.helpers.frames": "correct_for_frame_skip",
+        "rlcore.helpers.logging_settings": "LoggerConfig",
+        "rlcore.helpers.replay": "make_replay_buffer",
+        "rlcore.helpers.statistics": "get_stats_random_rollout",
+        "rlcore.helpers.trainers": "make_trainer",
+    },
+)

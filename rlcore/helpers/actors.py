@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import ConfigError, NotSupportedError
-from rlcore.helpers.settings import from_plugin, setting
+from rlcore.helpers.settings import setting
+from rlcore.plugins.known import published
 from rlcore.types.context import Context
 
 if TYPE_CHECKING:
     import torch
     from rlcore_plugin_dqn.model import QNetworkModel
 
-PLUGIN: Final = "rlcore-plugin-dqn"
 _ABSENT: Final = {
     "noisy": "it explores with random actions: set eps_init and eps_end",
     "from_pixels": "its network takes vectors; bring a model of your own for images",
@@ -44,10 +44,11 @@ def make_dqn_actor(proof_environment: Any, cfg: object, device: torch.device | s
     for name, instead in _ABSENT.items():
         if setting(cfg, name, False):
             raise NotSupportedError(f"{name} = True: make_dqn_actor has no such network; {instead}")
-    model_class = from_plugin(PLUGIN, "rlcore_plugin_dqn.model", "QNetworkModel")
+    component = published("model", "q-network")
     context = Context.alone("script", setting(cfg, "seed", 42), device=device).for_component("model", "q-network")
     context.parts["env_spec"] = spec
-    model: QNetworkModel = model_class(model_class.Config(**_shape(cfg), **_exploration(cfg)), context).to(device)
+    config = component.schema()(**_shape(cfg), **_exploration(cfg))
+    model: QNetworkModel = component.target()(config, context).to(device)
     return model
 
 

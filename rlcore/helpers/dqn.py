@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import copy
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import NotSupportedError
-from rlcore.helpers.settings import from_plugin, setting
+from rlcore.helpers.settings import setting
 from rlcore.learners.targets import TargetUpdater
+from rlcore.plugins.known import published
 
 if TYPE_CHECKING:
     from rlcore_plugin_dqn.loss import QLearningLoss
     from torch import nn
-
-PLUGIN: Final = "rlcore-plugin-dqn"
 
 
 def make_dqn_loss(model: nn.Module, cfg: object) -> tuple[QLearningLoss, TargetUpdater | None]:
@@ -41,13 +40,13 @@ def make_dqn_loss(model: nn.Module, cfg: object) -> tuple[QLearningLoss, TargetU
     context = SimpleNamespace(model=SimpleNamespace(q_values=q_values, target_q_values=target))
     loss: Any
     if setting(cfg, "distributional", False):
-        loss_class = from_plugin(PLUGIN, "rlcore_plugin_dqn.distributional", "C51Loss")
-        config = loss_class.Config(gamma=setting(cfg, "gamma", 0.99))
+        component = published("loss", "c51")
+        config = component.schema()(gamma=setting(cfg, "gamma", 0.99))
     else:
-        loss_class = from_plugin(PLUGIN, "rlcore_plugin_dqn.loss", "DQNLoss")
+        component = published("loss", "dqn")
         error = setting(cfg, "loss_function", "smooth_l1")
-        config = loss_class.Config(gamma=setting(cfg, "gamma", 0.99), error=error)
-    loss = loss_class(config, context)
+        config = component.schema()(gamma=setting(cfg, "gamma", 0.99), error=error)
+    loss = component.target()(config, context)
     loss.target_updater = None
     return loss, make_target_updater(cfg, loss)
 

@@ -12,8 +12,9 @@ import numpy as np
 from rlcore.envs.joined import JoinedEnv
 from rlcore.envs.transformed import TransformedEnv
 from rlcore.errors import NotSupportedError
-from rlcore.helpers.settings import from_plugin, setting
+from rlcore.helpers.settings import setting
 from rlcore.helpers.statistics import get_stats_random_rollout
+from rlcore.plugins.known import published
 from rlcore.types import Env, Step, Transform
 from rlcore.types.context import Context
 
@@ -169,10 +170,10 @@ def _itself(env: Env) -> Env:
 
 
 def _gymnasium(name: str, frame_skip: int, max_episode_steps: int | None, num_envs: int = 1, **constructor: Any) -> Env:
-    place = ("rlcore-plugin-gymnasium", "rlcore_plugin_gymnasium.env")
+    component = published("env", "gymnasium")
     keys = {"id": name, "frame_skip": frame_skip, "num_envs": num_envs, "kwargs": constructor}
-    config = from_plugin(*place, "Config")(**keys, max_episode_steps=max_episode_steps)
-    return from_plugin(*place, "make")(config, Context.alone("script").for_component("env", "env"))  # type: ignore[no-any-return]
+    config = component.schema()(**keys, max_episode_steps=max_episode_steps)
+    return component.target()(config, Context.alone("script").for_component("env", "env"))  # type: ignore[no-any-return]
 
 
 def _transformed(
@@ -186,14 +187,13 @@ def _transformed(
     transforms: list[Transform] = []
     context = Context.alone("script").for_component("transform", "transform")
     if stats is not None:
-        place = ("rlcore-plugin-gymnasium", "rlcore_plugin_gymnasium.observation_norm", "ObservationNorm")
-        norm = from_plugin(*place)(from_plugin(*place).Config(), context)
+        component = published("transform", "observation-norm")
+        norm = component.target()(component.schema()(), context)
         norm.load_state_dict({"mean": stats["loc"], "scale": 1.0 / stats["scale"]})
         transforms.append(norm)
     if stacked:
-        place = ("rlcore-plugin-transforms", "rlcore_plugin_transforms.frame_stack", "FrameStack")
-        stack = from_plugin(*place)
-        transforms.append(stack(stack.Config(frames=stacked), context))
+        component = published("transform", "frame-stack")
+        transforms.append(component.target()(component.schema()(frames=stacked), context))
     seen: Env = TransformedEnv(env, transforms) if transforms else env
     loc, scale = reward
     return seen if scale is None else ScaledRewards(seen, loc, scale)

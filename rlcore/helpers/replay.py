@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
-from rlcore.helpers.settings import from_plugin, setting
+from rlcore.helpers.settings import setting
+from rlcore.plugins.known import published
 
 if TYPE_CHECKING:
     import torch
     from rlcore_plugin_replay.buffer import ReplayBuffer
-
-PLUGIN: Final = "rlcore-plugin-replay"
 
 
 def make_replay_buffer(device: torch.device | str, cfg: object) -> ReplayBuffer:
@@ -35,7 +34,7 @@ def make_replay_buffer(device: torch.device | str, cfg: object) -> ReplayBuffer:
         "storage": "memmap",
     }
     if setting(cfg, "prb", False):
-        prioritized = from_plugin(PLUGIN, "rlcore_plugin_replay.prioritized", "PrioritizedReplayBuffer")
+        prioritized: Any = published("buffer", "prioritized").target()
         return prioritized.of(**shared, alpha=0.7, beta=0.5)  # type: ignore[no-any-return]
-    uniform = from_plugin(PLUGIN, "rlcore_plugin_replay.buffer", "ReplayBuffer")
+    uniform: Any = published("buffer", "replay").target()
     return uniform.of(**shared)  # type: ignore[no-any-return]

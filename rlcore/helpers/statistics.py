@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.helpers.settings import from_plugin, setting
+from rlcore.helpers.settings import setting
+from rlcore.plugins.known import published
 from rlcore.types.context import Context
 
 if TYPE_CHECKING:
@@ -77,8 +78,6 @@ def _random_observations(env: Env, frames: int, seed: int) -> Array:
 
 
 def _made(cfg: object) -> Env:
-    module, distribution = "rlcore_plugin_gymnasium.env", "rlcore-plugin-gymnasium"
-    config = from_plugin(distribution, module, "Config")
-    make = from_plugin(distribution, module, "make")
-    settings: dict[str, Any] = {"id": setting(cfg, "env_name"), "frame_skip": setting(cfg, "frame_skip", 1)}
-    return make(config(**settings), Context.alone("statistics"))  # type: ignore[no-any-return]
+    component = published("env", "gymnasium")
+    config = component.schema()(id=setting(cfg, "env_name"), frame_skip=setting(cfg, "frame_skip", 1))
+    return component.target()(config, Context.alone("statistics"))  # type: ignore[no-any-return]

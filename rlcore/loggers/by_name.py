@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 import datetime
-import importlib
 import secrets
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.errors import MissingPluginError, NotProvidedError, did_you_mean
-from rlcore.loggers.base import LoggerBase as Logger
-from rlcore.plugins.host import WELL_KNOWN
+from rlcore.errors import NotProvidedError, did_you_mean
+from rlcore.loggers.base import LoggerBase
+from rlcore.plugins.known import lend, lent_to
 
-# class name to the name of its component
-CLASSES: Final = {
-    "CSVLogger": "csv",
-    "MLFlowLogger": "mlflow",
-    "TensorboardLogger": "tensorboard",
-    "WandbLogger": "wandb",
-}
-_OF_TYPE: Final = {name: cls for cls, name in CLASSES.items()}
+Logger = LoggerBase  # as `rlcore.loggers` calls it
+_OF_TYPE: Final = {plugin: name for name, (plugin, _) in lent_to("rlcore.loggers").items()}
 
 
-def logger_class(name: str) -> Any:
-    """Return a logger class.
-
-    Raises:
-        PluginError: its plugin is not installed; names the command.
-    """
-    component = CLASSES[name]
-    distribution = WELL_KNOWN[component]
-    try:
-        module = importlib.import_module(f"{distribution.replace('-', '_')}.logger")
-    except ModuleNotFoundError as error:
-        raise MissingPluginError(
-            f"{name} is provided by {distribution}, which is not installed or lacks {error.name!r}: "
-            f"pip install {distribution}"
-        ) from error
-    return getattr(module, name)
+def __getattr__(name: str) -> Any:
+    return lend("rlcore.loggers", name)
 
 
 def generate_exp_name(model_name: str, experiment_name: str) -> str:
@@ -62,11 +41,10 @@ def get_logger(logger_type: str | None, logger_name: str, experiment_name: str, 
     if not logger_type:
         return None
     if logger_type not in _OF_TYPE:
-        known = ", ".join(_OF_TYPE)
         raise NotProvidedError(
-            f"unknown logger type {logger_type!r}{did_you_mean(logger_type, _OF_TYPE)}; known are {known}"
+            f"unknown logger type {logger_type!r}{did_you_mean(logger_type, _OF_TYPE)}; known are {', '.join(_OF_TYPE)}"
         )
-    cls = logger_class(_OF_TYPE[logger_type])
+    cls = lend("rlcore.loggers", _OF_TYPE[logger_type])
     if logger_type == "mlflow":
         folder = Path(logger_name).resolve()
         folder.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rlcore.plugins.known import WELL_KNOWN as WELL_KNOWN
 from rlcore.plugins.registry import Owner
 
 GROUP: Final = "rlcore"
@@ -33,12 +32,12 @@ class Installed:
 
 def installed() -> list[Installed]:
     """Return every installed plugin in order of name, without importing any."""
-    found: dict[tuple[str, str], Installed] = {}
+    plugins: dict[tuple[str, str], Installed] = {}
     for entry_point in importlib.metadata.entry_points(group=GROUP):
         name, version, requires = _identity(entry_point.dist)
         plugin = Installed(entry_point.name, entry_point.value, name, version, requires, entry_point)
-        found.setdefault((plugin.name, plugin.distribution), plugin)
-    return sorted(found.values(), key=lambda plugin: (plugin.name, plugin.distribution))
+        plugins.setdefault((plugin.name, plugin.distribution), plugin)
+    return sorted(plugins.values(), key=lambda plugin: (plugin.name, plugin.distribution))
 
 
 def _identity(distribution: importlib.metadata.Distribution | None) -> tuple[str, str, str]:

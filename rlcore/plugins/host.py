@@ -14,12 +14,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from rlcore.errors import FROM_OUTSIDE, PluginError, describe, did_you_mean
+from rlcore.errors import FROM_OUTSIDE, NotProvidedError, PluginError, describe, did_you_mean, nearest
 from rlcore.hooks.resolution import marked
 from rlcore.plugins.component import COMPONENT_SECTIONS, Component
 from rlcore.plugins.discovery import Installed, installed, version_conflict
-from rlcore.plugins.known import WELL_KNOWN as WELL_KNOWN
-from rlcore.plugins.known import guess, kinds_of, use_of
+from rlcore.plugins.known import component_names, distribution_of, guess, kinds_of, not_installed, use_of
 from rlcore.plugins.registry import Owner, Provided, Registry
 
 CORE: Final = "core"
@@ -71,31 +70,35 @@ class PluginHost:
         """
         try:
             return self.registry.find(kind, use)
-        except PluginError as error:
-            plugin, _, name = use.rpartition(":")
-            if "several plugins" in str(error):
-                raise
-            elsewhere = self._of_another_kind(kind, name)
-            if elsewhere or self.is_installed(plugin or name):
-                raise PluginError(f"{error}{elsewhere}") from error
-            missing = self.not_installed(plugin or name)
-            if plugin or "is provided by" in missing:
-                raise PluginError(missing) from error
-            further = "" if "did you mean" in str(error) else guess(kind, name, self.names())
-            raise PluginError(f"{error}{further}") from error
+        except NotProvidedError as error:
+            raise self._not_found(kind, use, error) from error
+
+    def _not_found(self, kind: str, use: str, error: NotProvidedError) -> PluginError:
+        """Return the error for a component that no loaded plugin provides, with where it is, or what is like it."""
+        plugin, _, name = use.rpartition(":")
+        elsewhere = self._of_another_kind(kind, name)
+        if elsewhere or self.is_installed(plugin or name):
+            return NotProvidedError(f"{error}{elsewhere}")
+        if plugin or distribution_of(name):
+            return self.not_installed(plugin or name)
+        provided = {entry.component.name for entry in self.registry.of_kind(kind)}
+        further = "" if nearest(name, provided) else guess(kind, name, self.names())
+        return NotProvidedError(f"{error}{further}")
 
     def _of_another_kind(self, kind: str, name: str) -> str:
         """Return of which kind the component of a name is, and how to name it, where it is none of this kind."""
-        found = {
-            e.component.kind: f"{e.owner.plugin}:{name}" for e in self.registry.provided if e.component.name == name
+        uses = {
+            entry.component.kind: f"{entry.owner.plugin}:{name}"
+            for entry in self.registry.provided
+            if entry.component.name == name
         }
-        found |= {other: use_of(name) for other in kinds_of(name)}
-        if not found or kind in found:
+        uses |= {published: use_of(name) for published in kinds_of(name)}
+        if not uses or kind in uses:
             return ""
-        other = next(iter(found))
-        section, repeated = next((name, many) for name, (of, many) in COMPONENT_SECTIONS.items() if of == other)
+        actual, use = next(iter(uses.items()))
+        section, repeated = next((label, many) for label, (of, many) in COMPONENT_SECTIONS.items() if of == actual)
         place = f"[[{section}]]" if repeated else f"[{section}]"
-        return f"; {name!r} is of kind {other}: it belongs in {place}, use = {found[other]!r}"
+        return f"; {name!r} is of kind {actual}: it belongs in {place}, use = {use!r}"
 
     def load_for(self, use: str) -> None:
         """Import the plugin that `use` may be of: the one it names, or the one of the component's name, if installed.
@@ -104,9 +107,9 @@ class PluginHost:
             PluginError: it is broken.
         """
         plugin, _, name = use.rpartition(":")
-        wanted = plugin or name
-        if wanted not in self.loaded and self.is_installed(wanted):
-            self.load(wanted)
+        owner = plugin or name
+        if owner not in self.loaded and self.is_installed(owner):
+            self.load(owner)
 
     def load(self, name: str) -> None:
         """Import plugin `name` and register its components; again is nothing.
@@ -120,25 +123,25 @@ class PluginHost:
             raise PluginError(f"plugin {name!r} is named by the config but disabled; remove one of the two")
         claimed = [plugin for plugin in self._installed if plugin.name == name]
         if not claimed:
-            raise PluginError(self.not_installed(name))
+            raise self.not_installed(name)
         if len(claimed) > 1:
             owners = " and ".join(str(plugin.owner) for plugin in claimed)
             raise PluginError(f"plugin name {name!r} is claimed by {owners}; uninstall one of them")
         self._import(claimed[0])
 
-    def not_installed(self, name: str) -> str:
-        """Return the message for a plugin that is not installed, with the command that installs it."""
+    def not_installed(self, name: str) -> PluginError:
+        """Return the error for a plugin that is not installed, with the command that installs it."""
         blocked = f" ({NO_PLUGINS} is set)" if os.environ.get(NO_PLUGINS) else ""
-        hint = WELL_KNOWN.get(name)
-        here = next((plugin.name for plugin in self._installed if plugin.distribution == hint), None)
+        distribution = distribution_of(name)
+        here = next((plugin.name for plugin in self._installed if plugin.distribution == distribution), None)
         if here:
-            return (
+            return PluginError(
                 f"{name!r} is provided by plugin {here!r}, which the config does not name: write use = '{here}:{name}'"
             )
-        if hint:
-            return f"{name!r} is provided by {hint}, which is not installed{blocked}: pip install {hint}"
-        guess = did_you_mean(name, [*self.names(), *WELL_KNOWN])
-        return f"no plugin or component {name!r} is installed{blocked}{guess}"
+        if distribution:
+            return not_installed(f"{name!r} is provided by", distribution, blocked)
+        likely = did_you_mean(name, [*self.names(), *component_names()])
+        return NotProvidedError(f"no plugin or component {name!r} is installed{blocked}{likely}")
 
     def load_file(self, path: Path) -> None:
         """Import a loose file as a plugin named after it.

@@ -1,93 +1,185 @@
-"""Where well-known components are found, and of which kind they are, to help a config that names one in vain."""
+"""What is published where: the one place in which the core names plugins, and what it says when one is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import importlib
+import importlib.metadata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, Final
 
-from rlcore.errors import did_you_mean, nearest
+from rlcore.errors import MissingPluginError, did_you_mean, nearest
+from rlcore.lazy import unknown
+from rlcore.plugins.registry import Owner, Provided
 
-# the distribution of each
-WELL_KNOWN: Final = {
-    "a2c": "rlcore-plugin-ppo",
-    "action-clip": "rlcore-plugin-transforms",
-    "action-scale": "rlcore-plugin-transforms",
-    "c51": "rlcore-plugin-dqn",
-    "csv": "rlcore-plugin-csv",
-    "double-to-float": "rlcore-plugin-transforms",
-    "dqn": "rlcore-plugin-dqn",
-    "frame-stack": "rlcore-plugin-transforms",
-    "gae": "rlcore-plugin-ppo",
-    "gymnasium": "rlcore-plugin-gymnasium",
-    "mlp": "rlcore-plugin-mlp",
-    "mlflow": "rlcore-plugin-mlflow",
-    "observation-norm": "rlcore-plugin-gymnasium",
-    "ppo": "rlcore-plugin-ppo",
-    "prioritized": "rlcore-plugin-replay",
-    "replay": "rlcore-plugin-replay",
-    "q-network": "rlcore-plugin-dqn",
-    "reward-norm": "rlcore-plugin-transforms",
-    "reward-scale": "rlcore-plugin-transforms",
-    "reward-sum": "rlcore-plugin-transforms",
-    "running-observation-norm": "rlcore-plugin-transforms",
-    "step-counter": "rlcore-plugin-transforms",
-    "tensorboard": "rlcore-plugin-tensorboard",
-    "time-feature": "rlcore-plugin-transforms",
-    "torch": "rlcore-plugin-torch",
-    "torchsnapshot": "rlcore-plugin-torchsnapshot",
-    "dcp": "rlcore-plugin-dcp",
-    "video": "rlcore-plugin-video",
-    "wandb": "rlcore-plugin-wandb",
-    "workers": "rlcore-plugin-parallel",
-}
-OF_KIND: Final = {
-    "buffer": ("prioritized", "replay"),
-    "checkpointer": ("dcp", "torch", "torchsnapshot"),
-    "collector": ("workers",),
-    "env": ("gymnasium",),
-    "estimator": ("gae",),
-    "hook": ("video",),
-    "logger": ("csv", "mlflow", "tensorboard", "wandb"),
-    "loss": ("a2c", "c51", "dqn", "ppo"),
-    "model": ("mlp", "q-network"),
-    "transform": (
-        "action-clip",
-        "action-scale",
-        "double-to-float",
-        "frame-stack",
-        "observation-norm",
-        "reward-norm",
-        "reward-scale",
-        "reward-sum",
-        "running-observation-norm",
-        "step-counter",
-        "time-feature",
+PREFIX: Final = "rlcore-plugin-"
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a plugin provides, whether it is installed or not.
+
+    Attributes:
+        components: names by kind.
+        lends: modules of its package by the names that they lend, by the package of the core that lends them on.
+    """
+
+    components: Mapping[str, tuple[str, ...]]
+    lends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+# by the name of the plugin; its distribution is `rlcore-plugin-NAME`
+PUBLISHED: Final = {
+    "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
+    "dcp": Published({"checkpointer": ("dcp",)}),
+    "dqn": Published({"loss": ("c51", "dqn"), "model": ("q-network",)}),
+    "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
+    "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
+    "mlp": Published({"model": ("mlp",)}),
+    "parallel": Published({"collector": ("workers",)}),
+    "ppo": Published({"estimator": ("gae",), "loss": ("a2c", "ppo")}),
+    "replay": Published({"buffer": ("prioritized", "replay")}),
+    "tensorboard": Published({"logger": ("tensorboard",)}, {"rlcore.loggers": {"TensorboardLogger": "logger"}}),
+    "torch": Published({"checkpointer": ("torch",)}),
+    "torchsnapshot": Published({"checkpointer": ("torchsnapshot",)}),
+    "transforms": Published(
+        {
+            "transform": (
+                "action-clip",
+                "action-scale",
+                "double-to-float",
+                "frame-stack",
+                "reward-norm",
+                "reward-scale",
+                "reward-sum",
+                "running-observation-norm",
+                "step-counter",
+                "time-feature",
+            )
+        }
     ),
+    "video": Published(
+        {"hook": ("video",)},
+        {
+            "rlcore": {
+                "PixelRenderTransform": "pixel_render",
+                "TensorDictRecorder": "tensordict_recorder",
+                "VideoRecorder": "video_recorder",
+            }
+        },
+    ),
+    "wandb": Published({"logger": ("wandb",)}, {"rlcore.loggers": {"WandbLogger": "logger"}}),
 }
+
+
+def component_names(kind: str | None = None) -> dict[str, str]:
+    """Return the plugin of each published component, of one kind or of all, in order of name."""
+    return dict(
+        sorted(
+            (name, plugin)
+            for plugin, published in PUBLISHED.items()
+            for of, names in published.components.items()
+            for name in names
+            if kind in (None, of)
+        )
+    )
 
 
 def kinds_of(name: str) -> list[str]:
-    """Return the kinds of which there is a well-known component of a name."""
-    return [kind for kind, names in OF_KIND.items() if name in names]
+    """Return the kinds of which a component of a name is published."""
+    return [kind for published in PUBLISHED.values() for kind, names in published.components.items() if name in names]
 
 
 def use_of(name: str) -> str:
-    """Return what `use` says to name a well-known component, whichever plugins a config names besides."""
-    plugin = WELL_KNOWN[name].removeprefix("rlcore-plugin-")
+    """Return what `use` says to name a published component, whichever plugins a config names besides."""
+    plugin = component_names()[name]
     return name if plugin == name else f"{plugin}:{name}"
 
 
+def distribution_of(name: str) -> str | None:
+    """Return the distribution of a published component, or None for any other name."""
+    plugin = component_names().get(name)
+    return None if plugin is None else PREFIX + plugin
+
+
 def guess(kind: str, name: str, plugins: Iterable[str]) -> str:
-    """Return `"; did you mean 'X'?"` for a component of that kind, or which well-known ones there are.
+    """Return `"; did you mean 'X'?"` for a component of that kind, or which ones are published.
 
     Args:
         kind: of the component.
         name: that nothing has.
-        plugins: names of installed plugins; one that is not well-known may provide what is like its name.
+        plugins: names of installed plugins; one that is not in the table may provide what is like its name.
     """
-    ours = {distribution.removeprefix("rlcore-plugin-") for distribution in WELL_KNOWN.values()} | {"core", "testing"}
-    known = OF_KIND.get(kind, ())
-    candidates = [*known, *(plugin for plugin in plugins if plugin not in ours)]
-    if nearest(name, candidates) is not None or not known:
+    published = component_names(kind)
+    candidates = [*published, *(plugin for plugin in plugins if plugin not in {*PUBLISHED, "core", "testing"})]
+    if nearest(name, candidates) is not None or not published:
         return did_you_mean(name, candidates)
-    return f"; well known: {', '.join(map(use_of, known))}"
+    return f"; well known: {', '.join(map(use_of, published))}"
+
+
+def not_installed(need: str, package: str, reason: str = "") -> MissingPluginError:
+    """Return the error for a package that is not installed, with the command that installs it.
+
+    Args:
+        need: what needs it, such as `"WandbLogger is provided by"`.
+        package: its name for `pip`.
+        reason: why it may not be seen although it is there.
+    """
+    return MissingPluginError(f"{need} {package}, which is not installed{reason}: pip install {package}")
+
+
+def published(kind: str, name: str) -> Provided:
+    """Return a published component, without a config that names it.
+
+    Raises:
+        PluginError: its plugin is not installed, or broken; says how to install it.
+    """
+    plugin = component_names(kind)[name]
+    module = _module(plugin, "", f"{kind} {name!r}")
+    component = next(one for one in module.provide_components() if (one.kind, one.name) == (kind, name))
+    return Provided(component, Owner(plugin, PREFIX + plugin, _version(PREFIX + plugin)))
+
+
+def lent_to(package: str) -> dict[str, tuple[str, str]]:
+    """Return the names that a package of the core lends on: the plugin of each, and the module in it."""
+    return {
+        name: (plugin, module)
+        for plugin, published in PUBLISHED.items()
+        for name, module in published.lends.get(package, {}).items()
+    }
+
+
+def lend(package: str, name: str) -> Any:
+    """Return a name that a plugin lends to a package of the core.
+
+    Raises:
+        PluginError: the plugin is not installed; says how to install it.
+        AttributeError: nobody lends such a name.
+    """
+    lent = lent_to(package)
+    if name not in lent:
+        raise unknown(package, name, importlib.import_module(package).__all__)
+    plugin, module = lent[name]
+    return getattr(_module(plugin, f".{module}", f"{package}.{name}"), name)
+
+
+def _module(plugin: str, below: str, what: str) -> ModuleType:
+    """Import a module of a plugin."""
+    package = (PREFIX + plugin).replace("-", "_")
+    try:
+        return importlib.import_module(package + below)
+    except ModuleNotFoundError as error:
+        if error.name is None:
+            raise
+        lacking = error.name.partition(".")[0]
+        if lacking == package:
+            raise not_installed(f"{what} is provided by", PREFIX + plugin) from error
+        raise not_installed(f"{what}, of {PREFIX + plugin}, needs", lacking) from error
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:  # its package lies on the path without being installed
+        return "of unknown version"

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError, describe, did_you_mean, note
+from rlcore.errors import (
+    FROM_OUTSIDE,
+    EnvError,
+    NotProvidedError,
+    PluginError,
+    RlcoreError,
+    describe,
+    did_you_mean,
+    note,
+)
 from rlcore.plugins.component import Component
 
 if TYPE_CHECKING:
@@ -121,16 +130,17 @@ class Registry:
         """Return the component that `use` names: `"name"`, or `"plugin:name"` to pick a provider.
 
         Raises:
-            PluginError: nothing of that name, or several providers of it.
+            NotProvidedError: nothing of that name.
+            PluginError: several providers of it.
         """
         plugin, _, name = use.rpartition(":")
         of_kind = self.of_kind(kind)
-        found = [e for e in of_kind if e.component.name == name and plugin in ("", e.owner.plugin)]
-        if not found:
-            names = sorted({e.component.name for e in of_kind})
-            known = f"; known here: {', '.join(names)}" if names else ""
-            raise PluginError(f"unknown {kind} {use!r}{did_you_mean(name, names)}{known}")
-        if len(found) > 1:
-            owners = ", ".join(f"{e.owner} (use = '{e.owner.plugin}:{name}')" for e in found)
+        named = [entry for entry in of_kind if entry.component.name == name and plugin in ("", entry.owner.plugin)]
+        if not named:
+            names = sorted({entry.component.name for entry in of_kind})
+            listing = f"; known here: {', '.join(names)}" if names else ""
+            raise NotProvidedError(f"unknown {kind} {use!r}{did_you_mean(name, names)}{listing}")
+        if len(named) > 1:
+            owners = ", ".join(f"{entry.owner} (use = '{entry.owner.plugin}:{name}')" for entry in named)
             raise PluginError(f"{kind} {name!r} is provided by several plugins: {owners}; say which one")
-        return found[0]
+        return named[0]

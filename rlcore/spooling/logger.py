@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.errors import PluginError, RlcoreError
+from rlcore.errors import RlcoreError
 from rlcore.files.inside import inside
 from rlcore.loggers import media
 from rlcore.loggers import values as log_values
 from rlcore.loggers.base import LoggerBase
+from rlcore.plugins.known import not_installed
 from rlcore.spooling.log_server import LogServer
 from rlcore.spooling.running import RunningSender, SenderProcess, SenderThread
 from rlcore.spooling.sender import LAST_WORDS, lock_spool
@@ -264,7 +265,7 @@ def require_library(name: str, logger: str) -> None:
         PluginError: it is not.
     """
     if importlib.util.find_spec(name) is None:
-        raise PluginError(f"{logger} needs {name!r}, which is not installed: pip install {name}")
+        raise not_installed(f"{logger} needs", name)
 
 
 def spool_folder(run_folder: Path, name: str) -> Path:

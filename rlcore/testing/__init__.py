@@ -6,8 +6,9 @@ by a run, except the toy parts when a config names them.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.state.tree import through_checkpoint as through_checkpoint
@@ -19,24 +20,12 @@ if TYPE_CHECKING:
     from rlcore.testing.small_run import make_run as make_run
     from rlcore.testing.small_run import make_trainer as make_trainer
 
-_PLACES: Final = {
-    "TOY_CONFIG": "rlcore.testing.small_run",
-    "check_light_import": "rlcore.testing.light_import",
-    "difference": "rlcore.testing.compare",
-    "make_config": "rlcore.testing.small_run",
-    "make_run": "rlcore.testing.small_run",
-    "make_trainer": "rlcore.testing.small_run",
-    "snapshot": "rlcore.testing.compare",
-    "through_checkpoint": "rlcore.state.tree",
-}
-__all__ = sorted(_PLACES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'rlcore.testing' has no attribute {name!r}")
-    return getattr(importlib.import_module(_PLACES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.state.tree": "through_checkpoint",
+        "rlcore.testing.compare": "difference snapshot",
+        "rlcore.testing.light_import": "check_light_import",
+        "rlcore.testing.small_run": "TOY_CONFIG make_config make_run make_trainer",
+    },
+)

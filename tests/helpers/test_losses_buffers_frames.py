@@ -21,7 +21,8 @@ from rlcore.helpers import (
     make_replay_buffer,
     make_target_updater,
 )
-from rlcore.helpers.settings import from_plugin, setting
+from rlcore.helpers.settings import setting
+from rlcore.plugins.known import PUBLISHED, Published, published
 from rlcore.types.records import EnvSpec, Step
 
 
@@ -60,9 +61,10 @@ def test_a_name_that_is_no_builder_is_an_attribute_error():
         rlcore.helpers.make_trianer  # noqa: B018
 
 
-def test_a_plugin_that_is_missing_is_named_with_its_command():
-    with pytest.raises(PluginError, match="pip install rlcore-plugin-nowhere"):
-        from_plugin("rlcore-plugin-nowhere", "rlcore_plugin_nowhere.part", "Part")
+def test_a_plugin_that_is_missing_is_named_with_its_command(monkeypatch):
+    monkeypatch.setitem(PUBLISHED, "nowhere", Published({"loss": ("lost",)}))
+    with pytest.raises(PluginError, match=r"loss 'lost' is provided by .*: pip install rlcore-plugin-nowhere"):
+        published("loss", "lost")
 
 
 def test_a_missing_setting_is_named_with_the_nearest_one():

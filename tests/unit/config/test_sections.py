@@ -10,7 +10,7 @@ import tomli_w
 
 import rlcore
 from rlcore import ConfigError
-from rlcore.plugins.host import WELL_KNOWN
+from rlcore.plugins.known import PUBLISHED, Published
 
 
 def problem(path, *overrides):
@@ -160,7 +160,7 @@ def test_every_misspelt_key_is_refused_with_the_right_one(write_config):
     ],
 )
 def test_an_unknown_component_is_refused_with_what_was_meant(write_config, monkeypatch, override, message):
-    monkeypatch.setitem(WELL_KNOWN, "imagined", "rlcore-plugin-imagined")
+    monkeypatch.setitem(PUBLISHED, "imagined", Published({"logger": ("imagined",)}))
     # a2c comes from the plugin ppo, which is imported because the config enables it
     assert message in problem(write_config(plugins={"enable": ["ppo"]}), override)
 

@@ -1,0 +1,68 @@
+"""The table of what is published where, against the plugins of this repository."""
+
+import importlib
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import rlcore
+from rlcore import loggers
+from rlcore.errors import MissingPluginError
+from rlcore.plugins.component import KINDS
+from rlcore.plugins.known import PREFIX, PUBLISHED, Published, lend, lent_to, published
+
+PLUGINS = Path(__file__).parents[3] / "plugins"
+COMPONENTS = [(kind, name) for one in PUBLISHED.values() for kind, names in one.components.items() for name in names]
+
+
+def test_every_plugin_has_its_row():
+    assert {PREFIX + name for name in PUBLISHED} == {folder.name for folder in PLUGINS.iterdir()}
+
+
+@pytest.mark.parametrize("plugin", PUBLISHED)
+def test_a_plugin_provides_what_its_row_says(plugin):
+    provided = defaultdict(list)
+    for component in importlib.import_module(f"rlcore_plugin_{plugin}").provide_components():
+        provided[component.kind].append(component.name)
+    assert {kind: tuple(sorted(names)) for kind, names in provided.items()} == PUBLISHED[plugin].components
+    assert set(PUBLISHED[plugin].components) <= set(KINDS)
+
+
+def test_no_two_plugins_publish_one_name():
+    assert len({name for _, name in COMPONENTS}) == len(COMPONENTS)
+
+
+@pytest.mark.parametrize("package", [rlcore, loggers], ids=lambda package: package.__name__)
+def test_what_is_lent_comes_from_the_module_of_the_row(package):
+    assert lent_to(package.__name__)
+    for name, (plugin, module) in lent_to(package.__name__).items():
+        assert getattr(package, name).__module__ == f"rlcore_plugin_{plugin}.{module}"
+
+
+def test_the_packages_that_lend_on_are_these_two():
+    assert {package for one in PUBLISHED.values() for package in one.lends} == {"rlcore", "rlcore.loggers"}
+
+
+@pytest.mark.parametrize(("kind", "name"), [("model", "q-network"), ("env", "gymnasium"), ("logger", "csv")])
+def test_a_published_component_can_be_had_without_a_config(kind, name):
+    component = published(kind, name)
+    assert callable(component.target())
+    assert hasattr(component.schema(), "model_fields")
+    assert str(component) == f"{kind} {name!r} ({component.owner.distribution} {rlcore.__version__})"
+
+
+def test_a_plugin_that_lacks_a_package_names_the_package(monkeypatch):
+    monkeypatch.setitem(PUBLISHED, "broken", Published({"loss": ("lost",)}))
+    monkeypatch.setitem(sys.modules, "absent", None)
+    monkeypatch.setattr(importlib, "import_module", lambda name: __import__("absent.part"))
+    with pytest.raises(
+        MissingPluginError, match=r"loss 'lost', of rlcore-plugin-broken, needs absent, .*install absent"
+    ):
+        published("loss", "lost")
+
+
+def test_a_name_that_nobody_lends_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'rlcore' has no attribute 'VideoRecoder'"):
+        lend("rlcore", "VideoRecoder")
