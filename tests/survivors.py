@@ -34,7 +34,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ),
     (("rlcore.scripts.factory", "rlcore.assembly.assembly"), ("tests/trainer",)),
     (("rlcore.collectors.episodes",), ("tests/unit/collectors/test_episodes.py",)),
-    (("rlcore.learners.optimizer_step",), ("tests/unit/learners/test_optimizer_step.py",)),
+    (("rlcore.learners.gradient_step",), ("tests/unit/learners/test_gradient_step.py",)),
     (
         ("rlcore.stock",),
         ("tests/stock", "tests/unit/stock/test_objects.py", "tests/contract/test_stock.py", "tests/trainer"),
@@ -75,8 +75,8 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.state.sources",), ("tests/unit/state/test_sources.py", "tests/faults/test_c_sources.py")),
     (("rlcore.state.tree", "rlcore.state.kinds"), ("tests/unit/state/test_tree.py",)),
     (
-        ("rlcore.learners.torch_steps",),
-        ("tests/unit/learners/test_optimizer_step.py", "tests/unit/learners/test_gradient.py"),
+        ("rlcore.learners.torch_private",),
+        ("tests/unit/learners/test_gradient_step.py", "tests/unit/learners/test_gradient.py"),
     ),
     (
         ("rlcore.envs.step_checks", "rlcore.envs.space_watch", "rlcore.envs.action_check"),

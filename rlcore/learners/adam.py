@@ -6,13 +6,15 @@ saving and loading it works as ever.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from rlcore.errors import StorageError
-from rlcore.learners.torch_steps import WatchedStep, steps_as_torch_does
+from rlcore.learners.torch_private import WatchedStep, look_up, steps_as_torch_does
 
 
 class AdamState:
@@ -45,9 +47,11 @@ class AdamState:
         self.values = [parameter.detach() for parameter in self.parameters]
         self.decoupled = isinstance(optimizer, torch.optim.AdamW)
         self._watched = WatchedStep(optimizer)
-        # schedulers of torch warn of an optimizer whose `step` was never called, and the kernel goes past it
+        # schedulers of torch warn of an optimizer whose `step` was never called, and the kernel goes past it; where
+        # torch notes that otherwise, it warns and trains on
         optimizer._opt_called = True  # type: ignore[attr-defined]
-        self._kernel: Any = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
+        self._kernel = _kernel(self.decoupled)
+        # one entry for each parameter, as the kernel takes them, though all are the same tensor
         self._steps = [self.step] * len(self.parameters)
 
     def _check_moments(self) -> None:
@@ -74,6 +78,15 @@ class AdamState:
             return False
         counts = [optimizer.state[parameter].get("step") for parameter in group["params"]]
         return len({None if count is None else float(count) for count in counts}) <= 1
+
+    @staticmethod
+    def fits_kernel(optimizer: torch.optim.Optimizer) -> bool:
+        """Return whether it fits, and torch has the kernel that `fused_step` calls; else its own `step` is for it."""
+        if not AdamState.fits(optimizer):
+            return False
+        decoupled = isinstance(optimizer, torch.optim.AdamW)
+        kernel = _kernel(decoupled)
+        return kernel is not None and _takes_steps(kernel, decoupled, optimizer.param_groups[0]["params"][0].device)
 
     def is_current(self) -> bool:
         """Return whether the optimizer still has this state, which loading replaces, and nobody watches its steps."""
@@ -114,6 +127,29 @@ class AdamState:
             grad_scale=grad_scale,
             found_inf=not_finite,
         )
+
+
+def _kernel(decoupled: bool) -> Any:
+    """Return the kernel of a whole step, which torch keeps to itself; None where there is none."""
+    return look_up(torch, "_fused_adamw_" if decoupled else "_fused_adam_")
+
+
+@lru_cache(maxsize=8)
+def _takes_steps(kernel: Callable[..., Any], decoupled: bool, device: torch.device) -> bool:
+    """Try a kernel out on one number: another version of torch may pass other arguments, or mean others by them."""
+    value, gradient = torch.ones(1, device=device), torch.full((1,), 2.0, device=device)
+    kind = torch.optim.AdamW if decoupled else torch.optim.Adam
+    state = AdamState(kind([value], lr=0.1, weight_decay=0.0))
+    zero, one, scale = (torch.tensor(number, device=device) for number in (0.0, 1.0, 2.0))
+    try:
+        state.fused_step([gradient], scale, zero)
+        stepped = [float(tensor) for tensor in (value, state.first[0], state.step)]
+        state.fused_step([torch.ones_like(gradient)], None, one)
+        skipped = [float(tensor) for tensor in (value, state.first[0], state.step)]
+    except Exception:  # of another signature, which may raise anything
+        return False
+    expected = [0.9, 0.1, 1.0]
+    return stepped == skipped and all(abs(a - b) < 1e-5 for a, b in zip(stepped, expected, strict=True))
 
 
 def separate_counts(optimizer: torch.optim.Optimizer, parameters: list[Tensor]) -> None:

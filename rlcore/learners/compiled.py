@@ -40,7 +40,7 @@ def check_compiler(device: torch.device) -> None:
         )
 
 
-class CompiledStep:
+class CompiledUpdate:
     """Takes optimisation steps through one compiled function.
 
     Args:

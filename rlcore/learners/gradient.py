@@ -14,15 +14,16 @@ from torch import Tensor
 
 from rlcore.errors import NumericalError
 from rlcore.learners.base import Updating
-from rlcore.learners.optimizer_step import OptimizerStep
-from rlcore.learners.scheduled import bind
+from rlcore.learners.gradient_step import GradientStep
+from rlcore.learners.schedules import bind
 from rlcore.learners.targets import TargetUpdater
+from rlcore.learners.torch_private import WatchedStep
 from rlcore.types import Key
 from rlcore.types.context import Context
 from rlcore.types.settings import FREE_AT_RESUME
 
 if TYPE_CHECKING:
-    from rlcore.learners.compiled import CompiledStep
+    from rlcore.learners.compiled import CompiledUpdate
 
 log = logging.getLogger(__name__)
 
@@ -63,11 +64,11 @@ class GradientLearner(Updating):
         self.skipped_updates = 0
         self._skip_budget = config.skip_budget if config.on_nonfinite == "skip" else 0
         self._steps = [
-            OptimizerStep(optimizer, config.max_grad_norm, context.device, getattr(optimizer, "losses", ()))
+            GradientStep(optimizer, config.max_grad_norm, context.device, getattr(optimizer, "losses", ()))
             for optimizer in self.optimizers.values()
         ]
         self._schedules = bind(context.parts.get("schedulers", []), self.optimizers)
-        self._compiled: CompiledStep | None = self._compile(context) if config.compile else None
+        self._compiled: CompiledUpdate | None = self._compile(context) if config.compile else None
         self._targets: TargetUpdater | None = getattr(self._loss, "target_updater", None)
 
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
@@ -171,8 +172,8 @@ class GradientLearner(Updating):
         if self._compiled is not None:
             self._compiled.reload()
 
-    def _compile(self, context: Context) -> CompiledStep | None:
-        from rlcore.learners.compiled import CompiledStep, check_compiler
+    def _compile(self, context: Context) -> CompiledUpdate | None:
+        from rlcore.learners.compiled import CompiledUpdate, check_compiler
 
         check_compiler(context.device)
         if self._hooks.used("optimizer") or self._hooks.used("post_loss"):
@@ -181,5 +182,12 @@ class GradientLearner(Updating):
                 "(a compiled update takes a third to two thirds of the time)"
             )
             return None
+        if not all(WatchedStep(step.optimizer).seen for step in self._steps):
+            log.warning(
+                "[learner] compile: this version of torch does not show who watches the steps of an optimizer; the "
+                "update runs eagerly, so that they are called (a compiled update takes a third to two thirds of the "
+                "time)"
+            )
+            return None
         steps = [(step.optimizer, step.names) for step in self._steps]
-        return CompiledStep(self._loss, steps, self._max_grad_norm, context.heart)
+        return CompiledUpdate(self._loss, steps, self._max_grad_norm, context.heart)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from rlcore.errors import RlcoreError
+from rlcore.learners.torch_private import foreach_copy, foreach_lerp
 
 
 class TargetConfig(BaseModel, extra="forbid"):
@@ -44,6 +45,7 @@ class TargetUpdater:
         self.tau = tau
         self.steps = 0
         self._pairs = list(pairs)
+        self._copy, self._lerp = foreach_copy(), foreach_lerp()
         for source, target in self._pairs:
             _check_alike(source, target)
             target.requires_grad_(False)
@@ -58,8 +60,8 @@ class TargetUpdater:
     def update(self) -> None:
         """Move the targets now."""
         for source, target in self._pairs:
-            _move(list(target.parameters()), list(source.parameters()), self.tau)
-            _move(list(target.buffers()), list(source.buffers()), 1.0)
+            self._move(list(target.parameters()), list(source.parameters()), self.tau)
+            self._move(list(target.buffers()), list(source.buffers()), 1.0)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count of steps; the networks are saved with the model."""
@@ -68,6 +70,14 @@ class TargetUpdater:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set the count of steps."""
         self.steps = state["steps"]
+
+    def _move(self, targets: list[Tensor], sources: list[Tensor], tau: float) -> None:
+        if not targets:  # torch refuses a list of none
+            return
+        if tau == 1.0:
+            self._copy(targets, sources)
+        else:
+            self._lerp(targets, sources, tau)
 
 
 def _check_alike(source: nn.Module, target: nn.Module) -> None:
@@ -78,12 +88,3 @@ def _check_alike(source: nn.Module, target: nn.Module) -> None:
             f"a target network has the structure of its source; {type(source).__name__} and {type(target).__name__} "
             f"differ in {', '.join(differing)}"
         )
-
-
-def _move(targets: list[Tensor], sources: list[Tensor], tau: float) -> None:
-    if not targets:
-        return
-    if tau == 1.0:
-        torch._foreach_copy_(targets, sources)
-    else:
-        torch._foreach_lerp_(targets, sources, tau)

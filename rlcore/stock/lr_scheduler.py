@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import torch
 
 from rlcore.errors import HookArgumentError, HookError
-from rlcore.learners.scheduled import Scheduled, bind
+from rlcore.learners.schedules import Scheduled, bind
 from rlcore.stock.base import TrainerHookBase
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rlcore.errors import HookError
 from rlcore.stock.base import TrainerHookBase
-from rlcore.stock.optimizer import Stepper, chosen_losses
+from rlcore.stock.optimizer import ClippedStep, chosen_losses
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,7 +53,7 @@ class DefaultOptimizationStepper(OptimizationStepper):
 
     def __init__(self, loss_components: Collection[str] | None = None) -> None:
         self.loss_components = chosen_losses(loss_components)
-        self._stepper: Stepper | None = None
+        self._step: ClippedStep | None = None
 
     def step(self, trainer: ScriptTrainer, sub_batch: Any) -> dict[str, Tensor]:
         """Take a step, and return the losses with `grad_norm`, the norm of the gradients before clipping.
@@ -63,14 +63,14 @@ class DefaultOptimizationStepper(OptimizationStepper):
         """
         if trainer.optimizer is None:
             raise HookError("DefaultOptimizationStepper: the trainer has no optimizer; hand one to Trainer")
-        if self._stepper is None or self._stepper.optimizer is not trainer.optimizer:
+        if self._step is None or self._step.optimizer is not trainer.optimizer:
             self.check_finite()  # of the optimizer before, whose flag goes with it
-            self._stepper = Stepper(trainer.optimizer, self.loss_components)
+            self._step = ClippedStep(trainer.optimizer, self.loss_components)
         losses = trainer.compute_loss(sub_batch)
-        norm = self._stepper(losses, trainer.clip_grad_norm, trainer.clip_norm)
+        norm = self._step(losses, trainer.clip_grad_norm, trainer.clip_norm)
         return {**dict(losses.items()), "grad_norm": norm}
 
     def check_finite(self) -> None:
-        """Read the flag of non-finite steps, once per iteration; see `Stepper.check_finite`."""
-        if self._stepper is not None:
-            self._stepper.check_finite()
+        """Read the flag of non-finite steps, once per iteration; see `ClippedStep.check_finite`."""
+        if self._step is not None:
+            self._step.check_finite()

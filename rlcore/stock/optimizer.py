@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import HookArgumentError, NumericalError
-from rlcore.learners.optimizer_step import OptimizerStep
+from rlcore.learners.gradient_step import GradientStep
 from rlcore.restore.optimizers import check_state
 from rlcore.stock.base import TrainerHookBase
 
@@ -32,24 +32,22 @@ def chosen_losses(loss_components: Collection[str] | None) -> tuple[str, ...]:
     return tuple(loss_components or ())
 
 
-class Stepper:
-    """Takes gradient steps of one optimizer, with the clipping that each call names, and counts what was not finite."""
+class ClippedStep(GradientStep):
+    """A gradient step of a script, with the clipping that each call names.
+
+    Args:
+        optimizer: of torch.
+        names: the losses that it minimises; empty for all.
+    """
 
     def __init__(self, optimizer: torch.optim.Optimizer, names: tuple[str, ...]) -> None:
-        self.optimizer = optimizer
-        self._names = names
-        self._clipping: tuple[bool, float | None] | None = None
-        self._step: OptimizerStep | None = None
+        super().__init__(optimizer, None, optimizer.param_groups[0]["params"][0].device, names)
 
     def __call__(self, losses: Mapping[str, Tensor], clip_grad_norm: bool, clip_norm: float | None) -> Tensor:
         """Do backward, clipping and step; return the norm of the gradients before clipping."""
-        if self._step is None or self._clipping != (clip_grad_norm, clip_norm):
-            self._clipping = (clip_grad_norm, clip_norm)
-            before, self._step = self._step, self._make(clip_grad_norm, clip_norm)
-            if before is not None:  # other clipping in the middle of an iteration, whose end reads the flag
-                self._step.skipped = before.skipped
-        self._step.backward(losses, alone=True)
-        return self._step.apply()
+        self.max_norm, self.max_value = (clip_norm, None) if clip_grad_norm else (None, clip_norm)
+        self.backward(losses, alone=True)
+        return self.apply()
 
     def check_finite(self) -> None:
         """Read the flag of non-finite steps.
@@ -57,26 +55,14 @@ class Stepper:
         Raises:
             NumericalError: a loss or gradient was not finite; no parameter was changed by its step.
         """
-        if self._step is None:
-            return
-        skipped = int(self._step.skipped)
+        skipped = int(self.skipped)
         if skipped:
-            self._step.skipped.zero_()
+            self.skipped.zero_()
             raise NumericalError(
                 f"{skipped} steps of {type(self.optimizer).__name__} had a loss or gradient that is not finite; they "
                 "changed no parameter, and the iteration is discarded. Lower the learning rate, set clip_norm, or look "
                 "for the cause in rewards and observations."
             )
-
-    def _make(self, clip_grad_norm: bool, clip_norm: float | None) -> OptimizerStep:
-        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
-        return OptimizerStep(
-            self.optimizer,
-            clip_norm if clip_grad_norm else None,
-            parameters[0].device,
-            self._names,
-            None if clip_grad_norm else clip_norm,
-        )
 
 
 class OptimizerHook(TrainerHookBase):
@@ -98,7 +84,7 @@ class OptimizerHook(TrainerHookBase):
     def __init__(self, optimizer: torch.optim.Optimizer, loss_components: Collection[str] | None = None) -> None:
         self.optimizer = optimizer
         self.loss_components = chosen_losses(loss_components)
-        self._stepper = Stepper(optimizer, self.loss_components)
+        self._step: ClippedStep | None = None  # not before the first, so that a script can move the model until then
 
     def use(self, optimizer: torch.optim.Optimizer) -> None:
         """Take the steps of another optimizer from here on.
@@ -106,18 +92,21 @@ class OptimizerHook(TrainerHookBase):
         Raises:
             NumericalError: a step of the one before was not finite, which nobody would find out later.
         """
-        self._stepper.check_finite()
+        self.check_finite()
         self.optimizer = optimizer
-        self._stepper = Stepper(optimizer, self.loss_components)
+        self._step = None
 
     def __call__(self, losses: Any, clip_grad_norm: bool, clip_norm: float | None, index: int) -> dict[str, Tensor]:
         """Take a step, and return the losses with `grad_norm_<index>`, the norm of the gradients before clipping."""
-        norm = self._stepper(losses, clip_grad_norm, clip_norm)
+        if self._step is None:
+            self._step = ClippedStep(self.optimizer, self.loss_components)
+        norm = self._step(losses, clip_grad_norm, clip_norm)
         return {**dict(losses.items()), f"grad_norm_{index}": norm}
 
     def check_finite(self) -> None:
-        """Read the flag of non-finite steps; see `Stepper.check_finite`."""
-        self._stepper.check_finite()
+        """Read the flag of non-finite steps, once per iteration; see `ClippedStep.check_finite`."""
+        if self._step is not None:
+            self._step.check_finite()
 
     def inexact(self) -> str | None:
         """Return why a resume would not go on as this run, or None."""

@@ -14,7 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from rlcore.errors import ConfigError
 from rlcore.learners.adam import AdamState
-from rlcore.learners.optimizer_step import OptimizerStep, total_loss
+from rlcore.learners.gradient_step import GradientStep, total_loss
 
 
 def two_heads():
@@ -32,10 +32,10 @@ def same(one, other):
 
 
 def steps(heads_of_each_step, make_optimizer, max_norm=None, max_value=None):
-    """Take the same steps with `OptimizerStep` and by hand; return both models and optimizers."""
+    """Take the same steps with `GradientStep` and by hand; return both models and optimizers."""
     ours, theirs = two_heads(), two_heads()
     optimizer, reference = make_optimizer(ours.parameters()), make_optimizer(theirs.parameters())
-    step = OptimizerStep(optimizer, max_norm, torch.device("cpu"), max_value=max_value)
+    step = GradientStep(optimizer, max_norm, torch.device("cpu"), max_value=max_value)
     for heads in heads_of_each_step:
         step.backward(losses(ours, *heads), alone=True)
         step.apply()
@@ -79,7 +79,7 @@ def test_steps_in_which_only_some_parameters_have_gradients(name):
 def test_a_group_that_is_added_in_the_middle_of_a_run_is_trained_as_torch_does(max_norm):
     ours, theirs = two_heads(), two_heads()
     optimizer, reference = (torch.optim.Adam(model["a"].parameters(), lr=0.1) for model in (ours, theirs))
-    step = OptimizerStep(optimizer, max_norm, torch.device("cpu"))
+    step = GradientStep(optimizer, max_norm, torch.device("cpu"))
     for number in range(6):
         if number == 3:
             optimizer.add_param_group({"params": list(ours["b"].parameters())})
@@ -102,7 +102,7 @@ def test_a_loaded_state_with_uneven_counts_is_kept():
     model = copy.deepcopy(theirs)
     resumed = OPTIMIZERS["adam"](model.parameters())
     resumed.load_state_dict(state)
-    step = OptimizerStep(resumed, None, torch.device("cpu"))
+    step = GradientStep(resumed, None, torch.device("cpu"))
     step.backward(losses(model, "a", "b"), alone=True)
     step.apply()
     reference.zero_grad()
@@ -116,7 +116,7 @@ def test_hooks_on_the_optimizer_are_called():
     model = two_heads()
     optimizer = torch.optim.Adam(model.parameters())
     optimizer.register_step_post_hook(lambda *arguments: calls.append(1))
-    step = OptimizerStep(optimizer, None, torch.device("cpu"))
+    step = GradientStep(optimizer, None, torch.device("cpu"))
     step.backward(losses(model, "a", "b"), alone=True)
     step.apply()
     assert calls == [1]
@@ -175,7 +175,7 @@ def test_whoever_watches_the_steps_is_called_and_they_stay_those_of_torch(way, b
     calls = []
     ours, theirs = two_heads(), two_heads()
     optimizer, reference = (OPTIMIZERS["adam"](model.parameters()) for model in (ours, theirs))
-    step = OptimizerStep(optimizer, 0.5, torch.device("cpu"))
+    step = GradientStep(optimizer, 0.5, torch.device("cpu"))
     for number in range(4):
         if number == before:
             WAYS_TO_WATCH[way](optimizer, calls)
@@ -195,7 +195,7 @@ def test_whoever_watches_the_steps_is_called_and_they_stay_those_of_torch(way, b
 def test_a_global_hook_and_a_patched_class_are_called(monkeypatch):
     calls = []
     model = two_heads()
-    step = OptimizerStep(torch.optim.Adam(model.parameters()), None, torch.device("cpu"))
+    step = GradientStep(torch.optim.Adam(model.parameters()), None, torch.device("cpu"))
 
     def take():
         step.backward(losses(model, "a", "b"), alone=True)
@@ -214,7 +214,7 @@ def test_a_global_hook_and_a_patched_class_are_called(monkeypatch):
 def test_a_subclass_steps_and_clears_by_itself():
     model = two_heads()
     optimizer = CountingAdam(model.parameters())
-    step = OptimizerStep(optimizer, None, torch.device("cpu"))
+    step = GradientStep(optimizer, None, torch.device("cpu"))
     step.backward(losses(model, "a", "b"), alone=True)
     step.apply()
     assert (optimizer.calls, optimizer.clearings) == (1, 1)
@@ -232,7 +232,7 @@ def test_torchs_own_wrappers_leave_the_fused_step():
 def test_gradients_that_are_there_before_count_once(name, alone):
     ours, theirs = two_heads(), two_heads()
     optimizer, reference = OPTIMIZERS[name](ours.parameters()), OPTIMIZERS[name](theirs.parameters())
-    step = OptimizerStep(optimizer, 1.0, torch.device("cpu"))
+    step = GradientStep(optimizer, 1.0, torch.device("cpu"))
     for number in range(4):
         reference.zero_grad()
         for model in (ours, theirs):
@@ -251,7 +251,7 @@ def test_a_scheduler_of_torch_does_not_warn():
     model = two_heads()
     optimizer = torch.optim.Adam(model.parameters())
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
-    step = OptimizerStep(optimizer, None, torch.device("cpu"))
+    step = GradientStep(optimizer, None, torch.device("cpu"))
     step.backward(losses(model, "a", "b"), alone=True)
     step.apply()
     with warnings.catch_warnings():
@@ -263,7 +263,7 @@ def test_a_scheduler_of_torch_does_not_warn():
 def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(name):
     model = two_heads()
     optimizer = OPTIMIZERS[name](model.parameters())
-    step = OptimizerStep(optimizer, 1.0, torch.device("cpu"))
+    step = GradientStep(optimizer, 1.0, torch.device("cpu"))
     before = copy.deepcopy(model.state_dict())
     step.backward({"loss": losses(model, "a")["loss_a"] * float("nan")}, alone=True)
     norm = step.apply()
@@ -275,7 +275,7 @@ def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(name):
 @pytest.mark.parametrize("alone", [True, False])
 def test_losses_that_reach_no_parameter_of_the_optimizer_are_refused(alone):
     model = two_heads()
-    step = OptimizerStep(torch.optim.Adam(model["b"].parameters()), None, torch.device("cpu"))
+    step = GradientStep(torch.optim.Adam(model["b"].parameters()), None, torch.device("cpu"))
     step.backward(losses(model, "a"), alone)
     with pytest.raises(ConfigError, match="depend on none of the 2 parameters of Adam"):
         step.apply()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from rlcore.errors import ConfigError, did_you_mean
 from rlcore.learners.adam import AdamState, separate_counts
+from rlcore.learners.torch_private import foreach_norm
 
 
-class OptimizerStep:
+class GradientStep:
     """The gradient step of one optimizer. Skips, on the device, a step that is not finite.
 
     Gradients that are in the parameters already, as a hook's own backward leaves them, are added to; after the step
@@ -25,8 +26,12 @@ class OptimizerStep:
         max_value: clip each element of the gradients instead.
 
     Attributes:
+        optimizer: as given.
+        parameters: of all groups of the optimizer.
         skipped: how many steps were skipped, a 0-d tensor on the device.
         names: the losses that it minimises; empty for all.
+        max_norm: as given; may change from step to step.
+        max_value: as given; may change from step to step.
     """
 
     def __init__(
@@ -38,18 +43,25 @@ class OptimizerStep:
         max_value: float | None = None,
     ) -> None:
         self.optimizer = optimizer
+        self.parameters: list[Tensor] = []
         self.names = names
-        self._max_value = max_value
+        self.max_norm = max_norm
+        self.max_value = max_value
         self.skipped = torch.zeros((), device=device)
-        self._max_norm = max_norm
         self._groups = 0
-        self._parameters: list[Tensor] = []
-        self._read_groups()
+        self.follow_groups()
         self._adam: AdamState | None = None
         self._total = torch.zeros((), device=device)
-        # torch's own does what is done here without calling it
-        self._own_clearing = getattr(optimizer.zero_grad, "__func__", None) is not torch.optim.Optimizer.zero_grad
+        self._norms = foreach_norm()
+        # what torch's own does is done here without calling it, and another may do more
+        self._clears_itself = getattr(optimizer.zero_grad, "__func__", None) is not torch.optim.Optimizer.zero_grad
         self._taken: tuple[Tensor | None, ...] | None = None
+
+    def follow_groups(self) -> None:
+        """Take the parameters of all groups; a script may add a group in the middle of a run."""
+        if len(self.optimizer.param_groups) != self._groups:
+            self._groups = len(self.optimizer.param_groups)
+            self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def backward(self, losses: Mapping[str, Tensor], alone: bool) -> None:
         """Take the gradients of the losses that this optimizer minimises.
@@ -58,14 +70,24 @@ class OptimizerStep:
             losses: of the loss.
             alone: whether no other optimizer follows; then the graph is freed.
         """
-        if len(self.optimizer.param_groups) != self._groups:
-            self._read_groups()
+        self.follow_groups()
         total = total_loss(losses, self.names)
         self._total = total.detach()
         if not alone:
-            self._taken = torch.autograd.grad(total, self._parameters, retain_graph=True, allow_unused=True)
+            self._taken = torch.autograd.grad(total, self.parameters, retain_graph=True, allow_unused=True)
             return
         total.backward()  # type: ignore[no-untyped-call]
+
+    def taken(self) -> tuple[list[Tensor | None], Tensor]:
+        """Return the gradient of each parameter, None for one without, and the total loss that they are of."""
+        self._put_into_parameters()
+        return [parameter.grad for parameter in self.parameters], self._total
+
+    def replace(self, gradients: Sequence[Tensor], total: Tensor) -> None:
+        """Let `apply` use other gradients, one for each parameter, and the total loss that they are of."""
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
+            parameter.grad = gradient.to(parameter.dtype)
+        self._total = total
 
     def apply(self) -> Tensor:
         """Take the step, and return the norm of the gradients before clipping.
@@ -73,27 +95,23 @@ class OptimizerStep:
         Raises:
             ConfigError: no parameter has a gradient.
         """
-        if self._taken is not None:
-            for parameter, gradient in zip(self._parameters, self._taken, strict=True):
-                if gradient is not None:
-                    parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
-            self._taken = None
-        gradients = [p.grad for p in self._parameters if p.grad is not None]
+        self._put_into_parameters()
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
         if not gradients:
             raise ConfigError(
-                f"the losses depend on none of the {len(self._parameters)} parameters of "
+                f"the losses depend on none of the {len(self.parameters)} parameters of "
                 f"{type(self.optimizer).__name__}, so it has no step to take; build it over those of the loss"
             )
-        norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(tuple(self._norms(gradients))))
         zero = (norm + self._total) * 0.0  # not a number where either is not finite
         not_finite = (zero != 0).to(norm.dtype)
         self.skipped += not_finite
-        if self._max_value is not None:
-            torch.nn.utils.clip_grad_value_(self._parameters, self._max_value, foreach=True)
-        adam = self._fused_adam() if len(gradients) == len(self._parameters) else None
+        if self.max_value is not None:
+            torch.nn.utils.clip_grad_value_(self.parameters, self.max_value, foreach=True)
+        adam = self._fused_adam() if len(gradients) == len(self.parameters) else None
         if adam is not None:
             # the kernel divides the gradients and skips: it reads both numbers on the device
-            scale = None if self._max_norm is None else (norm / self._max_norm).clamp_(min=1.0)
+            scale = None if self.max_norm is None else (norm / self.max_norm).clamp_(min=1.0)
             adam.fused_step(gradients, scale, not_finite)
         elif not bool(not_finite):
             self._plain_step(norm)
@@ -102,30 +120,34 @@ class OptimizerStep:
 
     def waiting_gradients(self) -> bool:
         """Return whether a parameter has a gradient, which a hook left for the next step."""
-        return any(parameter.grad is not None for parameter in self._parameters)
+        return any(parameter.grad is not None for parameter in self.parameters)
 
-    def _read_groups(self) -> None:
-        """Take the parameters of all groups; a script may add a group in the middle of a run."""
-        self._groups = len(self.optimizer.param_groups)
-        self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+    def _put_into_parameters(self) -> None:
+        """Add what was taken apart from the parameters to what is in them."""
+        if self._taken is None:
+            return
+        for parameter, gradient in zip(self.parameters, self._taken, strict=True):
+            if gradient is not None:
+                parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+        self._taken = None
 
     def _fused_adam(self) -> AdamState | None:
         """Return the state for the fused kernel; None where the optimizer has to step by itself."""
         if self._adam is None or not self._adam.is_current():
-            self._adam = AdamState(self.optimizer) if AdamState.fits(self.optimizer) else None
+            self._adam = AdamState(self.optimizer) if AdamState.fits_kernel(self.optimizer) else None
         return self._adam
 
     def _plain_step(self, norm: Tensor) -> None:
         self._adam = None
-        separate_counts(self.optimizer, self._parameters)
-        if self._max_norm is not None:
-            torch.nn.utils.clip_grads_with_norm_(self._parameters, self._max_norm, norm, foreach=True)
+        separate_counts(self.optimizer, self.parameters)
+        if self.max_norm is not None:
+            torch.nn.utils.clip_grads_with_norm_(self.parameters, self.max_norm, norm, foreach=True)
         self.optimizer.step()
 
     def _clear_gradients(self) -> None:
-        if self._own_clearing:
+        if self._clears_itself:
             self.optimizer.zero_grad()
-        for parameter in self._parameters:
+        for parameter in self.parameters:
             parameter.grad = None
 
 
@@ -138,9 +160,9 @@ def total_loss(losses: Mapping[str, Tensor], names: tuple[str, ...] = ()) -> Ten
     for name in names:
         if name not in losses:
             raise ConfigError(f"[optimizer] losses: the loss returns no {name!r}{did_you_mean(name, losses.keys())}")
-    chosen = [value for name, value in losses.items() if (name in names if names else name.startswith("loss"))]
-    if not chosen:
+    minimised = [value for name, value in losses.items() if (name in names if names else name.startswith("loss"))]
+    if not minimised:
         raise ConfigError(
             f"the loss returned nothing to minimise: its keys are {', '.join(losses.keys())}, none is loss_*"
         )
-    return sum(chosen[1:], chosen[0])
+    return sum(minimised[1:], minimised[0])
