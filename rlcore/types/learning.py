@@ -96,7 +96,7 @@ class Scheduler(Protocol):
     Attributes:
         target: a number of the optimizers, such as `lr`; `NAME.lr` for that of one optimizer.
 
-    Called in `rlcore/learners/scheduled.py`:
+    Called in `rlcore/learners/schedules.py`:
 
         value = self.scheduler.value(self.initial, progress)
         for group in self.optimizer.param_groups:
