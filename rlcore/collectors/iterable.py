@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.collectors.episodes import EpisodeCounter
 from rlcore.errors import ConfigError, EndOfData, HookError
-from rlcore.types import MASK, Episode
+from rlcore.types import MASK, Episode, Stateful
+from rlcore.types.foreign import (
+    FillsBuffer,
+    FillsBufferInBackground,
+    SeedableCollector,
+    ShutsDown,
+    TensorDictLike,
+)
+from rlcore.types.optional import Closable
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -34,17 +42,17 @@ class IterableCollector:
     """
 
     def __init__(self, source: Any, background: bool = False) -> None:
-        if source is not None and not isinstance(source, Iterable) and not hasattr(source, "state_dict"):
+        if source is not None and not isinstance(source, Iterable | Stateful):
             raise ConfigError(
                 f"collector: a {type(source).__name__} cannot be iterated; pass an iterable of TensorDicts"
             )
-        if background and not (hasattr(source, "start") and hasattr(source, "getattr_rb")):
+        if background and not isinstance(source, FillsBufferInBackground):
             raise ConfigError(
                 "async_collection = True needs a collector that has start() and getattr_rb('write_count'), and writes "
                 f"into a replay buffer of its own; {type(source).__name__} has not"
             )
-        self.source = source
-        self._background = background
+        self.source: Any = source
+        self._background: bool = background
         self._iterator: Iterator[Any] | None = None
         self._counter: EpisodeCounter | None = None
         self._finished: list[Episode] = []
@@ -70,9 +78,9 @@ class IterableCollector:
             batch = next(self._iterator)
         except StopIteration:
             raise EndOfData from None
-        if batch is None and hasattr(self.source, "getattr_rb"):
+        if batch is None and isinstance(self.source, FillsBuffer):
             return None
-        if not hasattr(batch, "batch_size"):
+        if not isinstance(batch, TensorDictLike):
             raise HookError(f"the collector gave a {type(batch).__name__}; expected a TensorDict `[env, time]`")
         self._finished = self._count_episodes(batch)
         return batch
@@ -87,7 +95,7 @@ class IterableCollector:
 
     def set_seed(self, seed: int) -> int:
         """Seed the collector, if it can be, and return the seed for what comes after it."""
-        if not hasattr(self.source, "set_seed"):
+        if not isinstance(self.source, SeedableCollector):
             return seed
         following = self.source.set_seed(seed, static_seed=False)
         return seed if following is None else int(following)
@@ -97,20 +105,21 @@ class IterableCollector:
 
     def close(self) -> None:
         """Shut the source down, if it can be."""
-        stop = getattr(self.source, "shutdown", None) or getattr(self.source, "close", None)
-        if stop is not None:
-            stop()
+        if isinstance(self.source, ShutsDown):
+            self.source.shutdown()
+        elif isinstance(self.source, Closable):
+            self.source.close()
 
     def inexact(self) -> str | None:
         """Return why a resume would not go on where this collector stood, or None."""
-        if hasattr(self.source, "state_dict") or self.source is None:
+        if self.source is None or isinstance(self.source, Stateful):
             return None
         return f"the collector ({type(self.source).__name__}) has no state that could be saved; a resume starts it over"
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the source, and the running episodes."""
         state: dict[str, Any] = {}
-        if hasattr(self.source, "state_dict"):
+        if isinstance(self.source, Stateful):
             state["source"] = self.source.state_dict()
         if self._counter is not None:
             state["returns"], state["lengths"] = self._counter.returns, self._counter.lengths
@@ -119,7 +128,7 @@ class IterableCollector:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set them; an iterable without state starts over."""
         self._iterator = self._counter = None
-        if "source" in state and hasattr(self.source, "load_state_dict"):
+        if "source" in state and isinstance(self.source, Stateful):
             self.source.load_state_dict(state["source"])
             if "returns" in state:
                 self._counter = EpisodeCounter(len(state["returns"]))

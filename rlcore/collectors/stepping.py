@@ -65,7 +65,7 @@ class EnvStepper:
         self._watch = SpaceWatch(spec)
         self._check_actions = ActionCheck(spec)
         self._episodes = EpisodeCounter(num_envs)
-        self._starts = EpisodeStarts(spec)
+        self._starts = EpisodeStarts(env.spec)
         self._observation: Array | None = None
 
     @property

@@ -341,7 +341,7 @@ class SeedlessCollector(LocalCollector):
 
     def collect(self):
         if not self._started:
-            self._rollout.begin(7, 0)
+            self._stepper.begin(7, 0)
             self._started = True
         return super().collect()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import multiprocessing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,11 +12,11 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore import Context
+from rlcore.collectors.base import EnvCollector
 from rlcore.collectors.batch_storage import layout_of
-from rlcore.collectors.local import steps_per_env, written
 from rlcore.envs.checks import inexact_env
 from rlcore.errors import StorageError
-from rlcore.types import Episode, Policy
+from rlcore.types import Policy
 from rlcore_plugin_parallel import memory
 from rlcore_plugin_parallel.bundle import Bundle
 from rlcore_plugin_parallel.pool import Pool
@@ -28,10 +27,8 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
 
-log = logging.getLogger(__name__)
 
-
-class WorkersCollector:
+class WorkersCollector(EnvCollector):
     """Steps the envs in worker processes, which write into memory that the learner sees.
 
     With `mode = "sync"` all workers collect a batch with the weights that the learner has, and wait while it learns.
@@ -40,8 +37,6 @@ class WorkersCollector:
     overwrites.
 
     Attributes:
-        batch_steps: steps in a batch, over all envs.
-        dropped_episodes: running episodes that resumes could not go on with.
         lags: per worker, by how many updates of the weights its policy of the last batch is behind the learner's.
     """
 
@@ -73,25 +68,16 @@ class WorkersCollector:
         spec = context.env_spec
         self._shares = shares_of(spec.num_envs, config.num_workers)
         check_transforms(context.transforms, context.env.spec.observation_space, spec.num_envs, self._shares)
-        self.writes = written(spec.reset_mode == "next_step")
-        self._steps = steps_per_env(config.frames_per_batch, spec)
-        self.batch_steps = self._steps * spec.num_envs
-        self.dropped_episodes = 0
+        # the envs and the noise are those of the collector `local`
+        super().__init__(config.frames_per_batch, context, context.for_component("collector", "local"))
         self.lags = [0] * config.num_workers
         self._config = config
-        self._context = context
-        self._seeds = context.for_component("collector", "local")  # the envs and the noise are those of that collector
-        self._spec = spec
-        self._policy: Policy = context.model.policy
-        self._generator = self._seeds.generator("noise")
         self._ahead = 0 if config.mode == "sync" else config.max_lag
-        self._finished: list[Episode] = []
         self._running = 0
         self._taken = 0
         self._sent = 0
         self._published = -1
         self._written = False
-        self._started = False
         self._tried_out = False  # whether the envs know if their state can be saved
         self._pool: Pool | None = None
 
@@ -113,16 +99,11 @@ class WorkersCollector:
         versions, episodes, running = zip(*answers, strict=True)
         self.lags = [self._published - version for version in versions]
         self._running = sum(running)
-        ended = sorted(itertools.chain(*episodes), key=lambda found: (found[0], found[1].env_index))
-        self._finished = [episode for _, episode in ended]
+        finished = sorted(itertools.chain(*episodes), key=lambda at: (at[0], at[1].env_index))
+        self._finished = [episode for _, episode in finished]
         place = self._taken % len(self._storages)
         self._taken += 1
-        batch = self._storages[place].batch()
-        return batch if self._context.device.type == "cpu" else batch.to(self._context.device)
-
-    def episodes(self) -> list[Episode]:
-        """Return the episodes that ended in the last batch, in the order in which they ended."""
-        return self._finished
+        return self._on_device(self._storages[place].batch())
 
     def metrics(self) -> dict[str, float]:
         """Return `policy_lag`, the largest of the last batch."""
@@ -160,15 +141,6 @@ class WorkersCollector:
             return None
         return next((reason for reason in self._workers().ask("unrestored") if reason), None)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the exploration noise's position, and the running episodes with the state of the envs."""
-        state = {"generator": self._generator.get_state(), "dropped_episodes": self.dropped_episodes}
-        if self._started:
-            state["running"] = self._running
-            if self.inexact() is None:
-                state["episodes"] = self._workers().ask("state")
-        return state
-
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on with the saved episodes; where an env cannot, begin new ones and count those that are dropped.
 
@@ -179,17 +151,18 @@ class WorkersCollector:
         if saved is not None and len(saved) != self._config.num_workers:
             workers = self._config.num_workers
             raise StorageError(f"[collector] num_workers = {workers} here, {len(saved)} in the checkpoint")
-        self._generator.set_state(state["generator"])
-        self.dropped_episodes = state["dropped_episodes"]
-        self._started = False
         self._discard_what_is_under_way()
-        if "episodes" in state and self.inexact() is None:
-            self._workers().ask("load", each=state["episodes"], slow=True)
-            self._running, self._started = state["running"], True
-        elif state.get("running"):
-            self.dropped_episodes += state["running"]
-            reason = self.inexact() or "their state could not be saved"
-            log.warning("%d running episodes are dropped: %s", state["running"], reason)
+        super().load_state_dict(state)
+        self._running = state.get("running", 0)
+
+    def _running_episodes(self) -> int:
+        return self._running
+
+    def _save_episodes(self) -> Any:
+        return self._workers().ask("state")
+
+    def _load_episodes(self, episodes: Any) -> None:
+        self._workers().ask("load", each=episodes, slow=True)
 
     def _discard_what_is_under_way(self) -> None:
         while self._pool is not None and self._taken < self._sent:
@@ -198,14 +171,12 @@ class WorkersCollector:
 
     def _begin(self, pool: Pool, frame: int) -> None:
         """Begin an episode in every env."""
-        pool.ask("begin", self._seeds.seed(f"reset at frame {frame}") % 2**31, frame)
+        pool.ask("begin", self._reset_seed(frame), frame)
         self._started = True
 
     def _send(self, pool: Pool, frame: int) -> None:
         """Let the workers collect one further batch."""
-        with torch.inference_mode():
-            noise = self._policy.draw(self._steps, self._spec.num_envs, self._generator)
-        self._noise[self._sent % len(self._noise)].copy_(noise)
+        self._noise[self._sent % len(self._noise)].copy_(self._draw_noise())
         pool.send("collect", self._sent, frame, self._published)
         self._sent += 1
 
@@ -244,7 +215,7 @@ class WorkersCollector:
         versions = [memory.Block(processes, weights) for _ in range(self._ahead + 1)]
         tensors = [block.tensors() for block in batches]
         self._noise = [entries["policy.noise"] for entries in tensors]
-        self._storages = [memory.batch_storage(entries, spec.reset_mode == "next_step") for entries in tensors]
+        self._storages = [memory.batch_storage(entries, self._masked) for entries in tensors]
         self._weights = [block.tensors() for block in versions]
         counters = memory.Counters(processes, config.num_workers)
         folder = self._context.run.folder

@@ -21,11 +21,12 @@ from rlcore import ConfigError, RlcoreError
 from rlcore.assembly.env_maker import EnvMaker
 from rlcore.collectors.stepping import Acting, EnvStepper
 from rlcore.envs.checks import inexact_env, unrestored_env
+from rlcore.envs.episode_starts import only_resets
 from rlcore.errors import describe
 from rlcore.process.signals import STOPPING
 from rlcore.process.streams import lenient
 from rlcore.state.generators import seed_all
-from rlcore.types import Policy
+from rlcore.types import Policy, Stateful
 from rlcore_plugin_parallel.all_rows import AllRows
 from rlcore_plugin_parallel.bundle import Bundle
 from rlcore_plugin_parallel.memory import Block, Counters, Stopped, batch_storage, copy_weights, weights_of
@@ -108,8 +109,8 @@ class Worker:
         self._transforms = bundle.transforms
         self._policy: Policy = bundle.model.policy
         self._weights = weights_of(bundle.model)
-        self._rollout = EnvStepper(self._env, bundle.transforms, bundle.spec, heart, share.start)
-        masked = bundle.spec.reset_mode == "next_step"
+        self._stepper = EnvStepper(self._env, bundle.transforms, bundle.spec, heart, share.start)
+        masked = only_resets(bundle.spec)
         self._all_rows = assignment.all_rows
         batches = [block.tensors() for block in assignment.batches]
         self._noise = [tensors["policy.noise"] for tensors in batches]
@@ -137,7 +138,7 @@ class Worker:
 
     def begin(self, seed: int, frame: int) -> None:
         """Begin an episode in every env."""
-        self._rollout.begin(seed, frame)
+        self._stepper.begin(seed, frame)
 
     def inexact(self) -> str | None:
         """Return why a resume begins new episodes, or None."""
@@ -149,15 +150,15 @@ class Worker:
 
     def state(self) -> dict[str, Any]:
         """Return the running episodes, and what the transforms keep of them."""
-        transforms = [t.state_dict() if hasattr(t, "state_dict") else None for t in self._transforms]
-        return {**self._rollout.state_dict(), "transforms": transforms}
+        transforms = [t.state_dict() if isinstance(t, Stateful) else None for t in self._transforms]
+        return {**self._stepper.state_dict(), "transforms": transforms}
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on with the saved episodes."""
         for transform, saved in zip(self._transforms, state["transforms"], strict=True):
-            if saved is not None:
-                transform.load_state_dict(saved)  # type: ignore[attr-defined]
-        self._rollout.load_state_dict(state)
+            if saved is not None and isinstance(transform, Stateful):
+                transform.load_state_dict(saved)
+        self._stepper.load_state_dict(state)
 
     def close(self) -> None:
         """Close the envs."""
@@ -176,8 +177,8 @@ class Worker:
             acting = AllRows(self._policy, self._share)
         else:
             noise, rows = noise[:, self._share], self._storages[place].rows
-        finished = self._rollout.collect(self._storages[place], acting, noise.unbind(0), frame, rows)
-        return self._version, finished, self._rollout.running
+        finished = self._stepper.collect(self._storages[place], acting, noise.unbind(0), frame, rows)
+        return self._version, finished, self._stepper.running
 
 
 def _end_with(parent: int) -> None:
