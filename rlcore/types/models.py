@@ -92,8 +92,11 @@ class Policy(Protocol):
     Called in `rlcore/collectors/local.py`:
 
         self._policy.refresh()
+
+    Called in `rlcore/collectors/base.py`:
+
         with torch.inference_mode():
-            noise = self._policy.draw(self._steps, self._spec.num_envs, self._generator).unbind(0)
+            return self._policy.draw(self._steps, self._spec.num_envs, self._generator)
 
     Called in `rlcore/collectors/stepping.py`:
 
