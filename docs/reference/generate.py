@@ -21,7 +21,8 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import hook_points
 import interfaces
-from docstrings import first_sentence, prose
+import rooms
+from docstrings import prose
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from tables import table
@@ -201,17 +202,6 @@ def component_sections() -> str:
     return table(["section", "kind of component", "needed"], rows)
 
 
-def modules() -> str:
-    """Return the table of the core's modules, with the first sentence of each."""
-    files = sorted([*ROOT.glob("rlcore/*.py"), *ROOT.glob("rlcore/stock/*.py")])
-    rows = []
-    for file in files:
-        docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
-        if file.name != "__init__.py":
-            rows.append([f"`{file.relative_to(ROOT / 'rlcore')}`", first_sentence(docstring)])
-    return table(["module of `rlcore`", "what belongs in it"], rows)
-
-
 # the command line
 
 
@@ -312,7 +302,8 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "testing-components": testing_components,
     "core-sections": core_sections,
     "component-sections": component_sections,
-    "modules": modules,
+    "rooms": rooms.room_map,
+    "room-imports": rooms.room_imports,
     "command-line": command_line,
     "exit-codes": exit_codes,
     "faults": fault_table,
@@ -331,7 +322,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--check", action="store_true", help="write nothing; fail when a page differs from the code")
     check = options.parse_args(arguments).check
     stale = []
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         old = page.read_text()
         new = regenerated(old)
         if new != old:

@@ -11,8 +11,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
     (ROOT / "docs").rglob("*.md")
 )
+READMES = sorted(ROOT.glob("plugins/*/README.md"))
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+PATH = re.compile(r"`((?:rlcore|tests|docs|plugins|examples|benchmarks)/(?:[\w.-]+/)*(?:[\w-]+\.\w+)?)`")
 
 
 def name_of(page: Path) -> str:
@@ -58,3 +62,13 @@ def test_a_page_has_one_title_and_begins_with_it(page):
     text = FENCED.sub("", page.read_text())
     assert text.startswith("# ")
     assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
+
+
+# of this repository; the tutorials name paths of a package that they write
+ABOUT_HERE = [page for page in [*PAGES, *READMES] if page.name != "CHANGELOG.md" and page.parent.name != "tutorial"]
+
+
+@pytest.mark.parametrize("page", ABOUT_HERE, ids=name_of)
+def test_paths_of_the_repository_exist(page):
+    named = PATH.findall(FENCED.sub("", page.read_text()))
+    assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
