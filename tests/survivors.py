@@ -45,12 +45,15 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("tests/unit/envs/test_checks.py", "tests/unit/envs/test_rollout.py"),
     ),
     (
-        ("rlcore.spooling.spool", "rlcore.spooling.sender", "rlcore.spooling.logger"),
+        ("rlcore.spooling.spool", "rlcore.spooling.sender", "rlcore.spooling.running", "rlcore.spooling.logger"),
         ("tests/unit/spooling/test_logger.py",),
     ),
     (
         (
             "rlcore.loggers.writer",
+            "rlcore.loggers.calls",
+            "rlcore.loggers.room",
+            "rlcore.loggers.standing",
             "rlcore.loggers.values",
             "rlcore.loggers.base",
             "rlcore.loggers.media",
@@ -87,7 +90,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("tests/faults/test_i_entries.py", "tests/faults/test_i_all_at_once.py"),
     ),
     (
-        ("rlcore.files.growing", "rlcore.training.evaluations"),
+        ("rlcore.files.growing", "rlcore.files.log_files", "rlcore.files.table", "rlcore.training.evaluations"),
         ("tests/faults/test_e_logs.py", "tests/unit/envs/test_evaluator.py"),
     ),
     (

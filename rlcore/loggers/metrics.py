@@ -9,7 +9,7 @@ import itertools
 import logging
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from rlcore.loggers import values as log_values
 from rlcore.loggers.writer import LogWriter, close_all, drain_all
+from rlcore.types import Logger
 from rlcore.types.progress import Every, Progress
 
 log = logging.getLogger(__name__)
@@ -180,7 +181,8 @@ class Metrics:
             RlcoreError: another shape or type.
         """
         if self.writers:
-            self._show("log_video", name, log_values.video(video).copy(), step, fps)
+            checked = log_values.video(video).copy()
+            self._show(lambda logger: logger.log_video(name, checked, step, fps), checked.nbytes)
 
     def log_image(self, name: str, image: Any, step: int) -> None:
         """Hand an image `[C, H, W]`, uint8, with C 1 or 3, to every logger; it is copied.
@@ -189,17 +191,18 @@ class Metrics:
             RlcoreError: another shape or type.
         """
         if self.writers:
-            self._show("log_image", name, log_values.image(image).copy(), step)
+            checked = log_values.image(image).copy()
+            self._show(lambda logger: logger.log_image(name, checked, step), checked.nbytes)
 
     def log_histogram(self, name: str, data: Any, step: int) -> None:
         """Hand numbers of any shape to every logger, to show how they are distributed; they are copied."""
         if self.writers:
-            self._show("log_histogram", name, log_values.to_numpy(data).copy(), step)
+            array = log_values.to_numpy(data).copy()
+            self._show(lambda logger: logger.log_histogram(name, array, step), array.nbytes)
 
     def log_text(self, name: str, text: str, step: int) -> None:
         """Hand a text to every logger."""
-        for writer in self.writers:
-            writer.show("log_text", name, text, step, size=len(text))
+        self._show(lambda logger: logger.log_text(name, text, step), len(text))
 
     def drain(self) -> None:
         """Return when every writer has stored what it was given."""
@@ -237,9 +240,9 @@ class Metrics:
         """Drain and close the writers."""
         close_all(self.writers)
 
-    def _show(self, method: str, name: str, data: np.ndarray[Any, Any], *arguments: int) -> None:
+    def _show(self, call: Callable[[Logger], object], size: int) -> None:
         for writer in self.writers:
-            writer.show(method, name, data, *arguments, size=data.nbytes)
+            writer.show(call, size)
 
     def _fold(self, key: str) -> None:
         held = self._values.get(key)

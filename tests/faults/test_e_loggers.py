@@ -21,9 +21,8 @@ from rlcore_plugin_tensorboard.logger import TensorboardLogger
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rlcore.errors import ConfigError
-from rlcore.loggers import metrics
+from rlcore.loggers import limits, metrics
 from rlcore.loggers import values as log_values
-from rlcore.loggers import writer as log_writer
 from rlcore.loggers.metrics import Metrics
 from rlcore.loggers.writer import LogWriter
 from rlcore.reports.curves import read_metrics
@@ -223,7 +222,7 @@ def test_e2_a_logger_that_fails_is_switched_off_and_the_run_is_as_without(tmp_pa
 
 
 def test_e2_a_logger_that_hangs_is_given_up(tmp_path, site, without_loggers, monkeypatch, caplog):
-    monkeypatch.setattr(log_writer, "_DEADLINE", 0.5)
+    monkeypatch.setattr(limits, "DEADLINE", 0.5)
     site.add("rlcore-plugin-bad", "module_of_bad", BAD.format(build=False, act="time.sleep(30)", names="start"))
     began = time.monotonic()
     run = train(tmp_path, {"use": "bad"}, {"use": "csv"})
@@ -449,7 +448,7 @@ def test_e9_a_slow_logger_does_not_delay_a_fast_one(tmp_path, site):
             writer.write({"a": 1.0}, step)
     fast.drain()
     assert len(rows_of(tmp_path / "toy" / "metrics.csv")) == 20
-    assert slow._rows > 10, "the slow one is far behind"
+    assert slow._room._calls > 10, "the slow one is far behind"
     run.trainer.metrics.close()
 
 
@@ -472,7 +471,7 @@ def test_e10_a_logger_without_its_library_is_refused_with_the_command(name, tmp_
 
 
 def test_e11_media_beyond_the_room_are_left_out_and_counted(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(log_writer, "_MEDIA_BYTES", 10_000)
+    monkeypatch.setattr(limits, "MEDIA_BYTES", 10_000)
     run = make_run(folder=tmp_path, sections={"logger": [{"use": "csv"}]})
     found = run.trainer.metrics
     found.log_video("huge", np.zeros((1, 10, 3, 64, 64), np.uint8), 1)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from rlcore.errors import ConfigError
-from rlcore.loggers import writer as log_writer
+from rlcore.loggers import limits
 from rlcore.loggers.base import LoggerBase
 from rlcore.loggers.writer import LogWriter, close_all, drain_all
 from rlcore.process.patience import Patience
@@ -70,8 +70,8 @@ SLOW = [case for number, case in enumerate(ALL) if number % 3]
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr(log_writer, "_DEADLINE", 1)
-    monkeypatch.setattr(log_writer, "_LONG_DEADLINE", 2)
+    monkeypatch.setattr(limits, "DEADLINE", 1)
+    monkeypatch.setattr(limits, "LONG_DEADLINE", 2)
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_e13_a_logger_that_holds_the_gil_is_switched_off_and_the_others_are_not(
 
 
 def test_e13_a_queue_that_is_full_because_another_logger_holds_the_gil_is_waited_for(monkeypatch):
-    monkeypatch.setattr(log_writer, "_QUEUE", 2)
+    monkeypatch.setattr(limits, "CALLS", 2)
     writer = LogWriter("good", Plain(pace=0.02))
     holding = Holding(1.5)
     for step in range(3):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from rlcore.loggers import writer as log_writer
+from rlcore.loggers import limits
 from rlcore.loggers.writer import LogWriter
 
 
@@ -169,8 +169,8 @@ def test_a_run_with_a_failing_logger_is_the_run_without_it(build, monkeypatch, e
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(log_writer, "_DEADLINE", 0.1)
-    monkeypatch.setattr(log_writer, "_QUEUE", 3)
+    monkeypatch.setattr(limits, "DEADLINE", 0.1)
+    monkeypatch.setattr(limits, "CALLS", 3)
 
 
 @pytest.fixture

@@ -1,0 +1,109 @@
+"""The thread in which the calls of one logger are made, in order."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from rlcore.loggers.room import Room
+from rlcore.loggers.standing import Act, Standing
+
+# of a time in which no thread ran, how much one call must cover to have been its cause
+_MOST_OF_IT: Final = 0.9
+
+
+class Answer:
+    """What a call gave in the thread of the logger, or raised there."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.done = threading.Event()
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self._call = call
+
+    def make(self) -> None:
+        """Make the call."""
+        try:
+            self.value = self._call()
+        except BaseException as error:  # also an exit: it ends neither the thread nor the run
+            self.error = error
+        self.done.set()
+
+
+class _Call(NamedTuple):
+    """A call that waits.
+
+    Attributes:
+        make: makes it.
+        size: bytes of the room that it has taken; None for a call that took none.
+        always: whether it is made of a logger that is switched off too.
+    """
+
+    make: Callable[[], object]
+    size: int | None
+    always: bool
+
+
+class CallThread(threading.Thread):
+    """Makes the calls of one logger.
+
+    Args:
+        room: that the calls give back.
+        standing: of the logger; hears of failures.
+    """
+
+    def __init__(self, room: Room, standing: Standing) -> None:
+        super().__init__(name=f"log-{standing.name}", daemon=True)
+        self.busy_since: float | None = None
+        self._last = (0.0, 0.0)
+        self._room = room
+        self._standing = standing
+        self._waiting: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+
+    def put(self, make: Callable[[], object], size: int | None = None, always: bool = False) -> None:
+        """Let a call be made after those before it; see `_Call` for the arguments."""
+        self._waiting.put(_Call(make, size, always))
+
+    def end_after_these(self) -> None:
+        """End the thread when the calls before this are made."""
+        self._waiting.put(None)
+
+    def ended(self, seconds: float) -> bool:
+        """Wait for the end of the thread for at most so long, and return whether it is over."""
+        self.join(seconds)
+        return not self.is_alive()
+
+    def filled(self, seconds: float) -> bool:
+        """Return whether one call lasted for nearly all of the last `seconds`."""
+        now = time.monotonic()
+        began, ended = self._last
+        since = self.busy_since
+        if since is not None:
+            began, ended = since, now
+        return min(ended, now) - max(began, now - seconds) >= _MOST_OF_IT * seconds
+
+    def run(self) -> None:
+        """Make the calls, until the end or until the logger is given up."""
+        while (call := self._waiting.get()) is not None:
+            self.busy_since = began = time.monotonic()
+            self._make(call)
+            self.busy_since, self._last = None, (began, time.monotonic())
+            if call.size is not None:
+                self._room.give_back(call.size)
+            if self._standing.hung:  # given up in the meantime: what is left in the queue is not written late
+                return
+
+    def _make(self, call: _Call) -> None:
+        act: Act = "flush" if call.size is None else "write"
+        try:
+            if call.always or not self._standing.off:
+                call.make()
+                if not call.always:
+                    self._standing.succeeded(act)
+            elif call.size is not None:
+                self._room.left_out += 1
+        except BaseException as error:  # also an exit: it ends neither the thread nor the run
+            self._standing.failed(error, act)
