@@ -32,7 +32,7 @@ class Logger(Protocol):
 
         self._hand_over(lambda: self.logger.log_metrics(row, step))
         ...
-        self._hand_over(lambda: getattr(self.logger, method)(*arguments), size)
+        self._hand_over(lambda: call(self.logger), size)
         ...
         self._hand_over(lambda: self.logger.log_hparams(config))
     """
@@ -78,7 +78,7 @@ class Logger(Protocol):
         ...
 
     def start(self, wait: bool = False) -> None:
-        """Open the back end, after the state is set and before the first row.
+        """Open what it writes to, after the state is set and before the first row.
 
         Args:
             wait: return only when it is open; else it may open later. Set when the section says `required = true`.
@@ -113,7 +113,7 @@ class Logger(Protocol):
     def branch(self) -> None:
         """Called after `load_state_dict` when training goes on otherwise than what was written after that position.
 
-        A back end that cannot remove that goes on in a run of its own, linked to the one before.
+        A logger that cannot remove that goes on in a run of its own, linked to the one before.
         """
         ...
 
