@@ -35,7 +35,7 @@ class Finding:
 
     plugin: str
     problem: str
-    mend: str
+    fix: str
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     plugins = installed()
     findings = list(examine(plugins))
     for finding in findings:
-        print(f"{finding.plugin}: {finding.problem}\n  fix: {finding.mend}")
+        print(f"{finding.plugin}: {finding.problem}\n  fix: {finding.fix}")
     print(f"{len(plugins)} plugins, {len(findings)} findings" if findings else f"{len(plugins)} plugins, all is well")
     return 2 if findings else 0
 
@@ -53,8 +53,8 @@ def examine(plugins: list[Installed]) -> Iterator[Finding]:
     for name, count in Counter(plugin.name for plugin in plugins).items():
         if count > 1:
             owners = [plugin.distribution for plugin in plugins if plugin.name == name]
-            mend = f"pip uninstall one of {', '.join(owners)}"
-            yield Finding(name, f"the name is claimed by {count} distributions", mend)
+            fix = f"pip uninstall one of {', '.join(owners)}"
+            yield Finding(name, f"the name is claimed by {count} distributions", fix)
     for plugin in plugins:
         conflict = version_conflict(plugin)
         if conflict:
@@ -77,8 +77,8 @@ def _imported(plugin: Installed) -> Iterator[Finding]:
     try:
         check_light_import(module)
     except AssertionError as error:
-        mend = f"a defect of {plugin.distribution}: name components by import string, and import heavy packages there"
-        yield Finding(plugin.name, str(error).partition("\nA plugin module")[0].replace("\n", " "), mend)
+        fix = f"a defect of {plugin.distribution}: name components by import string, and import heavy packages there"
+        yield Finding(plugin.name, str(error).partition("\nA plugin module")[0].replace("\n", " "), fix)
     else:
         if seconds > SLOW_SECONDS:
             yield Finding(plugin.name, f"importing {module} takes {seconds:.1f} s", "a defect of its plugin module")

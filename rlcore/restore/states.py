@@ -95,22 +95,22 @@ def restore(
     drop = list(dict.fromkeys([*drop, *(name for name in watching if name not in components)]))
     fresh = list(dict.fromkeys([*fresh, *_new_observers(components, states, unusable or {})]))
     following = dependents(components, fresh)
-    anew = [*fresh, *following]
-    _check_complete(components, states, owners or {}, drop, anew)
+    starting_over = [*fresh, *following]
+    _check_complete(components, states, owners or {}, drop, starting_over)
     report = [Restored(name, "dropped") for name in drop if name not in components]
     problems = []
     for name, component in components.items():
         moved()
         if not isinstance(component, Stateful):
             report.append(Restored(name, "not stateful"))
-        elif name in anew:
+        elif name in starting_over:
             report.append(Restored(name, "starts over", following.get(name, "")))
         else:
             problem = _load(name, component, states[name], unusable)
             problems += [problem] if problem else []
             report.append(Restored(name, "restored" + notes.get(name, "")))
     _refuse(problems)
-    if _begins_episodes(components.get("collector"), states.get("collector"), anew):
+    if _begins_episodes(components.get("collector"), states.get("collector"), starting_over):
         _forget_episodes(components)
     return report
 
@@ -159,13 +159,13 @@ def _new_observers(components: Mapping[str, Any], states: Mapping[str, Any], unu
     ]
 
 
-def _begins_episodes(collector: Any, state: Any, anew: Collection[str]) -> bool:
+def _begins_episodes(collector: Any, state: Any, starting_over: Collection[str]) -> bool:
     """Return whether a collector begins new episodes: as it is new, says so, or dropped the running ones of its state.
 
     It may have dropped them for what was so at the save alone, such as an episode too long to be recorded.
     """
     inexact = getattr(collector, "inexact", None)
-    if "collector" in anew or (inexact is not None and inexact() is not None):
+    if "collector" in starting_over or (inexact is not None and inexact() is not None):
         return True
     dropped = state.get("dropped_episodes", 0) if isinstance(state, Mapping) else 0
     return bool(getattr(collector, "dropped_episodes", 0) > dropped)

@@ -711,7 +711,7 @@ def test_b21_a_link_in_place_of_a_checkpoint_is_refused(two, tmp_path, caplog):
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"../../x", b"\xff\x00"])
-def test_b23_the_pointer_to_the_newest_is_only_a_convenience(two, content):
+def test_b23_the_pointer_to_the_latest_is_only_a_convenience(two, content):
     store, _ = two
     (store.folder / "latest").write_bytes(content)
     assert loaded(store) == 20

@@ -41,7 +41,7 @@ def goes_on_as_before(cli, config):
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("hidden", [8, 4, 512], ids=["same", "smaller", "larger"])
-def test_an_optimizer_whose_model_begins_anew_does_so_too(cli, stopped, optimizer, hidden):
+def test_an_optimizer_whose_model_starts_over_does_so_too(cli, stopped, optimizer, hidden):
     path = stopped(optimizer=[OPTIMIZERS[optimizer]])
     outcome = cli("train", path, "--quiet", *ACCEPTED, "--fresh", "model", "--set", f"model.hidden=[{hidden}]")
     assert outcome.code == 0, outcome.err
@@ -185,7 +185,7 @@ def test_a_rate_that_a_hook_has_set_goes_on_where_the_config_is_as_it_was(write_
     second.train()
 
 
-def test_a_schedule_goes_on_when_the_learner_begins_anew(write_config):
+def test_a_schedule_goes_on_when_the_learner_starts_over(write_config):
     scheduler = [{"use": "linear"}]
     first = rlcore.build(rlcore.load_config(write_config(scheduler=scheduler))).trainer
     first.stop_at = 32

@@ -66,7 +66,7 @@ ENVS = {
 
 
 @pytest.mark.parametrize("env", ENVS)
-def test_c3_c4_environments_go_on_in_the_midst_of_their_episodes(jobs, references, equal, env):
+def test_c3_c4_environments_go_on_in_the_middle_of_their_episodes(jobs, references, equal, env):
     _, manifest = killed(jobs, references, equal, "ppo", env=ENVS[env], run={"total_frames": 320})
     assert manifest["exact"], manifest["inexact"]
 

@@ -179,7 +179,7 @@ def test_e12_event_files_that_are_shorter_are_said_and_not_filled_up(tmp_path, c
     assert "has 10 bytes, and had" in caplog.text
 
 
-def test_e12_a_run_that_begins_anew_sets_the_old_rows_aside(stopped, whole, caplog):
+def test_e12_a_run_that_starts_over_sets_the_old_rows_aside(stopped, whole, caplog):
     shutil.rmtree(stopped / "checkpoints")
     go_on(stopped)
     for name in ("metrics.csv", "evaluations.csv"):

@@ -151,7 +151,7 @@ def test_only_the_selected_keys_are_left():
     assert loss.keys == {"observation", "next"}
 
 
-def test_noise_is_drawn_anew_before_the_steps_of_each_iteration():
+def test_noise_is_sampled_again_before_the_steps_of_each_iteration():
     trainer, loss = made(cfg={"noisy": True})
     trainer.train()
     assert loss.noises == 4

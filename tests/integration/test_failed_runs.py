@@ -157,7 +157,7 @@ def test_without_a_recent_boundary_the_newest_checkpoint_stands(tmp_path, undist
 
 
 @pytest.mark.usefixtures("every_boundary")
-def test_an_env_that_fails_in_the_midst_of_a_batch(tmp_path, undisturbed):
+def test_an_env_that_fails_in_the_middle_of_a_batch(tmp_path, undisturbed):
     trainer = make(tmp_path).trainer
     env = trainer.collector._env
     step, count = env.step, [0]

@@ -58,7 +58,7 @@ def test_the_doctor_finds_nothing_wrong_with_our_own_plugins(cli):
     assert "all is well" in outcome.out
 
 
-def test_the_doctor_names_each_problem_with_its_mend(cli, site, monkeypatch):
+def test_the_doctor_names_each_problem_with_its_fix(cli, site, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(site.folder))  # for the fresh interpreters
     light = "from rlcore import Component, hookimpl\n\n@hookimpl\ndef provide_components():\n    return []\n"
     twin = light.replace("[]", "[Component('loss', 'twin', 'x:Y')]")

@@ -117,7 +117,7 @@ def test_without_one_the_global_generator_decides(batch):
     assert torch.equal(first, second(batch(20))["number"])
 
 
-def test_each_step_of_a_run_draws_anew(batch, make_trainer):
+def test_each_step_of_a_run_samples_again(batch, make_trainer):
     drawn = []
     trainer = make_trainer([batch(100)], optim_steps_per_batch=3)
     BatchSubSampler(5).register(trainer)

@@ -98,7 +98,7 @@ def test_samples_have_the_given_size_or_that_of_the_buffer(batch):
     assert ReplayBufferTrainer(buffer, device="meta").sample()["number"].device.type == "meta"
 
 
-def test_an_iterated_buffer_ends_the_epoch_and_begins_anew(batch, make_trainer):
+def test_an_iterated_buffer_ends_the_epoch_and_starts_over(batch, make_trainer):
     sizes = []
     trainer = make_trainer([batch(4)], optim_steps_per_batch=None, num_epochs=2)
     ReplayBufferTrainer(Buffer(), iterate=True).register(trainer)

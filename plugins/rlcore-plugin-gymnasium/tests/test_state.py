@@ -135,7 +135,7 @@ EXACT = [
 
 
 @pytest.mark.parametrize("config", EXACT, ids=str)
-def test_an_env_goes_on_to_the_bit_in_the_midst_of_an_episode(config):
+def test_an_env_goes_on_to_the_bit_in_the_middle_of_an_episode(config):
     used, other = env_of(**config), env_of(**config)
     assert used.inexact() is None
     used.reset(seed=3)

@@ -151,7 +151,7 @@ class TestMLflow(SpoolingLoggerContract):
         assert (step, len(long), row.pop(long)) == (1, 250, 5.0)
         assert row == {"a_b": 1.0, "_/up": 2.0, "Größe _m_": 3.0, "line break": 4.0}
 
-    def test_a_config_that_changed_is_shown_anew(self, tmp_path):
+    def test_a_config_that_changed_is_shown_again(self, tmp_path):
         logger = self.logger(tmp_path)
         logger.log_hparams({"run": {"total_frames": 1}})
         state = logger.state_dict()

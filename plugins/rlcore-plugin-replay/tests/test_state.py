@@ -97,7 +97,7 @@ def test_steps_that_nothing_continues_are_not_joined_with_those_of_other_episode
     assert second.buffer.write_count == 2 * (16 - 2) + 2 * (16 - 2)
 
 
-def test_a_collector_that_begins_anew_takes_the_waiting_steps_along(tmp_path):
+def test_a_collector_that_starts_over_takes_the_waiting_steps_along(tmp_path):
     changed = sections(n_steps=3, capacity=100)
     first = make_trainer(folder=tmp_path, sections=changed)
     first.stop_at = 32
@@ -118,11 +118,11 @@ def test_transitions_that_do_not_fit_are_refused_by_name(tmp_path):
     with pytest.raises(StorageError, match="it is 'replay:prioritized' here, 'replay:replay' in the checkpoint"):
         make_trainer(folder=tmp_path, sections=sections(use="replay:prioritized"), resume=options)
     stacked = {**sections(), "transform": [{"use": "transforms:frame-stack", "frames": 2}]}
-    anew = ("transform.frame-stack", "collector", "model")
+    starting_over = ("transform.frame-stack", "collector", "model")
     with pytest.raises(StorageError, match=r"(?s)observation is \[6\] here, \[3\] in the checkpoint .*--fresh buffer"):
-        make_trainer(folder=tmp_path, sections=stacked, resume=ResumeOptions(fresh=anew, accept_changes=True))
+        make_trainer(folder=tmp_path, sections=stacked, resume=ResumeOptions(fresh=starting_over, accept_changes=True))
     make_trainer(
-        folder=tmp_path, sections=stacked, resume=ResumeOptions(fresh=(*anew, "buffer"), accept_changes=True)
+        folder=tmp_path, sections=stacked, resume=ResumeOptions(fresh=(*starting_over, "buffer"), accept_changes=True)
     ).train()
 
 

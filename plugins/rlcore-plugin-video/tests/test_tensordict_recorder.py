@@ -46,7 +46,7 @@ def test_the_reset_is_left_out_and_every_fourth_step_kept(tmp_path):
     assert numbers(recorded(TensorDictRecorder(tmp_path / "run", skip_reset=False), 10).dump()) == [0, 4, 8]
 
 
-def test_a_dump_forgets_and_begins_anew(tmp_path):
+def test_a_dump_forgets_and_starts_over(tmp_path):
     recorder = recorded(TensorDictRecorder(tmp_path / "run", skip=2), 6)
     assert recorder.dump("a").name == "run_a_tensordict.t"
     assert recorder.dump("b") is None

@@ -105,7 +105,7 @@ def test_a_run_arrives_whole(server, tmp_path):
     until(lambda: run.trainer.metrics.writers[0].unsent == 0)
 
 
-def test_an_outage_in_the_midst_of_a_run_costs_nothing(server, tmp_path):
+def test_an_outage_in_the_middle_of_a_run_costs_nothing(server, tmp_path):
     logger = logger_of(server, tmp_path)
     write(logger, *range(5))
     assert logger.catch_up(60)

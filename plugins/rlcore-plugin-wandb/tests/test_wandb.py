@@ -205,7 +205,7 @@ def test_without_a_key_the_run_is_written_offline_and_nobody_is_asked(tmp_path, 
     assert logger.unsent == 1, "it was to go to a server"
 
 
-def test_an_offline_run_that_ended_with_its_process_is_written_anew(tmp_path, monkeypatch):
+def test_an_offline_run_that_ended_with_its_process_is_written_again(tmp_path, monkeypatch):
     monkeypatch.delenv("WANDB_SERVICE", raising=False)  # W&B's own process of other tests, which outlives this logger's
     logger = WandbLogger("trial", True, tmp_path, process=True, log_env_packages=False)
     for step in range(5):

@@ -103,7 +103,7 @@ class BufferContract(StateContract):
             drawn = {number for rows in self.epoch(buffer, batch) for number in rows}
             assert not drawn & set(masked), f"masked steps were drawn: {sorted(drawn & set(masked))}"
 
-    def test_epochs_are_shuffled_anew(self) -> None:
+    def test_epochs_are_shuffled_each_time(self) -> None:
         """The same order every time would correlate the updates."""
         context = self.bench()
         buffer, batch = self.make(context), self.batch(context)

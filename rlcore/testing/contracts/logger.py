@@ -241,7 +241,7 @@ class LoggerContract(ComponentContract):
         resumed.close()
         self._compare(tmp_path, ROWS[:2])
 
-    def test_a_run_that_begins_anew_repeats_nothing(self, tmp_path: Path) -> None:
+    def test_a_run_that_starts_over_repeats_nothing(self, tmp_path: Path) -> None:
         """Checkpoints may be lost or removed; rows of before do not stand among those of the run that begins again."""
         self._state_after_two_rows(tmp_path, ROWS[2])
         again = self.logger(tmp_path)

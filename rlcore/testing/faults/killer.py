@@ -108,7 +108,7 @@ class Killer:
 
     @hookimpl
     def post_optim(self) -> None:
-        """In the midst of updating."""
+        """In the middle of updating."""
         self._at("post_optim")
 
     @hookimpl

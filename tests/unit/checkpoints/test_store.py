@@ -286,7 +286,7 @@ def test_another_back_end_says_how_to_read_its_checkpoint(store):
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", "000000000010-aaaaaa"])
-def test_the_pointer_to_the_newest_is_never_trusted(store, content):
+def test_the_pointer_to_the_latest_is_never_trusted(store, content):
     save(store, 10)
     (store.folder / "latest").write_text(content)
     assert weight(store.load_newest()) == [10.0] * 3

@@ -216,7 +216,7 @@ def test_the_env_of_a_script_is_an_env():
     assert np.array_equal(env.reset(seed=4), observation), "closed envs are made again when they are needed"
 
 
-def test_statistics_of_an_observation_norm_are_taken_anew():
+def test_statistics_of_an_observation_norm_are_taken_again():
     make = Factory(total_frames=96, seed=3)
     env = make.env("testing:toy", episode_lengths=[9])
     make.transform("gymnasium:observation-norm", frames=200)

@@ -322,7 +322,7 @@ def test_a_loose_file_can_be_disabled(write_config, workdir):
     assert "plugin 'my-hooks' is named by plugins.files but disabled" in problem(path, disable=["my-hooks"])
 
 
-def test_a_changed_loose_file_is_read_anew(write_config, workdir):
+def test_a_changed_loose_file_is_read_again(write_config, workdir):
     file = workdir / "my_hooks.py"
     path = write_config(plugins={"files": ["my_hooks.py"]}, hook=[{"use": "loose"}])
     file.write_text(LOOSE)

@@ -165,11 +165,11 @@ def parts():
         (["policy"], {"loss_module", "optimizer", "critic", "schedule", "bare_schedule"}),
     ],
 )
-def test_what_depends_on_a_part_begins_anew_with_it(fresh, following):
+def test_what_depends_on_a_part_starts_over_with_it(fresh, following):
     assert set(dependents(parts(), fresh)) == following
 
 
-def test_the_report_says_why_a_part_begins_anew():
+def test_the_report_says_why_a_part_starts_over():
     components = parts()
     states = {name: part.state_dict() for name, part in components.items()}
     report = restore(components, states, {}, fresh=["optimizer"])

@@ -180,7 +180,7 @@ def stopped(folder, **options):
     run.trainer.train()
 
 
-def test_a_folder_without_any_checkpoint_begins_anew_and_trains_as_a_new_run(tmp_path):
+def test_a_folder_without_any_checkpoint_starts_over_and_trains_as_a_new_run(tmp_path):
     make_run(folder=tmp_path / "new").trainer.train()
     killed = make_run(folder=tmp_path / "killed")
     killed.trainer.parts.release()
@@ -204,7 +204,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path):
     assert without_time(rows[0]) == without_time(rows[1])
 
 
-def test_a_component_that_began_anew_or_was_dropped_makes_the_run_inexact_for_good(tmp_path):
+def test_a_component_that_started_over_or_was_dropped_makes_the_run_inexact_for_good(tmp_path):
     stopped(tmp_path, sections=HOOKS)
     options = ResumeOptions(drop=("hook.one",), fresh=("model",), accept_changes=True)
     run = make_run(folder=tmp_path, sections={"hook": HOOKS["hook"][1:]}, resume=options)

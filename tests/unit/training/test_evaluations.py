@@ -125,7 +125,7 @@ def test_without_a_folder_no_table_is_written(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_table_that_is_gone_begins_anew(tmp_path):
+def test_a_table_that_is_gone_starts_over(tmp_path):
     stopped, folder = from_config(tmp_path, Seen(), {"every": 16, "episodes": 2})
     stopped.stop_at = 32
     stopped.train()
