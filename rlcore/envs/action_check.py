@@ -72,9 +72,9 @@ class ActionCheck:
             self._waiting.clear()
             self(together)
 
-    def _error(self, found: str) -> PluginError:
+    def _error(self, what: str) -> PluginError:
         return PluginError(
-            f"the policy gave {found}, outside of the action space {self._space} of env {self._spec.id!r}; a model "
+            f"the policy gave {what}, outside of the action space {self._space} of env {self._spec.id!r}; a model "
             "must keep to the space, or refuse it when it is built"
         )
 

@@ -44,9 +44,9 @@ class EpisodeEvaluator:
         lengths: list[int] = []
         for begin in range(0, len(self._seeds), self._num_envs):
             left = min(self._num_envs, len(self._seeds) - begin)
-            found = play(self._env, self._context, self._seeds[begin], episodes=left)
-            returns += found[0].tolist()
-            lengths += found[1].tolist()
+            played_returns, played_lengths = play(self._env, self._context, self._seeds[begin], episodes=left)
+            returns += played_returns.tolist()
+            lengths += played_lengths.tolist()
         return EvaluationResult(self._context.progress.frames, self._seeds, tuple(returns), tuple(lengths))
 
     def close(self) -> None:

@@ -33,10 +33,10 @@ class JoinedEnv:
         first = envs[0].spec
         for env in envs[1:]:
             for name in ("observation_space", "action_space", "frame_skip", "reset_mode"):
-                one, other = getattr(first, name), getattr(env.spec, name)
-                if one != other:
+                expected, own = getattr(first, name), getattr(env.spec, name)
+                if expected != own:
                     raise ConfigError(
-                        f"envs to join differ in {name}: {one} of {first.id!r}, {other} of {env.spec.id!r}"
+                        f"envs to join differ in {name}: {expected} of {first.id!r}, {own} of {env.spec.id!r}"
                     )
         self._envs = list(envs)
         ends = np.cumsum([env.spec.num_envs for env in envs]).tolist()

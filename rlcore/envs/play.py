@@ -55,8 +55,9 @@ def play(
     with torch.inference_mode():
         while running.any():
             before_step(running)
-            seen = torch.tensor(np.asarray(observation, dtype=dtype), device=context.device)  # begins as all tensors do
-            action = policy.mode(seen).cpu().numpy()
+            # a copy, which begins in memory where all tensors do: the bits of a product of matrices depend on it
+            observations = torch.tensor(np.asarray(observation, dtype=dtype), device=context.device)
+            action = policy.mode(observations).cpu().numpy()
             check.add(action)
             step = _guarded(seen_env, seen_env.step, action)
             context.heart.beats += 1

@@ -26,12 +26,12 @@ class FormError(EnvError):
     """What an env returned has another form than its spec says.
 
     Attributes:
-        found: what was expected, and what was found.
+        problem: what was expected, and what came.
     """
 
-    def __init__(self, env_id: str, found: Exception) -> None:
-        super().__init__(f"env {env_id!r}: {found}; fix the env, or the space that declares it otherwise")
-        self.found = found
+    def __init__(self, env_id: str, problem: Exception) -> None:
+        super().__init__(f"env {env_id!r}: {problem}; fix the env, or the space that declares it otherwise")
+        self.problem = problem
 
 
 class StepCheck:
@@ -155,7 +155,7 @@ def _shown(value: Any) -> str:
 def env_error(env_id: str, where: str, error: BaseException, lost: str) -> RlcoreError:
     """Return the error for what an env raised, or for a step that does not fit its spec; `lost` is discarded."""
     if isinstance(error, FormError):
-        error = error.found
+        error = error.problem
     if isinstance(error, RlcoreError):
         return error
     return EnvError(f"env {env_id!r} {where}: {describe(error)}; {lost} is discarded")

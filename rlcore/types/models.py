@@ -108,7 +108,7 @@ class Policy(Protocol):
 
     Called in `rlcore/envs/play.py`:
 
-        action = policy.mode(seen).cpu().numpy()
+        action = policy.mode(observations).cpu().numpy()
     """
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rlcore_plugin_gymnasium.env import Config, make
+from rlcore_plugin_gymnasium.config import Config
+from rlcore_plugin_gymnasium.env import make
 
 from rlcore.checkpoints.background import BackgroundSave
 from rlcore.errors import StorageError

@@ -168,7 +168,7 @@ def test_a_wrong_step_of_a_vector_env_is_an_error_in_training_evaluation_and_scr
     trainer = make_run().trainer
     bent = Bent(ToyEnv.Config())
     bent.changed = changed
-    trainer.collector._rollout.env = bent
+    trainer.collector._stepper.env = bent
     with pytest.raises(EnvError, match=message):
         trainer.train()
     with pytest.raises(EnvError, match=message):

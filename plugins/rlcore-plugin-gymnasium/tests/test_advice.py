@@ -2,9 +2,12 @@
 
 import gymnasium
 import pytest
-from rlcore_plugin_gymnasium import advice, env
+from rlcore_plugin_gymnasium import advice
+from rlcore_plugin_gymnasium.config import Config
+from rlcore_plugin_gymnasium.env import make
 
 from rlcore.errors import ConfigError
+from rlcore.types import Context
 
 
 @pytest.mark.parametrize(
@@ -23,7 +26,7 @@ def test_a_missing_package_is_that_of_the_family(monkeypatch, id, package):
 
     monkeypatch.setattr(gymnasium, "make", missing)
     with pytest.raises(ConfigError) as error:
-        env.make(env.Config(id=id), None)
+        make(Config(id=id), Context.alone("tests"))
     told = str(error.value)
     assert f"pip install '{package}'" in told
     assert ("mujoco" in told) == ("mujoco" in package)
@@ -40,7 +43,7 @@ def test_a_missing_package_is_that_of_the_family(monkeypatch, id, package):
 )
 def test_an_unknown_id_says_where_it_may_come_from(id, told):
     with pytest.raises(ConfigError, match=told):
-        env.make(env.Config(id=id), None)
+        make(Config(id=id), Context.alone("tests"))
 
 
 def test_nothing_is_advised_where_nothing_is_known():

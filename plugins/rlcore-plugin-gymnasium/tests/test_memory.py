@@ -7,9 +7,11 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from rlcore_plugin_gymnasium.env import Config, make
+from rlcore_plugin_gymnasium.config import Config
+from rlcore_plugin_gymnasium.env import make
 
 from rlcore.testing import difference, make_run, through_checkpoint
+from rlcore.types import Context
 
 
 def _load(name):
@@ -40,7 +42,7 @@ def _registered():
 
 
 def env_of(name, **config):
-    return make(Config(id=f"remembering/{name}-v0", **config), None)
+    return make(Config(id=f"remembering/{name}-v0", **config), Context.alone("tests"))
 
 
 def steps(env, count, seed):
@@ -151,11 +153,11 @@ def test_wrappers_of_gymnasium_raise_no_false_alarm(name):
 
 @pytest.mark.parametrize("id_", ["FrozenLake-v1", "CliffWalking-v1", "MountainCarContinuous-v0"])
 def test_other_envs_of_gymnasium_raise_no_false_alarm(id_):
-    assert make(Config(id=id_), None).inexact() is None
+    assert make(Config(id=id_), Context.alone("tests")).inexact() is None
 
 
 def test_nothing_is_taken_of_an_env_that_remembers_nothing():
-    env = make(Config(id="CartPole-v1"), None)
+    env = make(Config(id="CartPole-v1"), Context.alone("tests"))
     env.inexact()
     env.reset(seed=1)
     assert env.state_dict()["envs"][0]["memory_before"] is None

@@ -96,9 +96,11 @@ def rendering(id, **environment):
     """Return what rendering says in a process of its own, for what is chosen once per process."""
     code = f"""
 from rlcore.errors import EnvError
-from rlcore_plugin_gymnasium.env import Config, make
+from rlcore_plugin_gymnasium.config import Config
+from rlcore_plugin_gymnasium.env import make
+from rlcore.types import Context
 try:
-    env = make(Config(id={id!r}, render_mode="rgb_array"), context=None)
+    env = make(Config(id={id!r}, render_mode="rgb_array"), Context.alone("tests"))
     env.reset(seed=0)
     print("picture", env.render().shape)
     env.close()

@@ -8,10 +8,12 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from rlcore_plugin_gymnasium.env import Config, make
+from rlcore_plugin_gymnasium.config import Config
+from rlcore_plugin_gymnasium.env import make
 
 from rlcore.errors import EnvError
 from rlcore.testing import difference, make_run, through_checkpoint
+from rlcore.types import Context
 
 needs_mujoco = pytest.mark.skipif(find_spec("mujoco") is None, reason="MuJoCo is not installed")
 
@@ -101,7 +103,7 @@ def _registered():
 
 
 def env_of(id_, **config):
-    return make(Config(id=id_, **config), None)
+    return make(Config(id=id_, **config), Context.alone("tests"))
 
 
 def steps(env, count, seed):

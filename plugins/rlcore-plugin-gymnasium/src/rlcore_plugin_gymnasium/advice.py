@@ -51,10 +51,12 @@ def on_an_unknown_id(env_id: str) -> str:
     if module:
         return ""
     namespace, slash, _ = name.rpartition("/")
-    found = _NAMESPACES.get(namespace) if slash else next((p for n, p in _PREFIXES.items() if name.startswith(n)), None)
-    if found is None:
+    provider = (
+        _NAMESPACES.get(namespace) if slash else next((p for n, p in _PREFIXES.items() if name.startswith(n)), None)
+    )
+    if provider is None:
         return '; an id of another package names the module that registers it: "module:Id-v0"' if slash else ""
-    package, registers = found
+    package, registers = provider
     return f'; pip install {package}, and write id = "{registers}:{name}", which imports it first'
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 def layers(env: Any) -> list[Any]:
     """Return the wrappers around an env, from the outside, and the env itself at last."""
-    found = [env]
+    inwards = [env]
     while env is not env.unwrapped:
         env = env.env
-        found.append(env)
-    return found
+        inwards.append(env)
+    return inwards
 
 
 def modules(env: Any, id_: str) -> Iterator[str]:

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 import gymnasium
-from pydantic import BaseModel, Field
 
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, RlcoreError, describe
 from rlcore.types.context import Context
 from rlcore_plugin_gymnasium import advice
+from rlcore_plugin_gymnasium.config import Config
 from rlcore_plugin_gymnasium.native import NativeEnv
 from rlcore_plugin_gymnasium.rendering import advice_on_making, prepare_rendering
 from rlcore_plugin_gymnasium.serial import SerialEnv
 
 # From this many envs on, a vector form of the environment's own beats stepping one by one.
 NATIVE_FROM = 16
-
-
-class Config(BaseModel, extra="forbid"):
-    """Which environment, and how many."""
-
-    id: str = Field(description="Gymnasium id, such as CartPole-v1; module:Id-v0 imports the module first")
-    num_envs: int = Field(1, ge=1, description="envs that step together")
-    frame_skip: int = Field(1, ge=1, description="times each action is repeated; every repetition counts as a frame")
-    vectorization: Literal["auto", "serial", "native"] = Field(
-        "auto", description="serial: one by one; native: the environment's own vector form; auto: whichever is faster"
-    )
-    max_episode_steps: int | None = Field(None, ge=1, description="truncate episodes here instead of the id's limit")
-    render_mode: Literal["rgb_array"] | None = Field(None, description="rgb_array: can be rendered, for videos")
-    kwargs: dict[str, Any] = Field(default_factory=dict, description="arguments of the environment's constructor")
 
 
 def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
@@ -56,17 +40,16 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
                 if spec.vector_entry_point is None
                 else "[env] vectorization = 'native' cannot repeat actions; set frame_skip = 1"
             )
-        heart = getattr(context, "heart", None)
-        return NativeEnv(config, heart) if native else SerialEnv(config, heart=heart)
+        return NativeEnv(config, context.heart) if native else SerialEnv(config, heart=context.heart)
     except gymnasium.error.DependencyNotInstalled as error:
         raise ConfigError(
             f"[env] id = {config.id!r} needs a package that is not installed: {error}"
             f"{advice.on_a_missing_package(config.id)}{advice_on_making(error)}"
         ) from error
     except ModuleNotFoundError as error:
-        found = advice.on_a_missing_module(config.id, error.name) or advice.on_a_missing_package(config.id)
+        what_to_install = advice.on_a_missing_module(config.id, error.name) or advice.on_a_missing_package(config.id)
         raise ConfigError(
-            f"[env] id = {config.id!r} cannot be made: {error}{found}{advice_on_making(error)}"
+            f"[env] id = {config.id!r} cannot be made: {error}{what_to_install}{advice_on_making(error)}"
         ) from error
     except gymnasium.error.UnregisteredEnv as error:
         raise ConfigError(

@@ -54,10 +54,10 @@ def take(
         weights: is filled with the number of values in each attribute of a layer.
     """
     taker = _Taker(copy)
-    found: dict[str, Piece] = {}
+    pieces: dict[str, Piece] = {}
     for layer in holding(env):
         name, number = type(layer).__name__, 1
-        while name in found:
+        while name in pieces:
             number += 1
             name = f"{type(layer).__name__}#{number}"
         attributes = attributes_of(layer) or {}
@@ -68,8 +68,8 @@ def take(
                 content[attribute] = taker.take(value, 1)
                 if weights is not None:
                     weights[f"{name}.{attribute}"] = before - taker.values
-        found[name] = ["object", content]
-    return found, taker.is_complete
+        pieces[name] = ["object", content]
+    return pieces, taker.is_complete
 
 
 def holding(env: Any) -> list[Any]:
@@ -84,8 +84,8 @@ def hashes(pieces: Mapping[str, Piece], ignored: frozenset[str] = frozenset()) -
         pieces: from `take`.
         ignored: paths to leave out.
     """
-    found = {path: hash_of(piece) for name, piece in pieces.items() for path, piece in _leaves(piece, name)}
-    return {path: value for path, value in found.items() if path not in ignored}
+    hashes = {path: hash_of(piece) for name, piece in pieces.items() for path, piece in _leaves(piece, name)}
+    return {path: value for path, value in hashes.items() if path not in ignored}
 
 
 def held(env: Any, ignored: frozenset[str] = frozenset()) -> dict[str, str]:
@@ -102,7 +102,7 @@ def large_attributes(env: Any) -> set[str]:
 
 def shared(env: Any) -> dict[str, str]:
     """Return hashes of the data that all instances of an env share: in its classes and in their modules."""
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for kind in {kind for layer in layers(env) for kind in type(layer).__mro__}:
         if kind.__module__.partition(".")[0] in _LIBRARIES:
             continue
@@ -111,8 +111,8 @@ def shared(env: Any) -> dict[str, str]:
             for name, value in names.items():
                 if not name.startswith("__") and isinstance(value, fits):
                     piece = _Taker(copy=False).take(value, 0)
-                    found[f"{prefix}{name}"] = hash_of(piece)
-    return found
+                    hashes[f"{prefix}{name}"] = hash_of(piece)
+    return hashes
 
 
 def contents(value: Any) -> str:
@@ -177,8 +177,8 @@ class _Taker:
 
     def _numbers(self, value: Any) -> Piece:
         if isinstance(value, torch.Tensor):
-            found = value.detach()
-            return self._sized("tensor", found) if value.layout == torch.strided else _SKIPPED
+            detached = value.detach()
+            return self._sized("tensor", detached) if value.layout == torch.strided else _SKIPPED
         if isinstance(value, bytes | bytearray):
             return self._sized("bytes", np.frombuffer(value, np.uint8))
         array = np.asarray(value)
@@ -186,14 +186,14 @@ class _Taker:
             return _SKIPPED if array.dtype.hasobject else ["text", f"{array.dtype} {array.tobytes().hex()}"]
         return self._sized("number" if isinstance(value, np.generic) else "array", array)
 
-    def _sized(self, kind: str, found: Any) -> Piece:
+    def _sized(self, kind: str, numbers: Any) -> Piece:
         """Return an array or tensor, or no more than its form, where that would be too much."""
-        self._bytes -= found.nbytes
+        self._bytes -= numbers.nbytes
         if self._is_too_much(self._bytes < 0):
-            self._bytes += found.nbytes
-            return ["text", f"{found.dtype} {tuple(found.shape)}"]
-        copied = found.clone() if isinstance(found, torch.Tensor) and self._copy else found
-        return [kind, found.copy() if isinstance(found, np.ndarray) and self._copy else copied]
+            self._bytes += numbers.nbytes
+            return ["text", f"{numbers.dtype} {tuple(numbers.shape)}"]
+        copied = numbers.clone() if isinstance(numbers, torch.Tensor) and self._copy else numbers
+        return [kind, numbers.copy() if isinstance(numbers, np.ndarray) and self._copy else copied]
 
     def _container(self, value: Any, depth: int) -> Piece:
         kind = next(kind for kind in (dict, list, deque, tuple, set, frozenset) if isinstance(value, kind))
@@ -247,8 +247,8 @@ def attributes_of(value: Any) -> Mapping[str, Any] | None:
     ):
         return None
     slots = [name for kind in type(value).__mro__ for name in _slots(kind) if hasattr(value, name)]
-    found = {name: getattr(value, name) for name in slots}
-    return {**found, **getattr(value, "__dict__", {})} if found or hasattr(value, "__dict__") else None
+    slotted = {name: getattr(value, name) for name in slots}
+    return {**slotted, **getattr(value, "__dict__", {})} if slotted or hasattr(value, "__dict__") else None
 
 
 def _slots(kind: type) -> Sequence[str]:

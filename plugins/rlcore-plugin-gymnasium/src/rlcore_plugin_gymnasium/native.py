@@ -22,7 +22,7 @@ from rlcore_plugin_gymnasium.rendering import pictures, render_fps
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from rlcore_plugin_gymnasium.env import Config
+    from rlcore_plugin_gymnasium.config import Config
 
 _DATA: Final = (np.ndarray, np.generic, bool, int, float, type(None))
 _NOTHING: Final = MappingProxyType[int, Any]({})
@@ -95,8 +95,8 @@ class NativeEnv:
         """Return why the state of these envs cannot be saved, or None; tried out once, on other instances."""
         if not self._asked:
             self._asked = True
-            found = tried_out(lambda: NativeEnv(self._config, self.heart))
-            self._reason, self._ignored = None if found.is_exact else str(found), found.ignored
+            outcome = tried_out(lambda: NativeEnv(self._config, self.heart))
+            self._reason, self._ignored = None if outcome.is_exact else str(outcome), outcome.ignored
         if self._reason is None:
             return None
         return f"env {self.spec.id!r} does not go on as before from its attributes: {self._reason}"

@@ -69,12 +69,12 @@ class Outcome:
         return self.behaviour is None and not self.forgotten and not self.shared
 
     def __str__(self) -> str:
-        found = [self.behaviour] if self.behaviour is not None else []
+        reasons = [self.behaviour] if self.behaviour is not None else []
         if self.shared:
-            found.append(f"its classes or modules remember earlier episodes ({', '.join(self.shared)})")
+            reasons.append(f"its classes or modules remember earlier episodes ({', '.join(self.shared)})")
         if self.forgotten:
-            found.append(f"it remembers earlier episodes ({', '.join(self.forgotten)})")
-        return "; ".join(found)
+            reasons.append(f"it remembers earlier episodes ({', '.join(self.forgotten)})")
+        return "; ".join(reasons)
 
 
 @dataclass
@@ -120,22 +120,22 @@ def tried_out(make: Callable[[], Saved]) -> Outcome:
         try:
             second.load_state_dict(one.state)
             held = second.held()
-            other = _Pass(*_rest(second, actions), held)
+            restored = _Pass(*_rest(second, actions), held)
         except FROM_OUTSIDE:
             raise
         except BaseException as error:
             return Outcome(f"restoring fails: {describe(error)}")
         finally:
             second.close()
-        behaviour = _first_difference(one, other)
-        forgotten = _differing(one, other)
+        behaviour = _first_difference(one, restored)
+        forgotten = _differing(one, restored)
         unrepeatable = _differing(one, _repeated(make, actions)) if forgotten else []
     remaining = [name for name in forgotten if name not in unrepeatable]
     return Outcome(behaviour, tuple(remaining), one.changed, one.constant.union(unrepeatable))
 
 
-def _first_difference(one: _Pass, other: _Pass) -> str | None:
-    for number, (before, after) in enumerate(zip(one.steps, other.steps, strict=True)):
+def _first_difference(saved: _Pass, restored: _Pass) -> str | None:
+    for number, (before, after) in enumerate(zip(saved.steps, restored.steps, strict=True)):
         if before != after:
             return f"step {number} after a restore is not the step after the save"
     return None
@@ -164,11 +164,11 @@ def _repeated(make: Callable[[], Saved], actions: list[Any]) -> _Pass:
 
 def _differing(one: _Pass, other: _Pass) -> list[str]:
     """Return the attributes, and the infos, that differ between two instances."""
-    found = [name for name in {**one.held, **other.held} if one.held.get(name) != other.held.get(name)]
+    names = [name for name in {**one.held, **other.held} if one.held.get(name) != other.held.get(name)]
     alike = one.steps == other.steps  # else infos differ for that reason
     for before, after in zip(one.infos, other.infos, strict=True) if alike else ():
-        found += [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return list(dict.fromkeys(found))
+        names += [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return list(dict.fromkeys(names))
 
 
 def _actions(env: Saved) -> list[Any]:
@@ -181,28 +181,28 @@ def _actions(env: Saved) -> list[Any]:
 def _rest(env: Saved, actions: list[Any]) -> tuple[list[bytes], list[dict[str, str]]]:
     before = _steps(env, actions[2 * STEPS : 3 * STEPS])
     env.begin()
-    seen = [*before, *_steps(env, actions[3 * STEPS :])]
-    return [step for step, _ in seen], [infos for _, infos in seen]
+    steps = [*before, *_steps(env, actions[3 * STEPS :])]
+    return [step for step, _ in steps], [infos for _, infos in steps]
 
 
 def _steps(env: Saved, actions: list[Any]) -> list[tuple[bytes, dict[str, str]]]:
     """Return everything that the steps gave, as bytes, and the hashes of the infos."""
-    seen = []
+    recorded = []
     for action in actions:
         step = env.step(action)
         env.heart.beats += 1
         finals = b"".join(np.asarray(last).tobytes() for _, last in sorted(step.final_observation.items()))
         flags = np.asarray(step.terminated).tobytes() + np.asarray(step.truncated).tobytes()
         content = np.asarray(step.observation).tobytes() + np.asarray(step.reward).tobytes() + flags + finals
-        seen.append((content, _hashes(step.infos)))
-    return seen
+        recorded.append((content, _hashes(step.infos)))
+    return recorded
 
 
 def _hashes(infos: Mapping[int, Mapping[str, Any]]) -> dict[str, str]:
     """Return a hash of each info, down to the names in its tables, of which one may be a time."""
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for info in infos.values():
         for name, value in info.items():
             parts = value.items() if isinstance(value, Mapping) else [("", value)]
-            found |= {f"infos[{name!r}]" + (f"[{part!r}]" if part else ""): contents(item) for part, item in parts}
-    return found
+            hashes |= {f"infos[{name!r}]" + (f"[{part!r}]" if part else ""): contents(item) for part, item in parts}
+    return hashes

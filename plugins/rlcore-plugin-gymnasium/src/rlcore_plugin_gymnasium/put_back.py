@@ -87,20 +87,20 @@ class _Putter:
 
     def _container(self, value: Any, kind: str, content: Any, path: str) -> Any:
         if kind in ("map", "pairs"):
-            found = value if isinstance(value, dict) else {}
+            target = value if isinstance(value, dict) else {}
             if kind == "map":
-                after = {key: self(found.get(key, _ABSENT), item, f"{path}.{key}") for key, item in content.items()}
+                after = {key: self(target.get(key, _ABSENT), item, f"{path}.{key}") for key, item in content.items()}
             else:
                 after = {self(_ABSENT, key, path): self(_ABSENT, item, path) for key, item in content}
-            found.clear()
-            found.update(after)
-            return found
+            target.clear()
+            target.update(after)
+            return target
         before = list(value) if isinstance(value, list | tuple | deque) else []
         if kind.endswith(OF_NUMBERS):
             kind, items = kind.removesuffix(OF_NUMBERS), np.asarray(content).tolist()
         else:
-            known = [*before, *[_ABSENT] * len(content)]
-            items = [self(old, item, path) for old, item in zip(known, content, strict=False)]
+            present = [*before, *[_ABSENT] * len(content)]
+            items = [self(old, item, path) for old, item in zip(present, content, strict=False)]
         return _filled(value, kind, items)
 
 

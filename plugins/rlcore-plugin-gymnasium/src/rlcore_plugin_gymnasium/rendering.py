@@ -61,7 +61,7 @@ def pictures(envs: Sequence[Any], name: str) -> Array:
     Raises:
         EnvError: there is nothing to render with, or no such pictures come out.
     """
-    found: list[Any] = []
+    images: list[Any] = []
     for env in envs:
         try:
             _take_context(env)
@@ -70,15 +70,15 @@ def pictures(envs: Sequence[Any], name: str) -> Array:
             raise EnvError(
                 f"env {name!r} cannot be rendered: {type(error).__name__}: {error}; {_advice(env, error)}"
             ) from error
-        found += rendered if isinstance(rendered, list | tuple) else [rendered]
-    for picture in found:
+        images += rendered if isinstance(rendered, list | tuple) else [rendered]
+    for picture in images:
         if not (isinstance(picture, np.ndarray) and picture.dtype == np.uint8 and picture.shape[2:] == (3,)):
             what = f"{picture.dtype} {picture.shape}" if isinstance(picture, np.ndarray) else type(picture).__name__
             raise EnvError(
                 f"env {name!r} rendered {what}, not an array uint8 [height, width, 3]; "
                 "is it made with render_mode = 'rgb_array'?"
             )
-    return np.stack(found)
+    return np.stack(images)
 
 
 def _advice(env: Any, error: Exception) -> str:

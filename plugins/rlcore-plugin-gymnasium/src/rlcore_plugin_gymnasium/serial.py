@@ -25,7 +25,7 @@ from rlcore_plugin_gymnasium.step_form import StepForm
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from rlcore_plugin_gymnasium.env import Config
+    from rlcore_plugin_gymnasium.config import Config
 
 _NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
 
@@ -96,8 +96,8 @@ class SerialEnv:
         size, dtype, reward_type, terminated_type, truncated_type = self._form.fast
         observations, rewards, recorded = self._observation, self._reward, self._actions
         step_one = self._repeat if self._frame_skip > 1 else self._step_one
-        for index, chosen in enumerate(action.tolist() if self._discrete else action):
-            observation, reward, terminated, truncated, info = step_one(index, chosen)
+        for index, own_action in enumerate(action.tolist() if self._discrete else action):
+            observation, reward, terminated, truncated, info = step_one(index, own_action)
             try:
                 if (
                     observation.nbytes != size
@@ -118,7 +118,7 @@ class SerialEnv:
                 observation = self._reset_one(index)
                 self._terminated[index], self._truncated[index], self._ended = terminated, truncated, True
             else:
-                recorded[index].append(chosen if self._discrete else chosen.copy())
+                recorded[index].append(own_action if self._discrete else own_action.copy())
             observations[index] = observation
             rewards[index] = reward
         return Step(
@@ -207,17 +207,17 @@ class SerialEnv:
         Seeds are given to an env that needs them for its steps; what it remembers is taken of one that needs that.
         """
         one = self._config.model_copy(update={"num_envs": 1})
-        way, found = PLAIN, tried_out(lambda: SerialEnv(one, PLAIN, self.heart))
-        if found.behaviour is not None:
+        way, outcome = PLAIN, tried_out(lambda: SerialEnv(one, PLAIN, self.heart))
+        if outcome.behaviour is not None:
             seeded = tried_out(lambda: SerialEnv(one, Way(reseeded=True), self.heart))
-            way, found = (Way(reseeded=True), seeded) if seeded.behaviour is None else (way, found)
-        way = replace(way, ignored=found.ignored)
-        if found.is_exact or found.shared:
-            return way, None if found.is_exact else str(found)
+            way, outcome = (Way(reseeded=True), seeded) if seeded.behaviour is None else (way, outcome)
+        way = replace(way, ignored=outcome.ignored)
+        if outcome.is_exact or outcome.shared:
+            return way, None if outcome.is_exact else str(outcome)
         remembering = replace(way, remembers=True)
         again = tried_out(lambda: SerialEnv(one, remembering, self.heart))
         if not again.is_exact:
-            return way, str(found if again.behaviour is not None and found.behaviour is None else again)
+            return way, str(outcome if again.behaviour is not None and outcome.behaviour is None else again)
         return replace(remembering, ignored=way.ignored | again.ignored), None
 
     def _record(self, way: Way) -> None:

@@ -39,7 +39,7 @@ class StepForm:
         alike = (type(reward), type(terminated), type(truncated)) == self.fast[2:]
         if alike and self._is_integer and type(observation) is int:  # as most of Gymnasium's Discrete observations are
             return observation, reward, terminated, truncated
-        found = self.observation(observation)
+        array = self.observation(observation)
         columns = (
             _single("reward", reward, FLOAT),
             _single("terminated", terminated, BOOL),
@@ -47,8 +47,8 @@ class StepForm:
         )
         numbers = isinstance(reward, float | int | np.floating | np.integer)
         if numbers and isinstance(terminated, bool | np.bool_) and isinstance(truncated, bool | np.bool_):
-            self.fast = (found.nbytes, found.dtype, type(reward), type(terminated), type(truncated))
-        return (found, *columns)
+            self.fast = (array.nbytes, array.dtype, type(reward), type(terminated), type(truncated))
+        return (array, *columns)
 
     def copy(self, observation: Any) -> Any:
         """Return a copy of an observation that fits, in its own shape."""

@@ -73,13 +73,13 @@ def _loose_modules() -> dict[str, str]:
 
     A worker imports them again, as it may not find them by their names, and for what they register.
     """
-    found = {}
+    paths = {}
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if path and "." not in name and not hasattr(module, "__path__") and "provide_components" in vars(module):
-            found[name] = path
-    found.pop("__main__", None)
-    return found
+            paths[name] = path
+    paths.pop("__main__", None)
+    return paths
 
 
 def _import_file(name: str, path: str) -> None:

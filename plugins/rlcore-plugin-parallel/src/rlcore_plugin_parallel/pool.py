@@ -128,19 +128,19 @@ class Pool:
             EnvError: a worker failed, ended, or did not take a step for `timeout` seconds; names it.
         """
         limit = self._timeout if timeout is None else timeout
-        found: dict[int, Any] = {}
+        messages: dict[int, Any] = {}
         for worker in self._processes:
             worker.still = 0.0
-        while len(found) < len(self._processes):
-            missing = [worker for worker in self._processes if worker.index not in found]
+        while len(messages) < len(self._processes):
+            missing = [worker for worker in self._processes if worker.index not in messages]
             ready = wait([place for w in missing for place in (w.pipe, w.process.sentinel)], _TICK)
             self._heart.beats += 1
             for worker in missing:
                 if worker.pipe in ready or worker.process.sentinel in ready:
-                    found[worker.index] = self._message(worker, kind)
+                    messages[worker.index] = self._message(worker, kind)
                 elif not ready:
                     self._watch(worker, limit)
-        return [found[index] for index in range(len(found))]
+        return [messages[index] for index in range(len(messages))]
 
     def close(self) -> None:
         """End every worker, at its next step; one that does not is killed."""
@@ -211,9 +211,9 @@ class Pool:
 
 def _close(pool: weakref.ref[Pool]) -> None:
     """Close a pool that nobody closed, before the process ends, which waits for its children."""
-    found = pool()
-    if found is not None:
-        found.close()
+    left_open = pool()
+    if left_open is not None:
+        left_open.close()
 
 
 def _kill(processes: list[_Process]) -> None:

@@ -58,8 +58,8 @@ def check_transforms(
         transformed = [whole.step(row.copy(), first) for row, first in zip(rows, firsts, strict=True)]
         parts = [copy.deepcopy(transform) for _ in shares]
         for row, first, expected in zip(rows, firsts, transformed, strict=True):
-            found = [part.step(row[share].copy(), first[share]) for part, share in zip(parts, shares, strict=True)]
-            if not _equal(np.concatenate(found), expected):
+            divided = [part.step(row[share].copy(), first[share]) for part, share in zip(parts, shares, strict=True)]
+            if not _equal(np.concatenate(divided), expected):
                 raise _refusal(transform)
         if not _equal(whole.frozen().step(rows[0].copy(), firsts[0]), frozen):
             raise _refusal(transform)

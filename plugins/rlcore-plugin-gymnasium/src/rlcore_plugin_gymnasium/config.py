@@ -1,0 +1,21 @@
+"""The keys of the section `[env]` when it uses `gymnasium`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+
+class Config(BaseModel, extra="forbid"):
+    """Which environment, and how many."""
+
+    id: str = Field(description="Gymnasium id, such as CartPole-v1; module:Id-v0 imports the module first")
+    num_envs: int = Field(1, ge=1, description="envs that step together")
+    frame_skip: int = Field(1, ge=1, description="times each action is repeated; every repetition counts as a frame")
+    vectorization: Literal["auto", "serial", "native"] = Field(
+        "auto", description="serial: one by one; native: the environment's own vector form; auto: whichever is faster"
+    )
+    max_episode_steps: int | None = Field(None, ge=1, description="truncate episodes here instead of the id's limit")
+    render_mode: Literal["rgb_array"] | None = Field(None, description="rgb_array: can be rendered, for videos")
+    kwargs: dict[str, Any] = Field(default_factory=dict, description="arguments of the environment's constructor")
