@@ -21,13 +21,16 @@ def lazy(
 
     Args:
         package: its `__name__`.
-        places: public names, with spaces between them, by the module that has them.
+        places: public names, with spaces between them, by the module that has them; modules of the package itself stand
+            beside its own name.
         otherwise: returns the value of any other name, or raises `AttributeError`.
     """
     modules = {name: module for module, names in places.items() for name in names.split()}
     public = sorted(modules)
 
     def get(name: str) -> Any:
+        if modules.get(name) == package:
+            return importlib.import_module(f"{package}.{name}")
         if name in modules:
             return getattr(importlib.import_module(modules[name]), name)
         if otherwise is not None:

@@ -1,1 +1,17 @@
 """Building parts one after another, each seeing those before it, and opening what they are saved with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
+
+if TYPE_CHECKING:
+    from rlcore.assembly.env_maker import EnvMaker as EnvMaker
+
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.assembly.env_maker": "EnvMaker",
+    },
+)

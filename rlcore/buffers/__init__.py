@@ -1,1 +1,19 @@
 """From batches to minibatches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
+
+if TYPE_CHECKING:
+    from rlcore.buffers.minibatch import Minibatch as Minibatch
+    from rlcore.buffers.rollout import rows as rows
+
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.buffers.minibatch": "Minibatch",
+        "rlcore.buffers.rollout": "rows",
+    },
+)

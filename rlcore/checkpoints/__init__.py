@@ -1,1 +1,21 @@
 """The state of a run on disk: committed, verified, kept, converted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
+
+if TYPE_CHECKING:
+    from rlcore.checkpoints.tensor_files import Form as Form
+    from rlcore.checkpoints.tensor_files import TensorFiles as TensorFiles
+    from rlcore.checkpoints.tensor_files import dense as dense
+    from rlcore.checkpoints.tensor_files import read_description as read_description
+    from rlcore.checkpoints.tensor_files import write_description as write_description
+
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.checkpoints.tensor_files": "Form TensorFiles dense read_description write_description",
+    },
+)

@@ -1,1 +1,26 @@
 """Files that outlive a crash: replaced whole, synced, locked, grown, and reached without following links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
+
+if TYPE_CHECKING:
+    from rlcore.files.growing import GrowingFile as GrowingFile
+    from rlcore.files.inside import inside as inside
+    from rlcore.files.inside import plain_file as plain_file
+    from rlcore.files.log_files import cut_back as cut_back
+    from rlcore.files.replacing import replacing as replacing
+    from rlcore.files.table import Table as Table
+
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.files.growing": "GrowingFile",
+        "rlcore.files.inside": "inside plain_file",
+        "rlcore.files.log_files": "cut_back",
+        "rlcore.files.replacing": "replacing",
+        "rlcore.files.table": "Table",
+    },
+)

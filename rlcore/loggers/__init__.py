@@ -11,11 +11,16 @@ from rlcore.lazy import lazy
 from rlcore.plugins.known import lent_to
 
 if TYPE_CHECKING:
+    from rlcore.loggers import media as media
+    from rlcore.loggers import values as values
     from rlcore.loggers.by_name import Logger as Logger
     from rlcore.loggers.by_name import generate_exp_name as generate_exp_name
     from rlcore.loggers.by_name import get_logger as get_logger
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
-    {"rlcore.loggers.by_name": f"Logger generate_exp_name get_logger {' '.join(lent_to(__name__))}"},
+    {
+        "rlcore.loggers": "media values",
+        "rlcore.loggers.by_name": f"Logger generate_exp_name get_logger {' '.join(lent_to(__name__))}",
+    },
 )

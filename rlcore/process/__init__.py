@@ -1,1 +1,21 @@
 """What stands around the process of a run: signals, streams, forks, a companion, and a watch over what hangs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
+
+if TYPE_CHECKING:
+    from rlcore.process import companion as companion
+    from rlcore.process.signals import STOPPING as STOPPING
+    from rlcore.process.streams import lenient as lenient
+
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.process": "companion",
+        "rlcore.process.signals": "STOPPING",
+        "rlcore.process.streams": "lenient",
+    },
+)

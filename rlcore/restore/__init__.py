@@ -1,1 +1,17 @@
 """Giving every component its state back, or saying why it does not fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
+
+if TYPE_CHECKING:
+    from rlcore.restore.fitting import check_array as check_array
+
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.restore.fitting": "check_array",
+    },
+)

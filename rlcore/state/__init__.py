@@ -1,1 +1,22 @@
 """The state of a run in memory: taken, hashed, kept, and what its bits depend on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
+
+if TYPE_CHECKING:
+    from rlcore.state.generators import seed_all as seed_all
+    from rlcore.state.generators import untouched_generators as untouched_generators
+    from rlcore.state.memory import bytes_of as bytes_of
+    from rlcore.state.memory import copy_in_pieces as copy_in_pieces
+    from rlcore.state.memory import pieces as pieces
+
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.state.generators": "seed_all untouched_generators",
+        "rlcore.state.memory": "bytes_of copy_in_pieces pieces",
+    },
+)

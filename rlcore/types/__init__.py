@@ -14,8 +14,9 @@ the two are kept apart down to the value target.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rlcore.lazy import lazy
 from rlcore.types.context import Context
 from rlcore.types.data import BackgroundCollector, Buffer, Collector, Evaluator
 from rlcore.types.envs import ActionTransform, Env, RenderableEnv, Transform
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from rlcore.types.settings import FREE_AT_RESUME as FREE_AT_RESUME
     from rlcore.types.settings import Interval as Interval
     from rlcore.types.settings import Secret as Secret
+    from rlcore.types.trainer import Trainer as Trainer
 
 __all__ = [
     "ENDLESS",
@@ -71,15 +73,15 @@ __all__ = [
     "State",
     "Stateful",
     "Step",
+    "Trainer",
     "Transform",
 ]
 
-_SETTINGS = ("FREE_AT_RESUME", "Interval", "Secret")
-
-
-def __getattr__(name: str) -> Any:
-    if name in _SETTINGS:  # with pydantic, which listing plugins does without
-        from rlcore.types import settings
-
-        return getattr(settings, name)
-    raise AttributeError(f"module 'rlcore.types' has no attribute {name!r}")
+_, __getattr__, _ = lazy(
+    __name__,
+    {
+        # with pydantic, which listing plugins does without
+        "rlcore.types.settings": "FREE_AT_RESUME Interval Secret",
+        "rlcore.types.trainer": "Trainer",
+    },
+)

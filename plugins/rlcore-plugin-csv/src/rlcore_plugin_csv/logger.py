@@ -15,16 +15,13 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from rlcore.errors import ConfigError, PluginError, StorageError
-from rlcore.files.growing import GrowingFile
-from rlcore.files.inside import inside
-from rlcore.files.table import Table
-from rlcore.loggers import media
+from rlcore.files import GrowingFile, Table, inside
+from rlcore.loggers import Logger, media
 from rlcore.loggers import values as log_values
-from rlcore.loggers.base import LoggerBase
-from rlcore.types.context import Context
+from rlcore.types import Context
 
 if TYPE_CHECKING:
-    from rlcore.types.records import Array
+    from rlcore.types import Array
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +44,7 @@ class Config(BaseModel, extra="forbid"):
     )
 
 
-class CSVLogger(LoggerBase):
+class CSVLogger(Logger):
     """Writes `metrics.csv`, and wall-clock figures (`time/…`) to `timings.csv`, into the folder `log_dir/exp_name`.
 
     The first file is the same for two equal runs. Histograms are rows of `histograms.csv`; images, videos and texts are

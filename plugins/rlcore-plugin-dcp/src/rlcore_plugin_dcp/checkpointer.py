@@ -14,9 +14,9 @@ from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner, Def
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
-from rlcore.checkpoints.tensor_files import Form, TensorFiles
+from rlcore.checkpoints import Form, TensorFiles
 from rlcore.errors import StorageError
-from rlcore.types.context import Context
+from rlcore.types import Context
 from rlcore_plugin_dcp import metadata
 from rlcore_plugin_dcp.metadata import Saved
 from rlcore_plugin_dcp.storage import FileReader, FileWriter

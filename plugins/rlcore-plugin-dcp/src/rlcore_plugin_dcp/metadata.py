@@ -16,7 +16,7 @@ from torch.distributed.checkpoint.metadata import (
     TensorStorageMetadata,
 )
 
-from rlcore.checkpoints.tensor_files import Form, read_description, write_description
+from rlcore.checkpoints import Form, read_description, write_description
 
 METADATA: Final = "metadata.json"
 DATA: Final = ".bin"

@@ -13,8 +13,8 @@ from torch.distributed.checkpoint.planner import LoadPlan, LoadPlanner, ReadItem
 from torch.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 from torch.futures import Future
 
-from rlcore.checkpoints.tensor_files import TensorFiles, dense
-from rlcore.state.memory import bytes_of, pieces
+from rlcore.checkpoints import TensorFiles, dense
+from rlcore.state import bytes_of, pieces
 from rlcore_plugin_dcp import metadata as described
 from rlcore_plugin_dcp.metadata import Chunk
 

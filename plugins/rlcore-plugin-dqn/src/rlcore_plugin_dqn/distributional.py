@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import ConfigError
-from rlcore.types import Key
-from rlcore.types.context import Context
+from rlcore.types import Context, Key
 from rlcore_plugin_dqn.loss import QLearningConfig, QLearningLoss, weighted_mean
 from rlcore_plugin_dqn.network import CategoricalQNetwork
 

@@ -10,9 +10,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from rlcore.learners.targets import TargetConfig, TargetUpdater
-from rlcore.types import Key
-from rlcore.types.context import Context
+from rlcore.learners import TargetConfig, TargetUpdater
+from rlcore.types import Context, Key
 
 Error = Literal["smooth_l1", "l1", "l2"]
 

@@ -12,7 +12,7 @@ from rlcore_plugin_mlp.network import Activation, Initialisation, mlp_for
 from torch import nn
 
 from rlcore.errors import ConfigError
-from rlcore.types.context import Context
+from rlcore.types import Context
 from rlcore_plugin_dqn.network import CategoricalQNetwork, support_of
 from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy
 

@@ -9,8 +9,7 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.types import Key
-from rlcore.types.progress import Progress
+from rlcore.types import Key, Progress
 
 GREEDY: Final = -1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gymnasium
 
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, RlcoreError, describe
-from rlcore.types.context import Context
+from rlcore.types import Context
 from rlcore_plugin_gymnasium import advice
 from rlcore_plugin_gymnasium.config import Config
 from rlcore_plugin_gymnasium.native import NativeEnv

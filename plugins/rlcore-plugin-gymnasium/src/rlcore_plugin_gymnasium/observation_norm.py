@@ -11,10 +11,10 @@ import gymnasium
 import numpy as np
 from pydantic import BaseModel, Field
 
-from rlcore.envs.rollout import random_actions
+from rlcore.envs import random_actions
 from rlcore.errors import ConfigError, EnvError
-from rlcore.restore.fitting import check_array
-from rlcore.types.context import Context
+from rlcore.restore import check_array
+from rlcore.types import Context
 
 if TYPE_CHECKING:
     import numpy.typing as npt

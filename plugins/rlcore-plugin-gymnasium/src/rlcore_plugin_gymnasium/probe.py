@@ -10,10 +10,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from rlcore.errors import FROM_OUTSIDE, describe
-from rlcore.state.generators import untouched_generators
-from rlcore.state.tree import through_checkpoint
-from rlcore.types import Env, Stateful
-from rlcore.types.heart import Heart
+from rlcore.state import untouched_generators
+from rlcore.testing import through_checkpoint
+from rlcore.types import Env, Heart, Stateful
 from rlcore_plugin_gymnasium.held import contents
 
 SEED: Final = 20_011

@@ -13,8 +13,7 @@ import gymnasium
 import numpy as np
 
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
-from rlcore.types import EnvSpec, Step
-from rlcore.types.heart import Heart
+from rlcore.types import EnvSpec, Heart, Step
 from rlcore_plugin_gymnasium.chain import modules
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
 from rlcore_plugin_gymnasium.probe import tried_out

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rlcore.envs.step_checks import BOOL, FLOAT, as_numbers
+from rlcore.envs import BOOL, FLOAT, as_numbers
 
 
 class StepForm:

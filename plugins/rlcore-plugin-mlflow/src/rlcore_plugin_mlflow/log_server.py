@@ -14,7 +14,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
 from rlcore.loggers import values as log_values
-from rlcore.spooling.spool import Record
+from rlcore.spooling import Record
 
 Entry = TypeVar("Entry")
 

@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, field_validator
 
 from rlcore.errors import ConfigError
-from rlcore.spooling.logger import SpoolingLogger, own_spool, require_library, spool_folder
-from rlcore.types.context import Context
-from rlcore.types.settings import Secret
+from rlcore.spooling import SpoolingLogger, own_spool, require_library, spool_folder
+from rlcore.types import Context, Secret
 
 
 class Config(BaseModel, extra="forbid"):

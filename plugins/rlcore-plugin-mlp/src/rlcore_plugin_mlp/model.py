@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, PositiveInt
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
-from rlcore.types.context import Context
+from rlcore.types import Context
 from rlcore_plugin_mlp.distributions import UNIT_SCALE, Normal
 from rlcore_plugin_mlp.network import MLP, Activation, Initialisation, mlp_for
 from rlcore_plugin_mlp.spaces import for_space

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rlcore.envs.transformed import observation_dtype
+from rlcore.envs import observation_dtype
 
 Activation = Literal["tanh", "relu", "silu"]
 Initialisation = Literal["torch", "orthogonal"]

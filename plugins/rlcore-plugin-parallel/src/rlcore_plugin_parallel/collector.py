@@ -12,9 +12,9 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore import Context
-from rlcore.collectors.base import EnvCollector
-from rlcore.collectors.batch_storage import layout_of
-from rlcore.envs.checks import inexact_env
+from rlcore.collectors import EnvCollector
+from rlcore.collectors import layout_of
+from rlcore.envs import inexact_env
 from rlcore.errors import StorageError
 from rlcore.types import Policy
 from rlcore_plugin_parallel import memory

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from rlcore.collectors.batch_storage import BatchStorage, layout_of
+from rlcore.collectors import BatchStorage, layout_of
 from rlcore.errors import Interruption
-from rlcore.types.heart import Heart
+from rlcore.types import Heart
 
 _ALIGNMENT: Final = 64  # as of torch's own tensors: the bits of a product of matrices depend on it
 

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore import EnvError, RlcoreError, errors
-from rlcore.process import companion
-from rlcore.process.signals import STOPPING
-from rlcore.types.heart import Heart
+from rlcore.process import STOPPING, companion
+from rlcore.types import Heart
 from rlcore_plugin_parallel.memory import Counters
 from rlcore_plugin_parallel.worker import Assignment, main
 

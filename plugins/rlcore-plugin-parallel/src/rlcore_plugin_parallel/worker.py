@@ -18,14 +18,14 @@ from typing import Any, Final
 import torch
 
 from rlcore import ConfigError, RlcoreError
-from rlcore.assembly.env_maker import EnvMaker
-from rlcore.collectors.stepping import Acting, EnvStepper
-from rlcore.envs.checks import inexact_env, unrestored_env
-from rlcore.envs.episode_starts import only_resets
+from rlcore.assembly import EnvMaker
+from rlcore.collectors import Acting, EnvStepper
+from rlcore.envs import inexact_env, unrestored_env
+from rlcore.envs import only_resets
 from rlcore.errors import describe
-from rlcore.process.signals import STOPPING
-from rlcore.process.streams import lenient
-from rlcore.state.generators import seed_all
+from rlcore.process import STOPPING
+from rlcore.process import lenient
+from rlcore.state import seed_all
 from rlcore.types import Policy, Stateful
 from rlcore_plugin_parallel.all_rows import AllRows
 from rlcore_plugin_parallel.bundle import Bundle

@@ -9,8 +9,7 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.types import MASK
-from rlcore.types.context import Context
+from rlcore.types import MASK, Context
 
 if TYPE_CHECKING:
     import numpy.typing as npt

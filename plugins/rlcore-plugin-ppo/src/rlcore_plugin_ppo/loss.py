@@ -9,8 +9,7 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
-from rlcore.types import Key
-from rlcore.types.context import Context
+from rlcore.types import Context, Key
 
 CriticLoss = Literal["smooth_l1", "l2"]
 

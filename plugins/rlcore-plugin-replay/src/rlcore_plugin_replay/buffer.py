@@ -15,14 +15,10 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.buffers.minibatch import Minibatch
-from rlcore.buffers.rollout import rows
+from rlcore.buffers import Minibatch, rows
 from rlcore.errors import RlcoreError, StorageError
-from rlcore.restore.fitting import check_array
-from rlcore.types import MASK, Key
-from rlcore.types.context import Context
-from rlcore.types.progress import Progress
-from rlcore.types.records import RunInfo
+from rlcore.restore import check_array
+from rlcore.types import MASK, Context, Key, Progress, RunInfo
 from rlcore_plugin_replay.layout import RowLayout
 from rlcore_plugin_replay.n_step import STEPS, NStep
 from rlcore_plugin_replay.ring import Ring

@@ -9,10 +9,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from rlcore.buffers.minibatch import Minibatch
+from rlcore.buffers import Minibatch
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.types import Key
-from rlcore.types.context import Context
+from rlcore.types import Context, Key
 from rlcore_plugin_replay.buffer import INDEX, ReplayBuffer
 from rlcore_plugin_replay.sum_tree import SumTree
 

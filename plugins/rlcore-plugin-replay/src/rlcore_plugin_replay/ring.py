@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import StorageError
-from rlcore.state.memory import copy_in_pieces
+from rlcore.state import copy_in_pieces
 from rlcore.types import Key
 from rlcore_plugin_replay.layout import RowLayout
 

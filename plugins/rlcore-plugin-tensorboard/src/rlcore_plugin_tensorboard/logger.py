@@ -15,12 +15,10 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from torch.utils.tensorboard import SummaryWriter
 
 from rlcore.errors import ConfigError
-from rlcore.files.inside import inside
-from rlcore.files.log_files import cut_back
-from rlcore.loggers import media
+from rlcore.files import cut_back, inside
+from rlcore.loggers import Logger, media
 from rlcore.loggers import values as log_values
-from rlcore.loggers.base import LoggerBase
-from rlcore.types.context import Context
+from rlcore.types import Context
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +29,7 @@ class Config(BaseModel, extra="forbid"):
     """Nothing to configure."""
 
 
-class TensorboardLogger(LoggerBase):
+class TensorboardLogger(Logger):
     """Writes event files into the folder `log_dir/exp_name`; look with `tensorboard --logdir LOG_DIR`.
 
     Args:

@@ -18,10 +18,10 @@ from torchsnapshot.serialization import BUFFER_PROTOCOL_SUPPORTED_DTYPES
 from torchsnapshot.snapshot import SNAPSHOT_METADATA_FNAME
 from torchsnapshot.version import __version__ as torchsnapshot_version
 
-from rlcore.checkpoints.tensor_files import Form, TensorFiles, dense, read_description, write_description
+from rlcore.checkpoints import Form, TensorFiles, dense, read_description, write_description
 from rlcore.errors import StorageError
-from rlcore.state.memory import bytes_of
-from rlcore.types.context import Context
+from rlcore.state import bytes_of
+from rlcore.types import Context
 from rlcore_plugin_torchsnapshot.storage import FlatFiles, flat
 
 METADATA: Final[str] = SNAPSHOT_METADATA_FNAME

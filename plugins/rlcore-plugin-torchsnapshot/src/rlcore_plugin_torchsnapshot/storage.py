@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from torchsnapshot.io_types import ReadIO, StoragePlugin, WriteIO
 
-from rlcore.state.memory import pieces
+from rlcore.state import pieces
 
 
 def flat(location: str) -> str:

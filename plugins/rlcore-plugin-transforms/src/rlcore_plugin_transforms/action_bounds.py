@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
 from rlcore.errors import ConfigError
-from rlcore.types.context import Context
+from rlcore.types import Context
 from rlcore_plugin_transforms.pass_through import PassThrough
 
 if TYPE_CHECKING:

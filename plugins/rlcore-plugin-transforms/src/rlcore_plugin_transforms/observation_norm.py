@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.types.context import Context
+from rlcore.types import Context
 from rlcore_plugin_transforms.moments import Moments
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel, Field
 
-from rlcore.types.context import Context
+from rlcore.types import Context
 from rlcore_plugin_transforms.moments import Moments
 from rlcore_plugin_transforms.pass_through import PassThrough
 from rlcore_plugin_transforms.rows import rows, valid_steps

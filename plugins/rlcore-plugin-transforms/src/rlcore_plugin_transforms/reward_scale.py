@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from rlcore.types.context import Context
+from rlcore.types import Context
 from rlcore_plugin_transforms.pass_through import PassThrough
 
 if TYPE_CHECKING:

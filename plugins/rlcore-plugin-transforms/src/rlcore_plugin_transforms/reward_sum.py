@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import BaseModel
 
-from rlcore.types.context import Context
+from rlcore.types import Context
 from rlcore_plugin_transforms.episode_totals import EpisodeTotals
 from rlcore_plugin_transforms.rows import rows
 

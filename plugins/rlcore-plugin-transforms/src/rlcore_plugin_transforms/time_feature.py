@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from rlcore.errors import ConfigError
-from rlcore.types.context import Context
+from rlcore.types import Context
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

@@ -13,16 +13,14 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore import hookimpl
-from rlcore.envs.play import play
+from rlcore.envs import play
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.types import Env, RenderableEnv
-from rlcore.types.context import Context
+from rlcore.types import Context, Env, RenderableEnv
 from rlcore_plugin_video.frames import MAX_FRAMES, center_crop, stack, tile, to_frames
 from rlcore_plugin_video.mp4 import VideoFolder
 
 if TYPE_CHECKING:
-    from rlcore.types import BoolArray, EvaluationResult
-    from rlcore.types.trainer import Trainer
+    from rlcore.types import BoolArray, EvaluationResult, Trainer
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import StorageError
-from rlcore.files.replacing import replacing
+from rlcore.files import replacing
 
 # hardly visible loss (0 is none, 51 the most), at a speed of some hundred frames per second
 _QUALITY: Final = {"crf": "18", "preset": "veryfast"}

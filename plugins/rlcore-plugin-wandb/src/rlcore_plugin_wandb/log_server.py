@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import wandb
 
-from rlcore.spooling.spool import Record
+from rlcore.spooling import Record
 
 log = logging.getLogger(__name__)
 

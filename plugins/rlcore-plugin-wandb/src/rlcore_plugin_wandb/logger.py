@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pydantic import BaseModel, Field
 
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.spooling.logger import SpoolingLogger, own_spool, require_library, spool_folder
-from rlcore.types.context import Context
-from rlcore.types.settings import Secret
+from rlcore.spooling import SpoolingLogger, own_spool, require_library, spool_folder
+from rlcore.types import Context, Secret
 
 if TYPE_CHECKING:
     from rlcore_plugin_wandb.log_server import WandbLogServer
