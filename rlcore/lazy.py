@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -21,12 +22,11 @@ def lazy(
 
     Args:
         package: its `__name__`.
-        places: public names, with spaces between them, by the module that has them; modules of the package itself stand
-            beside its own name.
+        places: public names, with spaces between them, by the module that has them; beside the name of the package
+            itself, modules of it.
         otherwise: returns the value of any other name, or raises `AttributeError`.
     """
     modules = {name: module for module, names in places.items() for name in names.split()}
-    public = sorted(modules)
 
     def get(name: str) -> Any:
         if modules.get(name) == package:
@@ -35,18 +35,18 @@ def lazy(
             return getattr(importlib.import_module(modules[name]), name)
         if otherwise is not None:
             return otherwise(name)
-        raise unknown(package, name, public)
+        raise unknown(package, name)
 
-    return public, get, lambda: public
+    return sorted(modules), get, lambda: list(sys.modules[package].__all__)
 
 
-def unknown(package: str, name: str, names: Iterable[str]) -> AttributeError:
-    """Return the error for a name that a package does not have, with the nearest of those that it has."""
+def unknown(package: str, name: str) -> AttributeError:
+    """Return the error for a name that a package does not have, with the nearest of those in its `__all__`."""
     from importlib.util import find_spec
 
     from rlcore.errors import did_you_mean
 
     # `from package import module` asks for the attribute first, and need not wait for a guess
     is_module = not name.startswith("_") and find_spec(f"{package}.{name}") is not None
-    guess = "" if is_module or name.startswith("_") else did_you_mean(name, names)
+    guess = "" if is_module or name.startswith("_") else did_you_mean(name, sys.modules[package].__all__)
     return AttributeError(f"module {package!r} has no attribute {name!r}{guess}")

@@ -97,7 +97,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("rlcore.run_folder.origin", "rlcore.config.changes"),
         ("tests/faults/test_c_bound_resume.py", "tests/unit/restore/test_states.py"),
     ),
-    (("rlcore.files.inside",), ("tests/unit/files/test_inside.py", "tests/faults/test_j_folders.py")),
+    (("rlcore.files.plain_files",), ("tests/unit/files/test_inside.py", "tests/faults/test_j_folders.py")),
     (
         (
             "rlcore.run_folder.trust",

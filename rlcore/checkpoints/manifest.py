@@ -20,7 +20,7 @@ import xxhash
 from rlcore.checkpoints.migrations import migrated_manifest
 from rlcore.errors import StorageError
 from rlcore.files.durable import describe
-from rlcore.files.inside import plain_file, read_plain
+from rlcore.files.plain_files import plain_file, read_plain
 
 log = logging.getLogger(__name__)
 

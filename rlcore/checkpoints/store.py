@@ -30,7 +30,7 @@ from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.retention import PARTIAL, TRASH, KeepBest, clear, discard, remove, surplus
 from rlcore.errors import FROM_OUTSIDE, StorageError, describe
 from rlcore.files.durable import beside, describe_durable, sync_folder, write_durable
-from rlcore.files.replacing import replace
+from rlcore.files.replacement import replace
 from rlcore.types import Checkpointer, InPlaceCheckpointer
 from rlcore.types.heart import SYNC_PATIENCE, Heart, MovingSave
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import StorageError
-from rlcore.files.inside import plain_file
+from rlcore.files.plain_files import plain_file
 from rlcore.state.memory import bytes_of, pieces
 
 # of a description, which is read whole into memory; a tensor takes about a hundred bytes

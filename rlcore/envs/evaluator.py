@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pydantic import BaseModel, Field
 
-from rlcore.envs.play import play
+from rlcore.envs.playing import play
 from rlcore.types import Env, EvaluationResult
 from rlcore.types.context import Context
 from rlcore.types.settings import Interval

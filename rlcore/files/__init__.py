@@ -8,19 +8,19 @@ from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.files.growing import GrowingFile as GrowingFile
-    from rlcore.files.inside import inside as inside
-    from rlcore.files.inside import plain_file as plain_file
     from rlcore.files.log_files import cut_back as cut_back
-    from rlcore.files.replacing import replacing as replacing
+    from rlcore.files.plain_files import inside as inside
+    from rlcore.files.plain_files import plain_file as plain_file
+    from rlcore.files.replacement import replacing as replacing
     from rlcore.files.table import Table as Table
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.files.growing": "GrowingFile",
-        "rlcore.files.inside": "inside plain_file",
+        "rlcore.files.plain_files": "inside plain_file",
         "rlcore.files.log_files": "cut_back",
-        "rlcore.files.replacing": "replacing",
+        "rlcore.files.replacement": "replacing",
         "rlcore.files.table": "Table",
     },
 )

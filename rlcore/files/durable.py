@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 import xxhash
 
 from rlcore.errors import StorageError
-from rlcore.files.inside import plain_file
+from rlcore.files.plain_files import plain_file
 
 log = logging.getLogger(__name__)
 

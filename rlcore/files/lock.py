@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from rlcore.errors import ConfigError, StorageError
-from rlcore.files.inside import check_plain
+from rlcore.files.plain_files import check_plain
 
 LOCK_FILE: Final = ".lock"
 _TAKE_OVER_SECONDS: Final = 3.0

@@ -159,7 +159,7 @@ def lend(package: str, name: str) -> Any:
     """
     lent = lent_to(package)
     if name not in lent:
-        raise unknown(package, name, importlib.import_module(package).__all__)
+        raise unknown(package, name)
     plugin, module = lent[name]
     return getattr(_module(plugin, f".{module}", f"{package}.{name}"), name)
 

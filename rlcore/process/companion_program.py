@@ -228,7 +228,7 @@ class Companion:
                 if status.get("pid") != self._watched.pid or status.get("state") != "running":
                     return False
                 status.update(change)
-                # as `rlcore.files.replacing`, which this program cannot import
+                # as `rlcore.files.replacement`, which this program cannot import
                 temporary = os.path.join(self._folder, f".status.json-{os.getpid()}")
                 with open(temporary, "w") as stream:
                     stream.write(json.dumps(status, indent=1) + "\n")

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from rlcore.errors import ConfigError, StorageError
-from rlcore.files.inside import plain_file
+from rlcore.files.plain_files import plain_file
 from rlcore.training.evaluations import TABLE
 
 PANELS: Final = (

@@ -16,7 +16,7 @@ import tomli_w
 
 from rlcore.checkpoints.manifest import best, scan
 from rlcore.errors import ConfigError, StorageError
-from rlcore.files.inside import plain_files_below, read_plain
+from rlcore.files.plain_files import plain_files_below, read_plain
 from rlcore.reports.curves import PANELS, mean_and_spread
 from rlcore.reports.run_files import RunFiles, experiments
 from rlcore.reports.svg import COLOURS, Line, chart

@@ -11,8 +11,8 @@ import tomli_w
 
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files.durable import sync_folder
-from rlcore.files.inside import read_plain
-from rlcore.files.replacing import replace
+from rlcore.files.plain_files import read_plain
+from rlcore.files.replacement import replace
 
 CHECKPOINTS: Final = "checkpoints"
 CONFIG_FILE: Final = "config.toml"

@@ -18,8 +18,8 @@ from rlcore.checkpoints.manifest import CheckpointEntry, scan
 from rlcore.config.changes import recorded
 from rlcore.errors import StorageError
 from rlcore.files.durable import sync_folder
-from rlcore.files.inside import plain_file
-from rlcore.files.replacing import replace
+from rlcore.files.plain_files import plain_file
+from rlcore.files.replacement import replace
 from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE, read_config, write_config
 
 ID_FILE: Final = "run_id"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from rlcore.errors import StorageError
-from rlcore.files.inside import read_plain
 from rlcore.files.lock import in_use
-from rlcore.files.replacing import replace
+from rlcore.files.plain_files import read_plain
+from rlcore.files.replacement import replace
 from rlcore.run_folder.folder import CHECKPOINTS, MOST_BYTES
 
 _NO_WORD: Final = "its process ended without a word: it was killed, or something in it called os._exit"

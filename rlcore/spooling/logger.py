@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore.errors import RlcoreError
-from rlcore.files.inside import inside
+from rlcore.files.plain_files import inside
 from rlcore.loggers import media
 from rlcore.loggers import values as log_values
 from rlcore.loggers.base import LoggerBase

@@ -11,7 +11,7 @@ import xxhash
 
 from rlcore.errors import StorageError
 from rlcore.files.log_files import open_log
-from rlcore.files.replacing import replace
+from rlcore.files.replacement import replace
 
 UNKNOWN: Final = -1
 SENT: Final = "sent.json"

@@ -77,7 +77,7 @@ __all__ = [
     "Transform",
 ]
 
-_, __getattr__, _ = lazy(
+_later, __getattr__, __dir__ = lazy(
     __name__,
     {
         # with pydantic, which listing plugins does without

@@ -106,7 +106,7 @@ class Policy(Protocol):
 
         described = describe(torch.stack(parameters), stacked.to(parameters[0].device))
 
-    Called in `rlcore/envs/play.py`:
+    Called in `rlcore/envs/playing.py`:
 
         action = policy.mode(observations).cpu().numpy()
     """

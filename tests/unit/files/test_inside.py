@@ -7,7 +7,7 @@ import os
 import pytest
 
 from rlcore.errors import StorageError
-from rlcore.files.inside import inside, plain_file
+from rlcore.files.plain_files import inside, plain_file
 
 
 @pytest.mark.parametrize("name", ["a", "a/b.png", "./a", "images/deep/er/0001.png", "..a/b", "a b", "Größe"])

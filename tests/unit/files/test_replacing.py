@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from rlcore.files.replacing import replace, replacing
+from rlcore.files.replacement import replace, replacing
 
 
 @pytest.mark.parametrize("durable", [False, True])

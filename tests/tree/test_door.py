@@ -1,0 +1,123 @@
+"""Plugins come in by the door: packages of the core that say with `__all__` what authors of plugins may use."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from rlcore.lazy import lazy
+
+ROOT = Path(__file__).parents[2]
+PLUGINS = {
+    folder: sorted([*folder.rglob("*.py"), *folder.rglob("*.py.in")])
+    for folder in (
+        *(folder / "src" for folder in sorted((ROOT / "plugins").iterdir())),
+        *sorted((ROOT / "examples" / "third_party").iterdir()),
+        ROOT / "rlcore" / "templates" / "plugin",
+    )
+}
+# what anybody may use, and what is for the authors of some kind of component
+DOORS = (
+    "rlcore",
+    "rlcore.algorithms",
+    "rlcore.errors",
+    "rlcore.helpers",
+    "rlcore.testing",
+    "rlcore.testing.contracts",
+    "rlcore.testing.contracts.data",
+    "rlcore.types",
+    "rlcore.assembly",
+    "rlcore.buffers",
+    "rlcore.checkpoints",
+    "rlcore.collectors",
+    "rlcore.envs",
+    "rlcore.files",
+    "rlcore.learners",
+    "rlcore.loggers",
+    "rlcore.process",
+    "rlcore.restore",
+    "rlcore.spooling",
+    "rlcore.state",
+)
+
+
+def parsed(path):
+    """Return the code of a file; of a template, with its blanks filled."""
+    return ast.parse(re.sub(r"\$\{?(\w+)\}?", r"\1", path.read_text()))
+
+
+def is_public(module, name):
+    """Return whether a module offers a name, at run time or to those who read types."""
+    if f"{module}.{name}" in DOORS:
+        return True
+    offered = importlib.import_module(module)
+    for_types = f"import {name} as {name}\n" in Path(offered.__file__).read_text()
+    return for_types or name in getattr(offered, "__all__", [n for n in vars(offered) if not n.startswith("_")])
+
+
+def problems(path):
+    """Yield the imports of a file that go past the door."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("rlcore."):
+                    yield f"{path}:{node.lineno} import {alias.name}: import names from it"
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "rlcore":
+            if node.module not in DOORS:
+                yield f"{path}:{node.lineno} {node.module} is inside the core; the door is {', '.join(DOORS)}"
+            else:
+                for alias in node.names:
+                    if not is_public(node.module, alias.name):
+                        yield f"{path}:{node.lineno} {alias.name} is not in the __all__ of {node.module}"
+
+
+@pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_plugins_come_in_by_the_door(folder):
+    assert PLUGINS[folder]
+    assert [problem for path in PLUGINS[folder] for problem in problems(path)] == []
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_a_door_offers_is_there(door):
+    module = importlib.import_module(door)
+    for name in getattr(module, "__all__", ()):
+        assert getattr(module, name) is not None
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_no_name_of_a_door_is_that_of_a_module(door):
+    """An import of the module would put it in the place of the name."""
+    module = importlib.import_module(door)
+    for name in getattr(module, "__all__", ()):
+        if not isinstance(getattr(module, name), type(ast)):
+            assert not (Path(module.__file__).parent / f"{name}.py").exists()
+            assert not (Path(module.__file__).parent / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("from rlcore.training.loop import Loop", "rlcore.training.loop is inside the core"),
+        ("def f():\n    from rlcore.envs.playing import play", "rlcore.envs.playing is inside the core"),
+        ("from rlcore.envs import joined", "joined is not in the __all__ of rlcore.envs"),
+        ("from rlcore.errors import _COUNTS_AS", "_COUNTS_AS is not in the __all__"),
+        ("import rlcore.hooks.points", "import rlcore.hooks.points: import names from it"),
+        ("class ${class_name}:\n    from rlcore.plugins import known", "rlcore.plugins is inside the core"),
+    ],
+    ids=["module", "inside a function", "module of a room", "private", "import", "template"],
+)
+def test_an_import_past_the_door_is_found(code, problem, tmp_path):
+    planted = tmp_path / "planted.py"
+    planted.write_text(code)
+    (told,) = problems(planted)
+    assert problem in told
+
+
+def test_a_module_of_a_lazy_package_can_be_one_of_its_names():
+    names, get, _ = lazy("rlcore.loggers", {"rlcore.loggers": "media", "rlcore.loggers.base": "LoggerBase"})
+    assert names == ["LoggerBase", "media"]
+    assert get("media").__name__ == "rlcore.loggers.media"
