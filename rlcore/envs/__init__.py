@@ -9,6 +9,7 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.envs.checks import inexact_env as inexact_env
     from rlcore.envs.checks import unrestored_env as unrestored_env
+    from rlcore.envs.episode_starts import only_resets as only_resets
     from rlcore.envs.playing import play as play
     from rlcore.envs.rollout import random_actions as random_actions
     from rlcore.envs.step_checks import BOOL as BOOL
@@ -20,6 +21,7 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.envs.checks": "inexact_env unrestored_env",
+        "rlcore.envs.episode_starts": "only_resets",
         "rlcore.envs.playing": "play",
         "rlcore.envs.rollout": "random_actions",
         "rlcore.envs.step_checks": "BOOL FLOAT as_numbers",

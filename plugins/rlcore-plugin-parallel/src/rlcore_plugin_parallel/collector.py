@@ -12,8 +12,7 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore import Context
-from rlcore.collectors import EnvCollector
-from rlcore.collectors import layout_of
+from rlcore.collectors import EnvCollector, layout_of
 from rlcore.envs import inexact_env
 from rlcore.errors import StorageError
 from rlcore.types import Policy

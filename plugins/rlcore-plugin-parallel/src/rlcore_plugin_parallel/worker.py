@@ -20,11 +20,9 @@ import torch
 from rlcore import ConfigError, RlcoreError
 from rlcore.assembly import EnvMaker
 from rlcore.collectors import Acting, EnvStepper
-from rlcore.envs import inexact_env, unrestored_env
-from rlcore.envs import only_resets
+from rlcore.envs import inexact_env, only_resets, unrestored_env
 from rlcore.errors import describe
-from rlcore.process import STOPPING
-from rlcore.process import lenient
+from rlcore.process import STOPPING, lenient
 from rlcore.state import seed_all
 from rlcore.types import Policy, Stateful
 from rlcore_plugin_parallel.all_rows import AllRows
