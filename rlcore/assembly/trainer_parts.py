@@ -95,6 +95,7 @@ def trainer_parts(
         frame_skip=frame_skip,
         update_prefix=update_prefix,
         heart=context.heart,
+        group=context.group,
         stateful=in_order(assembly.stateful),
         evaluations=evaluations,
     )

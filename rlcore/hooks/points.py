@@ -7,11 +7,11 @@ pluggy is not called inside the loop. The specs are in `specs.py`, the search fo
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from rlcore.errors import FROM_OUTSIDE, Interruption, PluginError
+from rlcore.errors import FROM_OUTSIDE, EndOfEpoch, Interruption, PluginError
 from rlcore.hooks.resolution import Hook as Hook
 from rlcore.hooks.resolution import Implementation, check_marks, resolve
 from rlcore.hooks.specs import POINTS
@@ -84,6 +84,30 @@ class LoopHooks:
         self._optimizer = self._points["optimizer"]
         self._post_optim = self._points["post_optim"]
         self._post_optim_log = self._points["post_optim_log"]
+
+    def end_epochs_together(self, vote: Callable[[bool], bool]) -> None:
+        """End an epoch where a hook ends it in any of the processes that train together.
+
+        A step that not all of them take would never end, so where a hook may end the epoch each asks first.
+
+        Args:
+            vote: from whether the epoch ends in this process to whether it ends in any.
+        """
+        process = self.process_optim_batch
+
+        def process_and_vote(minibatch: Mapping[Key, Tensor], learner: Learner) -> Mapping[Key, Tensor]:
+            if not self._process_optim_batch:
+                return minibatch
+            try:
+                minibatch = process(minibatch, learner)
+                ended = minibatch is None
+            except EndOfEpoch:
+                ended = True
+            if vote(ended):
+                raise EndOfEpoch
+            return minibatch
+
+        self.process_optim_batch = process_and_vote  # type: ignore[method-assign]  # one process pays nothing for it
 
     def used(self, point: str) -> bool:
         """Return whether any hook implements `point`."""

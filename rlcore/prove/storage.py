@@ -57,7 +57,7 @@ def power_cuts(run: Run, checkpoints: Path, scratch: Path, most: int, step: Call
     newest, states = run.backend.store(checkpoints).load_newest()
     folder = scratch / "power"
     folder.mkdir()
-    total = max(1, run.trainer.run.total_frames)
+    total = max(1, run.trainer.run_info.total_frames)
     with CrashRecorder(folder) as recorder:
         for frames in (newest.frames, newest.frames + 1):
             snapshot = Snapshot.of(states, Progress(total, frames))

@@ -22,7 +22,7 @@ def summary(run: Run) -> str:
     trainer = run.trainer
     progress, seconds = trainer.progress, trainer.seconds_trained
     lines = [
-        f"{trainer.run.name}: {progress.frames:,} frames, {progress.updates:,} updates, "
+        f"{trainer.run_info.name}: {progress.frames:,} frames, {progress.updates:,} updates, "
         f"{progress.episodes:,} episodes" + (f" (stopped: {trainer.stop_reason})" if trainer.stop_reason else ""),
         f"  speed            {_speed(run, seconds)}",
         f"  last evaluation  {_evaluation(trainer.last_evaluation)}",
@@ -59,7 +59,7 @@ def _evaluation(result: EvaluationResult | None) -> str:
 def _curves(run: Run) -> str | None:
     from rlcore.reports.plotting import plot_runs
 
-    folder = run.trainer.run.folder
+    folder = run.trainer.run_info.folder
     assert folder is not None
     try:
         return str(_as_named(run, plot_runs([folder], folder / "curves.png")))
@@ -73,5 +73,5 @@ def _curves(run: Run) -> str | None:
 def _as_named(run: Run, path: Path) -> Path:
     """Return a path below the run folder as the user named that."""
     assert run.folder is not None
-    assert run.trainer.run.folder is not None
-    return run.folder / path.relative_to(run.trainer.run.folder)
+    assert run.trainer.run_info.folder is not None
+    return run.folder / path.relative_to(run.trainer.run_info.folder)

@@ -39,7 +39,7 @@ class Run:
     """A trainer that is ready to run, with its folder.
 
     Attributes:
-        folder: as it was named, relative to the working directory of the start; `trainer.run.folder` is absolute.
+        folder: as it was named, relative to the working directory of the start; `trainer.run_info.folder` is absolute.
         report: what became of each component, when the run was resumed.
         backend: writes and reads the checkpoints.
     """

@@ -99,7 +99,7 @@ class Ending:
         """Write the status of a run whose loop has ended as it should, and say how to go on."""
         trainer = self.built.trainer
         reason, newest = trainer.stop_reason or "", self._newest()
-        done = trainer.progress.frames >= trainer.run.total_frames
+        done = trainer.progress.frames >= trainer.run_info.total_frames
         state: RunState = "done" if done else "stopped-resumable"
         write_status(self.status, state, trainer, reason, newest.path if newest else None)
         if not done:

@@ -126,7 +126,7 @@ def follow_registered(trainer: Trainer) -> None:
 def follow_total_frames(trainer: Trainer) -> None:
     """End elsewhere, and let schedules follow."""
     total = horizon(trainer._settings)
-    trainer.run = trainer.parts.run = replace(trainer.run, total_frames=total)
+    trainer.parts.run = replace(trainer.parts.run, total_frames=total)
     trainer.progress.total_frames = trainer.stop_at = total
 
 
@@ -137,8 +137,7 @@ def follow_frame_skip(trainer: Trainer) -> None:
 
 def follow_batches(trainer: Trainer) -> None:
     """Make minibatches in another way, from the next iteration on."""
-    new = batches(trainer._settings, trainer.parts.collector, trainer.hooks)
-    trainer.buffer = trainer.parts.buffer = new
+    trainer.parts.buffer = batches(trainer._settings, trainer.parts.collector, trainer.hooks)
 
 
 def follow_replay_buffer(trainer: Trainer) -> None:
@@ -175,7 +174,7 @@ def follow_loss_module(trainer: Trainer) -> None:
     put_in_place(trainer, "loss_module", old, new if isinstance(new, torch.nn.Module) else None)
     trainer.learner.loss_module = new  # type: ignore[attr-defined]
     if trainer.model is old:
-        trainer.model = trainer.parts.model = new
+        trainer.parts.model = new
     if getattr(old, "target_updater", None) is not getattr(new, "target_updater", None):
         trainer._script_hooks.follow_targets(trainer)
 

@@ -62,7 +62,7 @@ class ConsoleTable:
 
         latest = {key: value for key, value in metrics.latest.items() if not self._keys or key.startswith(self._keys)}
         end = "" if progress.total_frames == ENDLESS else f" of {progress.total_frames:,}"
-        title = f"{trainer.run.name}: frame {metrics.written_at:,}{end}"
+        title = f"{trainer.run_info.name}: frame {metrics.written_at:,}{end}"
         tqdm.write(
             "\n".join([title, *table(latest)]), file=lenient(sys.stderr)
         )  # above a progress bar, where there is one

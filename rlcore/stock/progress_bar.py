@@ -49,7 +49,7 @@ class ProgressBar:
             total=None if endless else trainer.stop_at,
             initial=trainer.progress.frames,
             unit="frame",
-            desc=trainer.run.name,
+            desc=trainer.run_info.name,
             bar_format=_COUNT if endless else _BAR,
             dynamic_ncols=True,
             file=lenient(sys.stderr),

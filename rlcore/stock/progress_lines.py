@@ -57,4 +57,4 @@ class ProgressLines:
 
     def _say(self, trainer: Loop, what: str) -> None:
         self._said = time.monotonic()
-        log.info("%s: frame %s: %s", trainer.run.name, f"{trainer.progress.frames:,}", what)
+        log.info("%s: frame %s: %s", trainer.run_info.name, f"{trainer.progress.frames:,}", what)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,14 +10,18 @@ from typing import Any
 
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
+from rlcore.errors import FROM_OUTSIDE
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Metrics
 from rlcore.training.evaluations import Evaluations
 from rlcore.training.saver import Saver
 from rlcore.training.schedule import SaveSchedule
 from rlcore.types import Buffer, Collector, Estimator, Evaluator, Learner, RunInfo, Transform
+from rlcore.types.group import Alone, Group
 from rlcore.types.heart import Heart
 from rlcore.types.progress import Progress
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -29,6 +34,7 @@ class TrainerParts:
         evaluations: the latest and the best.
         fault_store: where batches that were not finite go.
         heart: counts what moves, for the watchdog.
+        group: the processes that train together.
         update_prefix: before the names of what an update returns; None to leave that out of the metrics.
         check: called before the first frame; refuses what cannot train.
         begun: called once the run stands as it was asked for: built, restored and, where that is needed, saved.
@@ -52,6 +58,7 @@ class TrainerParts:
     frame_skip: int = 1
     update_prefix: str | None = "train/"
     heart: Heart = field(default_factory=Heart)
+    group: Group = field(default_factory=Alone)
     stateful: dict[str, Any] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
     evaluations: Evaluations = field(default_factory=Evaluations)
@@ -68,3 +75,17 @@ class TrainerParts:
     def _log_files(self) -> list[Path]:
         """Return the files of the past that a checkpoint counts on."""
         return [*self.evaluations.files(), *(file for writer in self.metrics.writers for file in writer.files)]
+
+
+def close_parts(parts: TrainerParts, saver: Saver | None) -> None:
+    """Close what must be closed at the end of a run; what fails at that is reported, and the others are closed."""
+    closing = {"saver": saver, "collector": parts.collector, "evaluator": parts.evaluator, "metrics": parts.metrics}
+    for name, part in closing.items():
+        parts.heart.beats += 1
+        try:
+            if part is not None:
+                part.close()
+        except FROM_OUTSIDE:
+            raise
+        except BaseException:  # an exit too: the run has ended as it has
+            log.exception("closing the %s failed", name)

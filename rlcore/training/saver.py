@@ -46,6 +46,7 @@ class Saver:
     Attributes:
         saved_at: frame of the latest checkpoint, or None.
         last: folder of the latest checkpoint of this process.
+        last_good: the latest state in which nothing was half done, in memory.
         failed: checkpoints that could not be written, where the run went on all the same.
     """
 
@@ -66,7 +67,7 @@ class Saver:
         self._logs = logs
         self._heart = Heart() if heart is None else heart
         store.heart = fault_store.heart = self._heart
-        self._last_good = LastGoodState()
+        self.last_good = LastGoodState()
         self._begun: BackgroundSave | None = None
         self._copy: Mapping[str, Tensor] = {}
 
@@ -158,15 +159,10 @@ class Saver:
         self.failed += 1
         log.warning("%s; the run goes on ([checkpoint] on_failure = 'warn')", error)
 
-    def keep_last_good(self, progress: Progress, take: Callable[[], Snapshot]) -> None:
-        """Keep a copy of the state here, where nothing is half done, if that costs next to nothing."""
-        if self._last_good.due(progress.frames):
-            self._last_good.keep(take)
-
     def save_last_good(self, provenance: Provenance) -> Path | None:
         """Save the last good state, unless that is done already; an error of it must not hide the first."""
         self.close()
-        snapshot = self._last_good.snapshot
+        snapshot = self.last_good.snapshot
         if snapshot is None or (self.saved_at is not None and snapshot.frames <= self.saved_at):
             return None
         try:

@@ -115,10 +115,14 @@ class Saving:
         if path is not None:
             self._saved(path)
 
+    def last_good_due(self, frames: int) -> bool:
+        """Return whether the time has come to keep a copy of the state of a frame."""
+        return self.saver is not None and self.saver.last_good.due(frames)
+
     def keep_last_good(self) -> None:
         """Keep a copy of the state, where nothing is half done."""
         if self.saver is not None:
-            self.saver.keep_last_good(self._progress, self._take)
+            self.saver.last_good.keep(self._take)
 
     def what_stands(self, error: BaseException, batch: TensorDict | None) -> None:
         """Save the state before a failure; the iteration that failed, with its `batch`, is discarded."""

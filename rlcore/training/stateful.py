@@ -1,8 +1,11 @@
-"""What has a state that a checkpoint carries: its order, and who only watches."""
+"""What has a state that a checkpoint carries: its order, who only watches, and the states of all."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from rlcore.errors import HookError, RlcoreError, named
 
 
 def in_order(stateful: dict[str, Any]) -> dict[str, Any]:
@@ -19,3 +22,14 @@ def in_order(stateful: dict[str, Any]) -> dict[str, Any]:
 def observers(stateful: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the parts that watch a run and do not change it."""
     return tuple(name for name, part in stateful.items() if getattr(part, "observer", False))
+
+
+def states_of(stateful: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of each part that has one; an error of a part names it."""
+    states = {}
+    for name, part in stateful.items():
+        if hasattr(part, "state_dict"):  # parts without one are listed too, since they may make a resume inexact
+            kind = HookError if name.startswith("hook.") else RlcoreError
+            with named(f"{name.replace('.', ' ')} in its state_dict", kind):
+                states[name] = part.state_dict()
+    return states

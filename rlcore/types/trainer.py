@@ -123,7 +123,7 @@ class Trainer(Protocol):
     stop_reason: str | None
 
     @property
-    def run(self) -> RunInfo:
+    def run_info(self) -> RunInfo:
         """Name, seed, folder and horizon."""
         ...
 

@@ -181,7 +181,7 @@ def test_without_settings_it_is_a_short_run_with_a_warning():
     loss = ValueLoss(make.model("mlp", hidden=[8]).critic)
     with pytest.warns(UserWarning, match="without cfg"):
         trainer = make_trainer(make.collector("local", frames_per_batch=1000), loss)
-    assert trainer.run.total_frames == 1000
+    assert trainer.run_info.total_frames == 1000
     assert isinstance(trainer, rlcore.Trainer)
 
 

@@ -74,7 +74,7 @@ def test_a_subclass_may_keep_what_it_is_about_to_hand_over():
 def test_a_trainer_of_a_config_shows_them_and_leaves_changing_to_the_config():
     trainer = make_configured("run.total_frames=32")
     assert trainer.total_frames == 32
-    assert trainer.seed == trainer.run.seed
+    assert trainer.seed == trainer.run_info.seed
     assert trainer.num_epochs == trainer.buffer.num_epochs
     for name, value in (("total_frames", 64), ("clip_norm", 1.0), ("logger", Rows())):
         with pytest.raises(ConfigError, match=f"{name}: this trainer was built from a config"):

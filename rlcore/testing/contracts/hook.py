@@ -38,7 +38,7 @@ class HookContract(ComponentContract):
         """The returns of all points are of the right type, and nothing raises."""
         _, trainer = self.in_a_run()
         trainer.train()
-        assert trainer.progress.frames >= trainer.run.total_frames or trainer.stop_reason, "the run ended early"
+        assert trainer.progress.frames >= trainer.run_info.total_frames or trainer.stop_reason, "the run ended early"
 
     def test_shutdown_needs_no_setup(self) -> None:
         """When a run fails while it is set up, every hook is shut down, also those that were not set up."""

@@ -111,6 +111,22 @@ def test_a_part_that_fails_to_close_is_reported_and_the_others_are_closed(build,
     assert not writer._thread.is_alive()
 
 
+def test_a_part_is_one_whoever_asks_for_it_or_replaces_it(build):
+    trainer = build().trainer
+    parts = trainer.parts
+    for name in ("progress", "model", "buffer", "learner", "metrics", "hooks", "transforms", "estimator", "evaluator"):
+        assert getattr(trainer, name) is getattr(parts, name)
+    trainer.buffer = other = build().trainer.buffer
+    assert parts.buffer is other
+
+
+def test_the_old_name_of_the_run_info_works_and_names_the_new(build):
+    trainer = build().trainer
+    with pytest.deprecated_call(match="trainer.run_info"):
+        assert trainer.run is trainer.run_info
+    assert trainer.run_info.name == "tiny"
+
+
 # building
 
 

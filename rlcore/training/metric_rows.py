@@ -1,0 +1,61 @@
+"""What the loop itself has to say in the metrics - episodes, speed, clocks - and when a row of them is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rlcore.loggers.metrics import Last
+from rlcore.training.parts import TrainerParts
+from rlcore.types import Episode
+from rlcore.types.optional import Measured
+
+
+class MetricRows:
+    """Adds what the loop knows to the metrics, and writes a row when it is due.
+
+    Args:
+        parts: of the trainer.
+
+    Attributes:
+        seconds_trained: spent collecting and optimising in this process.
+    """
+
+    def __init__(self, parts: TrainerParts) -> None:
+        self.seconds_trained = 0.0
+        self._parts = parts
+        self._seconds_before = 0.0
+        self._frames_before = 0
+
+    def begin(self) -> None:
+        """Measure the speed from here on."""
+        self._seconds_before, self._frames_before = self.seconds_trained, self._parts.progress.frames
+
+    def add_collected(self, episodes: Sequence[Episode]) -> None:
+        """Take in the figures of the collector, and the episodes that ended in its batch."""
+        metrics, collector = self._parts.metrics, self._parts.collector
+        if isinstance(collector, Measured):
+            metrics.add(collector.metrics(), "collector/")
+        metrics.extend("episode/return", [episode.return_ for episode in episodes])
+        metrics.extend("episode/length", [episode.length for episode in episodes])
+
+    def write(self, force: bool) -> bool:
+        """Write a row where one is due, or in any case with `force`; return whether one was written."""
+        metrics, progress = self._parts.metrics, self._parts.progress
+        if not (metrics.every.due(progress) or force):
+            return False
+        if progress.frames != self._frames_before:
+            self._add_speed()
+        if progress.frames != metrics.written_at:
+            metrics.add(self._parts.learner.scheduled(), "train/")
+            clocks = {"updates": progress.updates, "episodes": progress.episodes}
+            metrics.add({name: Last(value) for name, value in clocks.items()}, "progress/")
+        metrics.write(progress)
+        return True
+
+    def _add_speed(self) -> None:
+        frames = self._parts.progress.frames - self._frames_before
+        seconds = self.seconds_trained - self._seconds_before
+        self._parts.metrics.add({"frames_per_second": frames / seconds if seconds else 0.0}, "time/")
+        self.begin()
+        times = {hook.name: hook.seconds for hook in self._parts.hooks.hooks if not hook.internal}
+        self._parts.metrics.add(times, "time/hooks/")
