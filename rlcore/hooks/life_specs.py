@@ -30,7 +30,7 @@ class LifeSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            self.hooks.setup(self)
+            parts.hooks.setup(self)
         """
 
     @point("notify", "life")
@@ -48,8 +48,8 @@ class LifeSpecs:
         Called in `rlcore/training/loop.py`:
 
             for episode in episodes:
-                self.progress.episodes += 1
-                self.hooks.episode_end(episode, self)
+                progress.episodes += 1
+                self.parts.hooks.episode_end(episode, self)
         """
 
     @point("notify", "life")
@@ -63,11 +63,11 @@ class LifeSpecs:
                 May be kept.
             trainer: `trainer.best_evaluation` takes this one into account.
 
-        Called in `rlcore/training/loop.py`:
+        Called in `rlcore/training/interface.py`:
 
-            result = self.evaluator.evaluate()
+            result = parts.evaluator.evaluate()
             ...
-            self.hooks.evaluation(result, self)
+            parts.hooks.evaluation(result, self)
         """
 
     @point("notify", "life")
@@ -82,10 +82,10 @@ class LifeSpecs:
                 to stay. Nothing in it may be changed.
             trainer: with `async` it is further than the checkpoint.
 
-        Called in `rlcore/training/loop.py`:
+        Called in `rlcore/training/interface.py`:
 
             def _checkpoint_saved(self, path: Path) -> None:
-                self.hooks.checkpoint_saved(path, self)
+                self.parts.hooks.checkpoint_saved(path, self)
         """
 
     @point("notify", "life")
@@ -101,7 +101,7 @@ class LifeSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            self.hooks.on_exception(error, self)
+            self.parts.hooks.on_exception(error, self)
             ...
             raise
         """
@@ -118,5 +118,5 @@ class LifeSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            self.hooks.shutdown(self)
+            self.parts.hooks.shutdown(self)
         """

@@ -37,11 +37,11 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            batch = self.hooks.batch_process(batch, self)
+            batch = hooks.batch_process(batch, self)
             ...
-            self._count(steps)
+            self._count(together, episodes)
             ...
-            self.buffer.add(batch)
+            parts.buffer.add(batch)
         """
 
     @point("collect", "outer")
@@ -61,8 +61,8 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            self.metrics.add(self.hooks.pre_steps_log(batch, self))
-            self.buffer.add(batch)
+            metrics.add(hooks.pre_steps_log(batch, self))
+            parts.buffer.add(batch)
         """
 
     @point("notify", "outer")
@@ -99,7 +99,7 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            self.metrics.add(hooks.pre_epoch_log(batch, learner))
+            metrics.add(hooks.pre_epoch_log(batch, learner))
             epoch_batch = hooks.pre_epoch(batch, learner)
         """
 
@@ -260,8 +260,8 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            self._epoch(epoch_batch, averages)
-            self.metrics.add(hooks.post_epoch_log(epoch_batch, learner))
+            self._updates(epoch_batch, averages)
+            metrics.add(hooks.post_epoch_log(epoch_batch, learner))
         """
 
     @point("notify", "inner")
@@ -276,7 +276,7 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            self.metrics.add(hooks.post_epoch_log(epoch_batch, learner))
+            metrics.add(hooks.post_epoch_log(epoch_batch, learner))
             hooks.post_epoch(epoch_batch, learner)
         """
 
@@ -299,7 +299,7 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            self.metrics.add(hooks.post_optim_complete_log(self.progress.updates, averages.means(), self))
+            metrics.add(hooks.post_optim_complete_log(parts.progress.updates, averages.means(), self))
         """
 
     @point("notify", "outer")
@@ -315,8 +315,8 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            self.progress.iterations += 1
-            self.hooks.post_steps(batch, self)
+            parts.progress.iterations += 1
+            hooks.post_steps(batch, self)
         """
 
     @point("collect", "outer")
@@ -335,5 +335,5 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            self.metrics.add(self.hooks.post_steps_log(batch, self))
+            metrics.add(hooks.post_steps_log(batch, self))
         """

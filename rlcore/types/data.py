@@ -26,11 +26,11 @@ class Collector(Protocol):
 
     Called in `rlcore/training/loop.py`:
 
-        batch = self.parts.collector.collect()
+        batch = parts.collector.collect()
         ...
-        self.parts.collector.update_model()
+        steps, episodes = self._steps_of(batch), list(parts.collector.episodes())
         ...
-        episodes = list(self.parts.collector.episodes())
+        parts.collector.update_model()
     """
 
     batch_steps: int
@@ -70,7 +70,7 @@ class BackgroundCollector(Protocol):
 
     Called in `rlcore/training/loop.py`:
 
-        return self.parts.collector.steps_written() - self.progress.frames // self.parts.frame_skip
+        return self.parts.collector.steps_written() - self.parts.progress.frames // self.parts.frame_skip
     """
 
     def steps_written(self) -> int:
@@ -90,11 +90,11 @@ class Buffer(Protocol):
 
     Called in `rlcore/training/loop.py`:
 
-        for _ in range(buffer.num_epochs):
+        parts.buffer.add(batch)
         ...
-        self.buffer.add(batch)
+        if parts.progress.frames >= parts.buffer.warmup_frames:
         ...
-        if self.progress.frames >= self.buffer.warmup_frames:
+        for _ in range(parts.buffer.num_epochs):
         ...
         for minibatch in buffer.minibatches(batch):
             heart.beats += 1
@@ -150,10 +150,10 @@ class Evaluator(Protocol):
         every: the interval in frames, or `{clock: count}`; None for an evaluation at the end only.
         at_start: whether to evaluate before the first frame.
 
-    Called in `rlcore/training/loop.py`:
+    Called in `rlcore/training/interface.py`:
 
-        result = self.evaluator.evaluate()
-        self.parts.evaluations.take(result)
+        result = parts.evaluator.evaluate()
+        parts.evaluations.take(result)
     """
 
     every: int | Mapping[str, int] | None

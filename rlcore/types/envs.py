@@ -122,7 +122,7 @@ class Transform(Protocol):
 
     Called in `rlcore/training/loop.py`:
 
-        for transform in self.transforms:
+        for transform in parts.transforms:
             batch = transform.batch(batch)
     """
 

@@ -127,13 +127,15 @@ class Learner(Protocol):
 
     Called in `rlcore/training/loop.py`:
 
-        for _ in range(buffer.num_epochs):
+        for _ in range(parts.buffer.num_epochs):
         ...
         learner.end_iteration()
         ...
         values = learner.update(minibatch)
-        ...
-        self.metrics.add(self.learner.scheduled(), "train/")
+
+    Called in `rlcore/training/metric_rows.py`:
+
+        metrics.add(self._parts.learner.scheduled(), "train/")
     """
 
     def update(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:

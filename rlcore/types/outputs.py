@@ -189,10 +189,10 @@ class Stateful(Protocol):
     Called in the process that trains, between two iterations. A component without these two methods starts over in a
     resume. What is saved must be enough to go on as if there had been no stop.
 
-    Called in `rlcore/training/loop.py`:
+    Called in `rlcore/training/stateful.py`:
 
         with named(f"{name.replace('.', ' ')} in its state_dict", kind):
-            states[name] = component.state_dict()
+            states[name] = part.state_dict()
     """
 
     def state_dict(self) -> Mapping[str, Any]:
