@@ -1,4 +1,4 @@
-"""The command line: arguments, and the exit code of an error. What a command does is in `commands/`."""
+"""The command line: arguments, and the exit code of an error. What a command does is in the other files here."""
 
 from __future__ import annotations
 

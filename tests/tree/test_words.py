@@ -1,7 +1,8 @@
-"""Words that are wrong wherever they stand: in prose, in messages, in the names of tests."""
+"""Words that are wrong wherever they stand, in prose, messages and names of tests; and files that docstrings name."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -61,3 +62,18 @@ def test_no_text_has_a_word_that_is_always_wrong():
 )
 def test_wrong_words_are_found(line, wrong):
     assert bool(list(wrong_words(line))) is wrong
+
+
+FILE = re.compile(r"`((?:\w+/)*\w+\.py)`")
+
+
+def docstrings(tree):
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    return "\n".join(ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, kinds))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "rlcore").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_that_a_docstring_names_exist(path):
+    places = (path.parent, ROOT / "rlcore", ROOT)
+    named = FILE.findall(docstrings(ast.parse(path.read_text())))
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
