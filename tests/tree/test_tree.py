@@ -68,7 +68,28 @@ def test_every_plugin_is_laid_out_alike(folder):
     packages = {path.name for path in (folder / "src").iterdir() if not path.name.endswith(".egg-info")}
     assert packages == {module}
     assert (folder / "src" / module / "py.typed").is_file()
-    assert list((folder / "tests").glob("test_*.py"))
+    assert (folder / "src" / module / "__init__.py").is_file()
+    assert (folder / "tests" / "test_contracts.py").is_file()
+
+
+@pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
+def test_the_contract_suites_of_a_plugin_are_in_their_file_and_come_first(folder):
+    for file in sorted((folder / "tests").glob("*.py")):
+        suites = {
+            node.name: node
+            for node in ast.parse(file.read_text()).body
+            if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Contract") for base in node.bases)
+        }
+        if file.name != "test_contracts.py":
+            assert not [name for name in suites if name.startswith("Test")], f"{relative(file)}: suites"
+            continue
+        first, *others = suites
+        assert first == "TestPlugin", f"{relative(file)} begins with {first}"
+        assert others, f"{relative(file)} has no suite of a component"
+        functions = [
+            node.lineno for node in ast.parse(file.read_text()).body if getattr(node, "name", "")[:5] == "test_"
+        ]
+        assert max(node.lineno for node in suites.values()) < min(functions, default=10**6)
 
 
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)

@@ -1,4 +1,4 @@
-"""The losses: their contract, their values against plain loops over samples, the update that is made of them."""
+"""The losses: their values against plain loops over samples, the update that is made of them."""
 
 import shutil
 
@@ -8,53 +8,11 @@ import torch
 
 from rlcore.errors import ConfigError
 from rlcore.testing import make_run, make_trainer
-from rlcore.testing.contracts import LossContract, PluginContract
 
-AROUND = {
-    "env": {"use": "testing:toy", "actions": "discrete"},
-    "model": {"use": "dqn:q-network", "hidden": [8]},
-    "loss": {"use": "dqn"},
-    "estimator": None,
-    "buffer": {"use": "rollout", "minibatch_size": 8},
-}
-DISTRIBUTIONS = {"hidden": [8], "atoms": 11, "v_min": -3.0, "v_max": 3.0}
-CATEGORICAL = {**AROUND, "model": {"use": "dqn:q-network", **DISTRIBUTIONS}}
+from .sections import AROUND, C51
+
 SAMPLES, GAMMA = 12, 0.9
 REPLAY = {"use": "replay", "capacity": 60, "minibatch_size": 8, "updates_per_batch": 4, "warmup_frames": 16}
-C51 = {**CATEGORICAL, "loss": {"use": "dqn:c51"}}
-
-
-class TestPlugin(PluginContract):
-    plugin = "dqn"
-
-
-class TestDQN(LossContract):
-    use = "dqn"
-    around = AROUND
-
-
-class TestDoubleDQN(LossContract):
-    use = "dqn"
-    config = {"double": True, "error": "l2", "target_interval": 1, "target_tau": 0.01}
-    around = AROUND
-
-
-class TestDQNOfDistributions(LossContract):
-    """The expected values of a categorical network are values too."""
-
-    use = "dqn"
-    around = CATEGORICAL
-
-
-class TestC51(LossContract):
-    use = "dqn:c51"
-    around = C51
-
-
-class TestDoubleC51(LossContract):
-    use = "dqn:c51"
-    config = {"double": True}
-    around = C51
 
 
 def test_c51_needs_a_network_of_distributions():

@@ -1,4 +1,4 @@
-"""The Q-network: the contract of models, and its epsilon-greedy policy."""
+"""The Q-network, and its epsilon-greedy policy."""
 
 import numpy as np
 import pytest
@@ -9,31 +9,11 @@ from rlcore_plugin_mlp.network import MLP
 
 from rlcore.errors import ConfigError
 from rlcore.testing import make_run, make_trainer
-from rlcore.testing.contracts import ModelContract
 from rlcore.types.progress import Progress
 
-AROUND = {
-    "env": {"use": "testing:toy", "actions": "discrete"},
-    "model": {"use": "dqn:q-network", "hidden": [8]},
-    "loss": {"use": "dqn"},
-    "estimator": None,
-    "buffer": {"use": "rollout", "minibatch_size": 8},
-}
-DISTRIBUTIONS = {"hidden": [8], "atoms": 11, "v_min": -3.0, "v_max": 3.0}
-CATEGORICAL = {**AROUND, "model": {"use": "dqn:q-network", **DISTRIBUTIONS}}
+from .sections import AROUND, CATEGORICAL
+
 ACTIONS = 4
-
-
-class TestQNetwork(ModelContract):
-    use = "dqn:q-network"
-    config = {"hidden": [8, 8]}
-    around = AROUND
-
-
-class TestCategoricalQNetwork(ModelContract):
-    use = "dqn:q-network"
-    config = DISTRIBUTIONS
-    around = {**AROUND, "loss": {"use": "dqn:c51"}}
 
 
 @pytest.mark.parametrize("actions", ["bounded", "unbounded"])

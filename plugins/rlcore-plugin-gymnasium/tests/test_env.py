@@ -1,6 +1,4 @@
-"""Gymnasium envs: the contract of envs for both ways of stepping, and the errors of the config."""
-
-from importlib.util import find_spec
+"""Gymnasium envs: what both ways of stepping have in common, and the errors of the config."""
 
 import gymnasium
 import numpy as np
@@ -8,53 +6,7 @@ import pytest
 
 from rlcore.errors import ConfigError, EnvError
 from rlcore.testing import make_run
-from rlcore.testing.contracts import EnvContract, PluginContract
-
-
-class TestPlugin(PluginContract):
-    plugin = "gymnasium"
-
-
-class TestSerialCartPole(EnvContract):
-    use = "gymnasium"
-    config = {"id": "CartPole-v1", "num_envs": 2}
-    truncates = {"max_episode_steps": 5}
-
-
-class TestNativeCartPole(EnvContract):
-    use = "gymnasium"
-    config = {"id": "CartPole-v1", "num_envs": 4, "vectorization": "native"}
-    truncates = {"max_episode_steps": 5}
-    seeds_each_env = False
-
-
-class TestPendulum(EnvContract):
-    """Continuous actions; an episode is only ever cut off."""
-
-    use = "gymnasium"
-    config = {"id": "Pendulum-v1"}
-    terminates = None
-    truncates = {"max_episode_steps": 7}
-
-
-@pytest.mark.skipif(find_spec("mujoco") is None, reason="MuJoCo is not installed")
-class TestMuJoCo(EnvContract):
-    """Observations in double precision."""
-
-    use = "gymnasium"
-    config = {"id": "InvertedDoublePendulum-v5", "num_envs": 2}
-    truncates = {"max_episode_steps": 2}
-
-
-class TestRepeatedActions(EnvContract):
-    use = "gymnasium"
-    config = {"id": "CartPole-v1", "num_envs": 2, "frame_skip": 4}
-    around = {"collector": {"frames_per_batch": 64}}
-
-    def test_rewards_are_summed(self):
-        env = self.env(num_envs=1)
-        env.reset(seed=1)
-        assert env.step(np.array([0])).reward.tolist() == [4.0]
+from rlcore.testing.contracts import EnvContract
 
 
 def made(**config):
@@ -138,15 +90,22 @@ def test_an_env_that_raises_is_named_with_its_step(register):
         made(id="Broken-v0").collect()
 
 
+def test_rewards_of_repeated_actions_are_summed():
+    config = {"id": "CartPole-v1", "frame_skip": 4}
+    env = EnvContract.of("gymnasium", config, {"collector": {"frames_per_batch": 64}}).env(num_envs=1)
+    env.reset(seed=1)
+    assert env.step(np.array([0])).reward.tolist() == [4.0]
+
+
 def test_auto_takes_the_vector_form_from_sixteen_envs_on():
-    case = TestSerialCartPole()
+    case = EnvContract.of("gymnasium", {"id": "CartPole-v1", "num_envs": 2})
     assert case.env(num_envs=15).spec.reset_mode == "same_step"
     assert case.env(num_envs=16).spec.reset_mode == "next_step"
 
 
 def test_serial_and_native_envs_step_alike():
     """From equal states: the first step of both, up to the precision of the native form."""
-    case = TestSerialCartPole()
+    case = EnvContract.of("gymnasium", {"id": "CartPole-v1", "num_envs": 2})
     serial, native = case.env(), case.env(vectorization="native")
     serial.reset(seed=1)
     start = native.reset(seed=1)

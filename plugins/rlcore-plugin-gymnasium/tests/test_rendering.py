@@ -17,9 +17,7 @@ needs_mujoco = pytest.mark.skipif(find_spec("mujoco") is None, reason="MuJoCo is
 
 
 def made(id, **config):
-    case = EnvContract()
-    case.use, case.config = "gymnasium", {"id": id}
-    return case.env(**{"render_mode": "rgb_array", **config})
+    return EnvContract.of("gymnasium", {"id": id, "render_mode": "rgb_array"}).env(**config)
 
 
 @needs_mujoco

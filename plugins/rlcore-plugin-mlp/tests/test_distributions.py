@@ -1,4 +1,4 @@
-"""The distributions: their contract, and which one an action space gets."""
+"""The distributions: their values, and which one an action space gets."""
 
 import gymnasium
 import numpy as np
@@ -9,81 +9,27 @@ from rlcore_plugin_mlp.partly_bounded import PartlyBoundedNormal
 from rlcore_plugin_mlp.spaces import for_space
 
 from rlcore.errors import ConfigError
-from rlcore.testing.contracts import DistributionContract
 
 CPU = torch.device("cpu")
 
 
-class TestCategorical(DistributionContract):
-    discrete = 4
-    parameters = [[0.0, 0.0, 0.0, 0.0], [2.0, -1.0, 0.5, 0.0], [0.0, 5.0, 0.0, -3.0]]
-    extremes = [[80.0, -80.0, 0.0, 0.0], [-1000.0, -1000.0, -1000.0, 1000.0]]
-
-    def distribution(self):
-        return Categorical(4)
-
-    def test_the_mode_is_the_likeliest_action(self):
-        assert self.distribution().mode(torch.tensor([[0.0, 3.0, 1.0, 2.0], [5.0, 3.0, 1.0, 2.0]])).tolist() == [1, 0]
-
-    def test_logits_may_be_shifted(self):
-        logits, action = torch.tensor([2.0, -1.0, 0.5, 0.0]), torch.tensor(2)
-        for shifted in (logits, logits + 100):
-            assert self.distribution().log_prob(shifted, action).item() == pytest.approx(-1.84236, abs=1e-4)
+def test_the_mode_is_the_likeliest_action():
+    assert Categorical(4).mode(torch.tensor([[0.0, 3.0, 1.0, 2.0], [5.0, 3.0, 1.0, 2.0]])).tolist() == [1, 0]
 
 
-class TestNormal(DistributionContract):
-    parameters = [[0.0, 0.54], [1.5, -1.0], [-3.0, 1.5]]
-    extremes = [[1000.0, 5.0], [0.0, -30.0]]
-
-    def distribution(self):
-        return Normal(1)
-
-    def test_agrees_with_torch(self):
-        parameters, action = torch.tensor([[0.3, -0.7, 0.2, -1.0]]), torch.tensor([[0.1, -0.9]])
-        scale = torch.nn.functional.softplus(parameters[:, 2:]) + 1e-4
-        reference = torch.distributions.Normal(parameters[:, :2], scale)
-        found = Normal(2)
-        torch.testing.assert_close(found.log_prob(parameters, action), reference.log_prob(action).sum(-1, keepdim=True))
-        torch.testing.assert_close(found.entropy(parameters), reference.entropy().sum(-1, keepdim=True))
+def test_logits_may_be_shifted():
+    logits, action = torch.tensor([2.0, -1.0, 0.5, 0.0]), torch.tensor(2)
+    for shifted in (logits, logits + 100):
+        assert Categorical(4).log_prob(shifted, action).item() == pytest.approx(-1.84236, abs=1e-4)
 
 
-class TestTanhNormal(DistributionContract):
-    parameters = [[0.0, -0.5], [0.5, -1.5], [-1.0, -0.5]]
-    extremes = [[30.0, 0.0], [-30.0, 3.0], [0.0, 10.0], [0.0, -30.0]]
-    bounds = (-1.0, 1.0)
-    bounded = True
-
-    def distribution(self):
-        return TanhNormal(torch.tensor([-1.0]), torch.tensor([1.0]))
-
-
-class TestTanhNormalOfOtherBounds(DistributionContract):
-    parameters = [[0.0, -0.5], [0.5, -1.5], [-1.0, -0.5]]
-    extremes = [[30.0, 0.0], [-30.0, 3.0]]
-    bounds = (-0.5, 2.0)
-    bounded = True
-
-    def distribution(self):
-        return TanhNormal(torch.tensor([-0.5]), torch.tensor([2.0]))
-
-
-class TestBoundedBelow(DistributionContract):
-    parameters = [[0.0, 0.54], [1.5, -1.0], [-1.0, 1.0]]
-    extremes = [[1000.0, 5.0], [-1000.0, 5.0], [0.0, -30.0]]
-    bounds = (0.5, 20.0)
-    entropy_tolerance = 0.02
-
-    def distribution(self):
-        return PartlyBoundedNormal(torch.tensor([0.5]), torch.tensor([torch.inf]))
-
-
-class TestBoundedAbove(DistributionContract):
-    parameters = [[0.0, 0.54], [1.5, -1.0], [-1.0, 1.0]]
-    extremes = [[1000.0, 5.0], [-1000.0, 5.0], [0.0, -30.0]]
-    bounds = (-20.0, -1.5)
-
-    def distribution(self):
-        return PartlyBoundedNormal(torch.tensor([-torch.inf]), torch.tensor([-1.5]))
+def test_normal_agrees_with_torch():
+    parameters, action = torch.tensor([[0.3, -0.7, 0.2, -1.0]]), torch.tensor([[0.1, -0.9]])
+    scale = torch.nn.functional.softplus(parameters[:, 2:]) + 1e-4
+    reference = torch.distributions.Normal(parameters[:, :2], scale)
+    found = Normal(2)
+    torch.testing.assert_close(found.log_prob(parameters, action), reference.log_prob(action).sum(-1, keepdim=True))
+    torch.testing.assert_close(found.entropy(parameters), reference.entropy().sum(-1, keepdim=True))
 
 
 def test_a_partly_bounded_normal_is_made_of_the_others():

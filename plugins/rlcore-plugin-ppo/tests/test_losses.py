@@ -1,17 +1,15 @@
-"""The PPO and A2C losses: the contract of losses, and their values against NumPy."""
+"""The PPO and A2C losses: their values against NumPy, and their gradients."""
 
 import numpy as np
 import pytest
 import torch
 
 from rlcore.testing import make_trainer
-from rlcore.testing.contracts import LossContract, PluginContract
+from rlcore.testing.contracts import LossContract
 
 SAMPLES = 40
-
-
-class TestPlugin(PluginContract):
-    plugin = "ppo"
+PPO = LossContract.of("ppo")
+A2C = LossContract.of("ppo:a2c")
 
 
 def made_up(seed=1):
@@ -51,129 +49,114 @@ def critic_error(difference, kind):
     return np.mean(np.where(absolute < 1, 0.5 * difference**2, absolute - 0.5))
 
 
-class TestPPO(LossContract):
-    use = "ppo"
-
-    @pytest.mark.parametrize("critic_loss", ["l2", "smooth_l1"])
-    @pytest.mark.parametrize("normalize", [False, True])
-    def test_values_are_those_of_the_paper(self, critic_loss, normalize):
-        context = self.bench()
-        keys = {"entropy_coef": 0.02, "critic_coef": 0.7, "clip_epsilon": 0.25}
-        loss = self.make(context, critic_loss=critic_loss, normalize_advantage=normalize, **keys)
-        entries = made_up()
-        found = {name: value.item() for name, value in loss(entries).items()}
-        data = numpy_of(entries)
-        log_prob, entropy, value = toy_outputs(context.model, data)
-        ratio = np.exp(log_prob - data["sample_log_prob"])
-        advantage = data["advantage"]
-        if normalize:
-            advantage = (advantage - advantage.mean()) / advantage.std(ddof=1)
-        surrogate = np.minimum(ratio * advantage, np.clip(ratio, 0.75, 1.25) * advantage)
-        outside = (ratio < 0.75) | (ratio > 1.25)
-        assert 0.1 < outside.mean() < 0.9
-        expected = {
-            "loss_objective": -surrogate.mean(),
-            "loss_critic": 0.7 * critic_error(value - data["value_target"], critic_loss),
-            "loss_entropy": -0.02 * entropy,
-            "entropy": entropy,
-            "kl_approx": (ratio - 1 - np.log(ratio)).mean(),
-            "clip_fraction": outside.mean(),
-        }
-        assert found == pytest.approx(expected, rel=1e-4)
-
-    def test_the_clipped_critic_takes_the_worse_error(self):
-        context = self.bench()
-        entries = made_up()
-        found = self.make(context, clip_value=True, clip_epsilon=0.3, critic_coef=1.0)(entries)["loss_critic"].item()
-        data = numpy_of(entries)
-        _, _, value = toy_outputs(context.model, data)
-        clipped = data["state_value"] + np.clip(value - data["state_value"], -0.3, 0.3)
-        errors = [(estimate - data["value_target"]) ** 2 for estimate in (value, clipped)]
-        assert found == pytest.approx(0.5 * np.maximum(*errors).mean(), rel=1e-4)
-
-    def test_before_the_first_update_the_gradient_is_the_policy_gradient(self):
-        context = self.bench()
-        loss, entries = self.make(context), made_up()
-        actor = context.model.actor
-        log_prob = actor.distribution.log_prob(actor(entries["observation"]), entries["action"])
-        entries["sample_log_prob"] = log_prob.detach()
-        parameters = list(actor.parameters())
-        found = torch.autograd.grad(loss(entries)["loss_objective"], parameters)
-        expected = torch.autograd.grad(-(log_prob * entries["advantage"]).mean(), parameters)
-        for one, two in zip(found, expected, strict=True):
-            torch.testing.assert_close(one, two)
-
-    def test_a_ratio_past_the_clip_pulls_no_further(self):
-        context = self.bench()
-        loss, entries = self.make(context), made_up()
-        actor = context.model.actor
-        log_prob = actor.distribution.log_prob(actor(entries["observation"]), entries["action"]).detach()
-        parameters = list(actor.parameters())
-        for advantage, shift, moves in ((1.0, 1.0, False), (-1.0, -1.0, False), (1.0, -1.0, True), (-1.0, 1.0, True)):
-            entries["sample_log_prob"] = log_prob - shift
-            entries["advantage"] = torch.full((SAMPLES, 1), advantage)
-            gradients = torch.autograd.grad(loss(entries)["loss_objective"], parameters)
-            assert any(bool(gradient.any()) for gradient in gradients) is moves
-
-    def test_the_gradient_is_the_slope_of_the_loss(self):
-        """Against central differences, along a random direction."""
-        context = self.bench()
-        loss, entries = self.make(context).double(), {k: v.double() for k, v in made_up().items()}
-        parameters = list(loss.parameters())
-        direction = [torch.randn(p.shape, generator=torch.Generator().manual_seed(i)) for i, p in enumerate(parameters)]
-
-        def total():
-            return sum(value for name, value in loss(entries).items() if name.startswith("loss_"))
-
-        gradients = torch.autograd.grad(total(), parameters, allow_unused=True)
-        slope = sum(float((g * d).sum()) for g, d in zip(gradients, direction, strict=True) if g is not None)
-        ends = []
-        for sign in (1, -1):
-            with torch.no_grad():
-                for parameter, way in zip(parameters, direction, strict=True):
-                    parameter += sign * 1e-6 * way
-                ends.append(total().item())
-                for parameter, way in zip(parameters, direction, strict=True):
-                    parameter -= sign * 1e-6 * way
-        assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-4)
-
-    def test_a_single_sample_can_be_normalised(self):
-        context = self.bench()
-        entries = {key: value[:1] for key, value in made_up().items()}
-        assert all(bool(v.isfinite()) for v in self.make(context, normalize_advantage=True)(entries).values())
-
-
-class TestPPOWithEverything(LossContract):
-    use = "ppo"
-    config = {"normalize_advantage": True, "clip_value": True}
-
-
-class TestPPOWithMLP(LossContract):
-    use = "ppo"
-    around = {
-        "model": {"use": "mlp", "hidden": [8]},
-        "env": {"use": "testing:toy", "actions": "bounded"},
-        "estimator": {"use": "ppo:gae"},
+@pytest.mark.parametrize("critic_loss", ["l2", "smooth_l1"])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_values_of_ppo_are_those_of_the_paper(critic_loss, normalize):
+    context = PPO.bench()
+    keys = {"entropy_coef": 0.02, "critic_coef": 0.7, "clip_epsilon": 0.25}
+    loss = PPO.make(context, critic_loss=critic_loss, normalize_advantage=normalize, **keys)
+    entries = made_up()
+    found = {name: value.item() for name, value in loss(entries).items()}
+    data = numpy_of(entries)
+    log_prob, entropy, value = toy_outputs(context.model, data)
+    ratio = np.exp(log_prob - data["sample_log_prob"])
+    advantage = data["advantage"]
+    if normalize:
+        advantage = (advantage - advantage.mean()) / advantage.std(ddof=1)
+    surrogate = np.minimum(ratio * advantage, np.clip(ratio, 0.75, 1.25) * advantage)
+    outside = (ratio < 0.75) | (ratio > 1.25)
+    assert 0.1 < outside.mean() < 0.9
+    expected = {
+        "loss_objective": -surrogate.mean(),
+        "loss_critic": 0.7 * critic_error(value - data["value_target"], critic_loss),
+        "loss_entropy": -0.02 * entropy,
+        "entropy": entropy,
+        "kl_approx": (ratio - 1 - np.log(ratio)).mean(),
+        "clip_fraction": outside.mean(),
     }
+    assert found == pytest.approx(expected, rel=1e-4)
 
 
-class TestA2C(LossContract):
-    use = "ppo:a2c"
+def test_the_clipped_critic_takes_the_worse_error():
+    context = PPO.bench()
+    entries = made_up()
+    found = PPO.make(context, clip_value=True, clip_epsilon=0.3, critic_coef=1.0)(entries)["loss_critic"].item()
+    data = numpy_of(entries)
+    _, _, value = toy_outputs(context.model, data)
+    clipped = data["state_value"] + np.clip(value - data["state_value"], -0.3, 0.3)
+    errors = [(estimate - data["value_target"]) ** 2 for estimate in (value, clipped)]
+    assert found == pytest.approx(0.5 * np.maximum(*errors).mean(), rel=1e-4)
 
-    def test_values_are_those_of_the_paper(self):
-        context = self.bench()
-        entries = made_up()
-        loss = self.make(context, entropy_coef=0.02, critic_coef=0.7)
-        found = {name: value.item() for name, value in loss(entries).items()}
-        data = numpy_of(entries)
-        log_prob, entropy, value = toy_outputs(context.model, data)
-        expected = {
-            "loss_objective": -(log_prob * data["advantage"]).mean(),
-            "loss_critic": 0.7 * critic_error(value - data["value_target"], "l2"),
-            "loss_entropy": -0.02 * entropy,
-            "entropy": entropy,
-        }
-        assert found == pytest.approx(expected, rel=1e-4)
+
+def test_before_the_first_update_the_gradient_is_the_policy_gradient():
+    context = PPO.bench()
+    loss, entries = PPO.make(context), made_up()
+    actor = context.model.actor
+    log_prob = actor.distribution.log_prob(actor(entries["observation"]), entries["action"])
+    entries["sample_log_prob"] = log_prob.detach()
+    parameters = list(actor.parameters())
+    found = torch.autograd.grad(loss(entries)["loss_objective"], parameters)
+    expected = torch.autograd.grad(-(log_prob * entries["advantage"]).mean(), parameters)
+    for one, two in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, two)
+
+
+def test_a_ratio_past_the_clip_pulls_no_further():
+    context = PPO.bench()
+    loss, entries = PPO.make(context), made_up()
+    actor = context.model.actor
+    log_prob = actor.distribution.log_prob(actor(entries["observation"]), entries["action"]).detach()
+    parameters = list(actor.parameters())
+    for advantage, shift, moves in ((1.0, 1.0, False), (-1.0, -1.0, False), (1.0, -1.0, True), (-1.0, 1.0, True)):
+        entries["sample_log_prob"] = log_prob - shift
+        entries["advantage"] = torch.full((SAMPLES, 1), advantage)
+        gradients = torch.autograd.grad(loss(entries)["loss_objective"], parameters)
+        assert any(bool(gradient.any()) for gradient in gradients) is moves
+
+
+def test_the_gradient_is_the_slope_of_the_loss():
+    """Against central differences, along a random direction."""
+    context = PPO.bench()
+    loss, entries = PPO.make(context).double(), {k: v.double() for k, v in made_up().items()}
+    parameters = list(loss.parameters())
+    direction = [torch.randn(p.shape, generator=torch.Generator().manual_seed(i)) for i, p in enumerate(parameters)]
+
+    def total():
+        return sum(value for name, value in loss(entries).items() if name.startswith("loss_"))
+
+    gradients = torch.autograd.grad(total(), parameters, allow_unused=True)
+    slope = sum(float((g * d).sum()) for g, d in zip(gradients, direction, strict=True) if g is not None)
+    ends = []
+    for sign in (1, -1):
+        with torch.no_grad():
+            for parameter, way in zip(parameters, direction, strict=True):
+                parameter += sign * 1e-6 * way
+            ends.append(total().item())
+            for parameter, way in zip(parameters, direction, strict=True):
+                parameter -= sign * 1e-6 * way
+    assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-4)
+
+
+def test_a_single_sample_can_be_normalised():
+    context = PPO.bench()
+    entries = {key: value[:1] for key, value in made_up().items()}
+    assert all(bool(v.isfinite()) for v in PPO.make(context, normalize_advantage=True)(entries).values())
+
+
+def test_values_of_a2c_are_those_of_the_paper():
+    context = A2C.bench()
+    entries = made_up()
+    loss = A2C.make(context, entropy_coef=0.02, critic_coef=0.7)
+    found = {name: value.item() for name, value in loss(entries).items()}
+    data = numpy_of(entries)
+    log_prob, entropy, value = toy_outputs(context.model, data)
+    expected = {
+        "loss_objective": -(log_prob * data["advantage"]).mean(),
+        "loss_critic": 0.7 * critic_error(value - data["value_target"], "l2"),
+        "loss_entropy": -0.02 * entropy,
+        "entropy": entropy,
+    }
+    assert found == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("loss", ["ppo", "ppo:a2c"])

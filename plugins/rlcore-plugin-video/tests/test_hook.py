@@ -1,4 +1,4 @@
-"""The hook: its contract, what its videos show, that training does not notice it, and what happens without pictures."""
+"""The hook: what its videos show, that training does not notice it, and what happens without pictures."""
 
 import logging
 
@@ -11,19 +11,9 @@ from rlcore_plugin_video.mp4 import read_mp4
 from rlcore.errors import ConfigError, EnvError, StorageError
 from rlcore.loggers.writer import LogWriter
 from rlcore.testing import make_run
-from rlcore.testing.contracts import HookContract
 
 # episodes of the seeds 10000, 10001 and 10002 have the lengths 3, 5 and 4
 LENGTHS = [3, 5, 4]
-
-
-class TestVideo(HookContract):
-    use = "video:video"
-
-
-class TestVideoOfEverySecondEvaluation(HookContract):
-    use = "video:video"
-    config = {"every": 2, "episodes": 2, "grid": False}
 
 
 class Kept:

@@ -11,11 +11,6 @@ from tensordict import TensorDict
 
 import rlcore
 from rlcore import ConfigError, RlcoreError
-from rlcore.testing.contracts import PluginContract
-
-
-class TestPlugin(PluginContract):
-    plugin = "video"
 
 
 class Kept:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pytest
@@ -62,6 +62,19 @@ class ComponentContract:
     target: ClassVar[type | None] = None
     config: ClassVar[Mapping[str, Any]] = {}
     around: ClassVar[Mapping[str, Any]] = {}
+
+    @classmethod
+    def of(cls, use: str, config: Mapping[str, Any] | None = None, around: Mapping[str, Any] | None = None) -> Self:
+        """Return the bench of a component for tests outside of its suite.
+
+        Example:
+            PPO = LossContract.of("ppo", {"clip_epsilon": 0.1})
+
+            def test_values():
+                loss = PPO.make(PPO.bench())
+        """
+        named: type[Self] = type(cls.__name__, (cls,), {"use": use, "config": config or {}, "around": around or {}})
+        return named()
 
     def provided(self) -> Provided:
         """Return the component under test with its owner."""

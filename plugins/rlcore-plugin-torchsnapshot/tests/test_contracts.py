@@ -1,4 +1,4 @@
-"""The torchsnapshot back end: the contract of checkpointers, files that torchsnapshot opens, bounded memory."""
+"""The contracts of the plugin and of its checkpointer, and folders that torchsnapshot itself opens."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The torch back end: the contract of checkpointers, and files that torch itself opens."""
+"""The contracts of the plugin and of its checkpointer, and files that torch itself opens."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The dcp back end: the contract of checkpointers, hostile metadata, and a run that resumes."""
+"""The contracts of the plugin and of its checkpointer, and metadata that were tampered with."""
 
 import json
 

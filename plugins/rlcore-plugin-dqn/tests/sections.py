@@ -1,0 +1,12 @@
+"""The sections of the small runs of these tests."""
+
+AROUND = {
+    "env": {"use": "testing:toy", "actions": "discrete"},
+    "model": {"use": "dqn:q-network", "hidden": [8]},
+    "loss": {"use": "dqn"},
+    "estimator": None,
+    "buffer": {"use": "rollout", "minibatch_size": 8},
+}
+DISTRIBUTIONS = {"hidden": [8], "atoms": 11, "v_min": -3.0, "v_max": 3.0}
+CATEGORICAL = {**AROUND, "model": {"use": "dqn:q-network", **DISTRIBUTIONS}}
+C51 = {**CATEGORICAL, "loss": {"use": "dqn:c51"}}

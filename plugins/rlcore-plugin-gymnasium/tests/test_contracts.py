@@ -1,0 +1,62 @@
+"""The contracts of the plugin, of envs for both ways of stepping, and of the transform."""
+
+from importlib.util import find_spec
+
+import pytest
+
+from rlcore.testing.contracts import EnvContract, PluginContract, TransformContract
+
+
+class TestPlugin(PluginContract):
+    plugin = "gymnasium"
+
+
+class TestSerialCartPole(EnvContract):
+    use = "gymnasium"
+    config = {"id": "CartPole-v1", "num_envs": 2}
+    truncates = {"max_episode_steps": 5}
+
+
+class TestNativeCartPole(EnvContract):
+    use = "gymnasium"
+    config = {"id": "CartPole-v1", "num_envs": 4, "vectorization": "native"}
+    truncates = {"max_episode_steps": 5}
+    seeds_each_env = False
+
+
+class TestPendulum(EnvContract):
+    """Continuous actions; an episode is only ever cut off."""
+
+    use = "gymnasium"
+    config = {"id": "Pendulum-v1"}
+    terminates = None
+    truncates = {"max_episode_steps": 7}
+
+
+@pytest.mark.skipif(find_spec("mujoco") is None, reason="MuJoCo is not installed")
+class TestMuJoCo(EnvContract):
+    """Observations in double precision."""
+
+    use = "gymnasium"
+    config = {"id": "InvertedDoublePendulum-v5", "num_envs": 2}
+    truncates = {"max_episode_steps": 2}
+
+
+class TestRepeatedActions(EnvContract):
+    use = "gymnasium"
+    config = {"id": "CartPole-v1", "num_envs": 2, "frame_skip": 4}
+    around = {"collector": {"frames_per_batch": 64}}
+
+
+class TestObservationNorm(TransformContract):
+    use = "gymnasium:observation-norm"
+    config = {"frames": 50}
+
+
+@pytest.mark.skipif(find_spec("mujoco") is None, reason="MuJoCo is not installed")
+class TestObservationNormOfDoubles(TransformContract):
+    """MuJoCo observes in double precision; the policy sees single precision."""
+
+    use = "gymnasium:observation-norm"
+    config = {"frames": 20}
+    around = {"env": {"use": "gymnasium", "id": "InvertedDoublePendulum-v5"}}

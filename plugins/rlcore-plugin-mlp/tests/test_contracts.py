@@ -1,0 +1,92 @@
+"""The contracts of the plugin, of the model for every kind of action space, and of its distributions."""
+
+import torch
+from rlcore_plugin_mlp.distributions import Categorical, Normal, TanhNormal
+from rlcore_plugin_mlp.partly_bounded import PartlyBoundedNormal
+
+from rlcore.testing.contracts import DistributionContract, ModelContract, PluginContract
+
+
+class TestPlugin(PluginContract):
+    plugin = "mlp"
+
+
+class TestBoundedActions(ModelContract):
+    use = "mlp"
+    around = {"env": {"use": "testing:toy", "actions": "bounded"}}
+
+
+class TestUnboundedActions(ModelContract):
+    use = "mlp"
+    config = {"hidden": [16], "activation": "relu", "initialisation": "orthogonal"}
+
+
+class TestDiscreteActions(ModelContract):
+    use = "mlp"
+    config = {"parts": ["actor", "critic", "q_values"], "hidden": [8, 8, 8], "activation": "silu"}
+    around = {"env": {"use": "testing:toy", "actions": "discrete"}}
+
+
+class TestLinearModel(ModelContract):
+    use = "mlp"
+    config = {"hidden": []}
+
+
+class TestNetworks(ModelContract):
+    use = "mlp"
+
+
+class TestCategorical(DistributionContract):
+    discrete = 4
+    parameters = [[0.0, 0.0, 0.0, 0.0], [2.0, -1.0, 0.5, 0.0], [0.0, 5.0, 0.0, -3.0]]
+    extremes = [[80.0, -80.0, 0.0, 0.0], [-1000.0, -1000.0, -1000.0, 1000.0]]
+
+    def distribution(self):
+        return Categorical(4)
+
+
+class TestNormal(DistributionContract):
+    parameters = [[0.0, 0.54], [1.5, -1.0], [-3.0, 1.5]]
+    extremes = [[1000.0, 5.0], [0.0, -30.0]]
+
+    def distribution(self):
+        return Normal(1)
+
+
+class TestTanhNormal(DistributionContract):
+    parameters = [[0.0, -0.5], [0.5, -1.5], [-1.0, -0.5]]
+    extremes = [[30.0, 0.0], [-30.0, 3.0], [0.0, 10.0], [0.0, -30.0]]
+    bounds = (-1.0, 1.0)
+    bounded = True
+
+    def distribution(self):
+        return TanhNormal(torch.tensor([-1.0]), torch.tensor([1.0]))
+
+
+class TestTanhNormalOfOtherBounds(DistributionContract):
+    parameters = [[0.0, -0.5], [0.5, -1.5], [-1.0, -0.5]]
+    extremes = [[30.0, 0.0], [-30.0, 3.0]]
+    bounds = (-0.5, 2.0)
+    bounded = True
+
+    def distribution(self):
+        return TanhNormal(torch.tensor([-0.5]), torch.tensor([2.0]))
+
+
+class TestBoundedBelow(DistributionContract):
+    parameters = [[0.0, 0.54], [1.5, -1.0], [-1.0, 1.0]]
+    extremes = [[1000.0, 5.0], [-1000.0, 5.0], [0.0, -30.0]]
+    bounds = (0.5, 20.0)
+    entropy_tolerance = 0.02
+
+    def distribution(self):
+        return PartlyBoundedNormal(torch.tensor([0.5]), torch.tensor([torch.inf]))
+
+
+class TestBoundedAbove(DistributionContract):
+    parameters = [[0.0, 0.54], [1.5, -1.0], [-1.0, 1.0]]
+    extremes = [[1000.0, 5.0], [-1000.0, 5.0], [0.0, -30.0]]
+    bounds = (-20.0, -1.5)
+
+    def distribution(self):
+        return PartlyBoundedNormal(torch.tensor([-torch.inf]), torch.tensor([-1.5]))

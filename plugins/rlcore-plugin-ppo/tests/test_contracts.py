@@ -1,0 +1,48 @@
+"""The contracts of the plugin, of the losses and of the estimator."""
+
+from rlcore.testing.contracts import GAEContract, LossContract, PluginContract
+
+
+class TestPlugin(PluginContract):
+    plugin = "ppo"
+
+
+class TestPPO(LossContract):
+    use = "ppo"
+
+
+class TestPPOWithEverything(LossContract):
+    use = "ppo"
+    config = {"normalize_advantage": True, "clip_value": True}
+
+
+class TestPPOWithMLP(LossContract):
+    use = "ppo"
+    around = {
+        "model": {"use": "mlp", "hidden": [8]},
+        "env": {"use": "testing:toy", "actions": "bounded"},
+        "estimator": {"use": "ppo:gae"},
+    }
+
+
+class TestA2C(LossContract):
+    use = "ppo:a2c"
+
+
+class TestGAE(GAEContract):
+    use = "ppo:gae"
+
+
+class TestStandardisingGAE(GAEContract):
+    use = "ppo:gae"
+    config = {"gamma": 0.9, "lmbda": 0.8, "every": "epoch", "standardise": True}
+
+
+class TestOneStepGAE(GAEContract):
+    use = "ppo:gae"
+    config = {"gamma": 1.0, "lmbda": 0.0}
+
+
+class TestMonteCarloGAE(GAEContract):
+    use = "ppo:gae"
+    config = {"gamma": 1.0, "lmbda": 1.0}

@@ -1,0 +1,16 @@
+"""The contracts of the plugin and of the hook."""
+
+from rlcore.testing.contracts import HookContract, PluginContract
+
+
+class TestPlugin(PluginContract):
+    plugin = "video"
+
+
+class TestVideo(HookContract):
+    use = "video:video"
+
+
+class TestVideoOfEverySecondEvaluation(HookContract):
+    use = "video:video"
+    config = {"every": 2, "episodes": 2, "grid": False}
