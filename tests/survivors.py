@@ -37,7 +37,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.learners.gradient_step",), ("tests/unit/learners/test_gradient_step.py",)),
     (
         ("rlcore.stock",),
-        ("tests/stock", "tests/unit/stock/test_objects.py", "tests/contract/test_stock.py", "tests/trainer"),
+        ("tests/stock", "tests/unit/stock/test_objects.py", "tests/contract/test_components.py", "tests/trainer"),
     ),
     (("rlcore.helpers",), ("tests/helpers",)),
     (

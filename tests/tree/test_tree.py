@@ -72,24 +72,26 @@ def test_every_plugin_is_laid_out_alike(folder):
     assert (folder / "tests" / "test_contracts.py").is_file()
 
 
+def tests_of(file):
+    """Return (line, name, whether it is a contract suite) of every test and suite of a file."""
+    tests = []
+    for node in ast.parse(file.read_text()).body:
+        if getattr(node, "name", "").startswith(("Test", "test_")):
+            bases = [ast.unparse(base) for base in getattr(node, "bases", [])]
+            tests.append((node.lineno, node.name, any(base.endswith("Contract") for base in bases)))
+    return tests
+
+
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
-def test_the_contract_suites_of_a_plugin_are_in_their_file_and_come_first(folder):
-    for file in sorted((folder / "tests").glob("*.py")):
-        suites = {
-            node.name: node
-            for node in ast.parse(file.read_text()).body
-            if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Contract") for base in node.bases)
-        }
-        if file.name != "test_contracts.py":
-            assert not [name for name in suites if name.startswith("Test")], f"{relative(file)}: suites"
-            continue
-        first, *others = suites
-        assert first == "TestPlugin", f"{relative(file)} begins with {first}"
-        assert others, f"{relative(file)} has no suite of a component"
-        functions = [
-            node.lineno for node in ast.parse(file.read_text()).body if getattr(node, "name", "")[:5] == "test_"
-        ]
-        assert max(node.lineno for node in suites.values()) < min(functions, default=10**6)
+def test_the_contract_suites_of_a_plugin_are_in_one_file_and_come_first(folder):
+    place = folder / "tests" / "test_contracts.py"
+    (_, first, _), *others = tests_of(place)
+    assert first == "TestPlugin"
+    assert others[0][2], "no suite of a component"
+    last = max(line for line, _, is_suite in others if is_suite)
+    assert not [name for line, name, _ in others if name.startswith("test_") and line < last]
+    for file in folder.glob("tests/*.py"):
+        assert file == place or not [name for _, name, is_suite in tests_of(file) if is_suite], relative(file)
 
 
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch.optim import lr_scheduler
 
 from rlcore import Progress
 from rlcore.learners.schedules import Cosine, Linear, ScheduleConfig
+from rlcore.testing.contracts import SchedulerContract
+
+LINEAR, COSINE = (SchedulerContract.of(name) for name in ("linear", "cosine"))
 
 
 def ours(kind, initial, final, steps):
@@ -35,6 +40,22 @@ def test_cosine_is_cosine_annealing_of_torch(final):
 def test_linear_is_linear_lr_of_torch(final):
     expected = torchs(lambda o: lr_scheduler.LinearLR(o, 1.0, final, total_iters=50), 3e-4, 50)
     assert ours(Linear, 3e-4, final, 50) == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize(("frames", "expected"), [(0, 0.5), (250, 0.375), (500, 0.25), (1000, 0.0)])
+def test_linear_falls_in_a_straight_line(frames, expected):
+    assert LINEAR.make(LINEAR.bench()).value(0.5, Progress(1000, frames=frames)) == expected
+
+
+def test_linear_ends_at_its_final_fraction():
+    assert LINEAR.make(LINEAR.bench(), final=0.2).value(0.5, Progress(1000, frames=1000)) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("frames", [0, 100, 500, 900, 1000])
+def test_cosine_falls_along_half_a_cosine(frames):
+    expected = 0.5 * (0.1 + 0.9 * (1 + math.cos(math.pi * frames / 1000)) / 2)
+    schedule = COSINE.make(COSINE.bench(), final=0.1)
+    assert schedule.value(0.5, Progress(1000, frames=frames)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("kind", [Linear, Cosine])
