@@ -72,7 +72,7 @@ def test_every_plugin_is_laid_out_alike(folder):
     assert (folder / "tests" / "test_contracts.py").is_file()
 
 
-def tests_of(file):
+def named_in(file):
     """Return (line, name, whether it is a contract suite) of every test and suite of a file."""
     tests = []
     for node in ast.parse(file.read_text()).body:
@@ -85,13 +85,13 @@ def tests_of(file):
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
 def test_the_contract_suites_of_a_plugin_are_in_one_file_and_come_first(folder):
     place = folder / "tests" / "test_contracts.py"
-    (_, first, _), *others = tests_of(place)
+    (_, first, _), *others = named_in(place)
     assert first == "TestPlugin"
     assert others[0][2], "no suite of a component"
     last = max(line for line, _, is_suite in others if is_suite)
     assert not [name for line, name, _ in others if name.startswith("test_") and line < last]
     for file in folder.glob("tests/*.py"):
-        assert file == place or not [name for _, name, is_suite in tests_of(file) if is_suite], relative(file)
+        assert file == place or not [name for _, name, is_suite in named_in(file) if is_suite], relative(file)
 
 
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
