@@ -95,7 +95,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ),
     (
         ("rlcore.run_folder.origin", "rlcore.config.changes"),
-        ("tests/faults/test_c_bound_resume.py", "tests/unit/restore/test_states.py"),
+        ("tests/faults/test_c_bound_resume.py", "tests/unit/restore/test_components.py"),
     ),
     (("rlcore.files.plain_files",), ("tests/unit/files/test_inside.py", "tests/faults/test_j_folders.py")),
     (

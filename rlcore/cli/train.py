@@ -21,7 +21,7 @@ from rlcore.process import companion, forks
 from rlcore.process.signals import GraceExpired, StopAtOnce, stop_on_signal
 from rlcore.process.watchdog import Hung, Watchdog
 from rlcore.reports.summary import summary
-from rlcore.restore.states import ResumeOptions
+from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
 from rlcore.run.ending import Ending, StoppedAtStart, unexpected
 from rlcore.run.problems import validated

@@ -18,7 +18,8 @@ from rlcore.checkpoints.backend import Backend
 from rlcore.config.sections import Config
 from rlcore.errors import ConfigError
 from rlcore.files.lock import Lock
-from rlcore.restore.states import Restored, ResumeOptions, restore
+from rlcore.restore.choices import ResumeOptions
+from rlcore.restore.components import Restored, restore
 from rlcore.run import resume as resuming
 from rlcore.run.builder import Builder
 from rlcore.run_folder import folder as run_folder

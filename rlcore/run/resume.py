@@ -15,8 +15,10 @@ from rlcore.checkpoints.manifest import CheckpointEntry
 from rlcore.config.changes import changes, check_unchanged, entries_of, hooks_among, recorded
 from rlcore.errors import StorageError
 from rlcore.plugins.component import COMPONENT_SECTIONS
+from rlcore.restore.choices import ResumeOptions
+from rlcore.restore.components import Restored
 from rlcore.restore.optimizers import with_hyperparameters
-from rlcore.restore.states import Restored, ResumeOptions, check_owners, other_owners
+from rlcore.restore.owners import changed_owners, check_owners
 from rlcore.run_folder.origin import Origin, announce, newest, read_id, settle, write_id
 from rlcore.state.exactness import outside
 from rlcore.state.memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
@@ -74,7 +76,7 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
     asked_for = [
         *([before.foreign(parts.provenance.run_id)] if before.foreign(parts.provenance.run_id) else []),
         *(f"[config] {change}" for change in found),
-        *other_owners(entry.manifest["owners"], parts.provenance.owners),
+        *changed_owners(entry.manifest["owners"], parts.provenance.owners),
         *_another_horizon(before.config, now),
         *(f"{name} was dropped at frame {entry.frames}" for name in options.drop),
         *(f"{line.name} started over at frame {entry.frames}" for line in report if _asked_for(line, options)),

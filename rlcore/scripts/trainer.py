@@ -15,7 +15,7 @@ from rlcore.checkpoints.retention import CheckpointRotation
 from rlcore.errors import ArgumentTypeError, HookError, MissingStateError, NoCheckpointError
 from rlcore.hooks.operations import Operations
 from rlcore.loggers.metrics import Last
-from rlcore.restore.states import Restored, restore
+from rlcore.restore.components import Restored, restore
 from rlcore.scripts.attributes import Arguments, check_name
 from rlcore.scripts.hooks import HookArguments, ScriptHooks
 from rlcore.scripts.parts import SCRIPT, assemble, describe
@@ -286,7 +286,7 @@ class Trainer(HookArguments, Arguments, Loop):
             map_location: as in `torch.load`; where tensors are before the parts take them. Parameters and the state of
                 optimizers stay on the devices where they are.
             mmap: whether tensors that a part keeps may stay mapped from the files.
-            options: `drop` and `fresh`, as `rlcore.restore.states.restore` takes them.
+            options: `drop` and `fresh`, as `rlcore.restore.components.restore` takes them.
 
         Raises:
             StorageError: there is none, it is damaged, or does not fit what is registered.

@@ -11,7 +11,7 @@ import tomli_w
 
 from rlcore.config.file import read
 from rlcore.config.sections import Config, validate
-from rlcore.restore.states import ResumeOptions
+from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import Run, build
 from rlcore.scripts.trainer import Trainer
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlcore.restore.states import Restored, restore
+from rlcore.restore.components import Restored, restore
 from rlcore.state.snapshot import Snapshot
 from rlcore.training.attributes import PartAttributes
 from rlcore.training.lockstep import Lockstep

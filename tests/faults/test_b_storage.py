@@ -27,7 +27,7 @@ from rlcore.checkpoints.manifest import FORMAT, read_manifest, scan, verify
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.errors import ConfigError, NumericalError, StorageError
-from rlcore.restore.states import ResumeOptions
+from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
 from rlcore.state.snapshot import Snapshot
 from rlcore.testing import difference, make_config, make_run

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import rlcore
-from rlcore.restore.states import ResumeOptions
+from rlcore.restore.choices import ResumeOptions
 
 RUN = Path("runs/tiny")
 OPTIMIZERS = {

@@ -16,7 +16,7 @@ import pytest
 from rlcore_plugin_mlflow.logger import MLFlowLogger
 
 from rlcore.errors import ConfigError
-from rlcore.restore.states import ResumeOptions
+from rlcore.restore.choices import ResumeOptions
 from rlcore.testing import make_run
 from rlcore.testing.contracts.spooling_logger import wait_until_sent
 

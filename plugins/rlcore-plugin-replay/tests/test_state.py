@@ -8,7 +8,7 @@ from rlcore_plugin_replay.buffer import ReplayBuffer
 from tensordict import TensorDict
 
 from rlcore.errors import StorageError
-from rlcore.restore.states import ResumeOptions
+from rlcore.restore.choices import ResumeOptions
 from rlcore.testing import make_trainer
 
 BUFFER = {"use": "replay", "capacity": 40, "minibatch_size": 8, "warmup_frames": 16}

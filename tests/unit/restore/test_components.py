@@ -10,7 +10,8 @@ import torch
 from rlcore.checkpoints.manifest import scan
 from rlcore.config.changes import FREE, changes, check_unchanged
 from rlcore.errors import ConfigError, StorageError
-from rlcore.restore.states import Restored, ResumeOptions, restore
+from rlcore.restore.choices import ResumeOptions
+from rlcore.restore.components import Restored, restore
 from rlcore.testing import make_config, make_run
 
 # restoring

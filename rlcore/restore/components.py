@@ -1,4 +1,4 @@
-"""Going on from a checkpoint: giving every component its state back, and saying what became of each.
+"""Giving every component its state back, and saying what became of each.
 
 Finding and verifying a checkpoint is in `checkpoints/`; what may differ in the config in `config/changes.py`.
 """
@@ -11,35 +11,17 @@ from typing import Any, Final
 
 from rlcore.errors import (
     FROM_OUTSIDE,
-    ConfigError,
-    MissingStateError,
     RlcoreError,
     StorageError,
     describe,
-    did_you_mean,
 )
+from rlcore.restore.choices import check_complete, check_names, options_for
 from rlcore.restore.dependents import dependents
 from rlcore.restore.fitting import check
 from rlcore.types import Stateful
+from rlcore.types.optional import EpisodeDropper, EpisodeKeeper, Inexact, Observer
 
 _LOGGER: Final = "logger."
-# checkpoints are ordered by the clocks: those of a run that counted again would stand behind those that it has
-_CLOCKS: Final = "progress"
-
-
-@dataclass(frozen=True)
-class ResumeOptions:
-    """What a resume may do beyond going on with everything as it was.
-
-    Attributes:
-        drop: states of the checkpoint to leave unused.
-        fresh: components to start over.
-        accept_changes: go on with another config, without the promise of an exact resume.
-    """
-
-    drop: tuple[str, ...] = ()
-    fresh: tuple[str, ...] = ()
-    accept_changes: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,13 +72,13 @@ def restore(
         ConfigError: a name in `drop` or `fresh` that is none.
         StorageError: a state without an owner here, a component without a state, or a state that does not fit.
     """
-    _check_names(components, states, drop, fresh)
+    check_names(components, states, drop, fresh)
     watching = [name for name in states if name.startswith(_LOGGER) or name in observers]
     drop = list(dict.fromkeys([*drop, *(name for name in watching if name not in components)]))
     fresh = list(dict.fromkeys([*fresh, *_new_observers(components, states, unusable or {})]))
     following = dependents(components, fresh)
     starting_over = [*fresh, *following]
-    _check_complete(components, states, owners or {}, drop, starting_over)
+    check_complete(components, states, owners or {}, drop, starting_over)
     report = [Restored(name, "dropped") for name in drop if name not in components]
     problems = []
     for name, component in components.items():
@@ -141,7 +123,7 @@ def _refuse(problems: list[tuple[str, str, BaseException | None]]) -> None:
     if not problems:
         return
     lines = [f"the state of {name} in the checkpoint does not fit: {wrong}" for name, wrong, _ in problems]
-    options = _options("--fresh", [name for name, _, _ in problems])
+    options = options_for("--fresh", [name for name, _, _ in problems])
     cause = next((error for _, _, error in problems if error is not None), None)
     raise StorageError(
         "\n".join(lines) + f"\nresume with the config that wrote it, or begin without: {options}"
@@ -153,7 +135,7 @@ def _new_observers(components: Mapping[str, Any], states: Mapping[str, Any], unu
     return [
         name
         for name, component in components.items()
-        if (name.startswith(_LOGGER) or getattr(component, "observer", False))
+        if (name.startswith(_LOGGER) or (isinstance(component, Observer) and component.observer))
         and isinstance(component, Stateful)
         and (name not in states or name in unusable)
     ]
@@ -164,96 +146,14 @@ def _begins_episodes(collector: Any, state: Any, starting_over: Collection[str])
 
     It may have dropped them for what was so at the save alone, such as an episode too long to be recorded.
     """
-    inexact = getattr(collector, "inexact", None)
-    if "collector" in starting_over or (inexact is not None and inexact() is not None):
+    if "collector" in starting_over or (isinstance(collector, Inexact) and collector.inexact() is not None):
         return True
-    dropped = state.get("dropped_episodes", 0) if isinstance(state, Mapping) else 0
-    return bool(getattr(collector, "dropped_episodes", 0) > dropped)
+    dropped_before = state.get("dropped_episodes", 0) if isinstance(state, Mapping) else 0
+    return isinstance(collector, EpisodeDropper) and collector.dropped_episodes > dropped_before
 
 
 def _forget_episodes(components: Mapping[str, Any]) -> None:
     """Let parts drop what they keep of running episodes."""
     for component in components.values():
-        forget = getattr(component, "forget_episodes", None)
-        if forget is not None:
-            forget()
-
-
-def _check_names(
-    components: Mapping[str, Any], states: Mapping[str, Any], drop: Collection[str], fresh: Collection[str]
-) -> None:
-    """Refuse misspelt names, and one that would be dropped and restored at once."""
-    problems = []
-    for name in drop:
-        if name not in states:
-            problems.append(f"--drop {name}: the checkpoint has no such state{did_you_mean(name, states)}")
-        elif name in components and name not in fresh:
-            problems.append(f"--drop {name}: this config builds it; to start it over, use --fresh {name}")
-    stateful = [name for name, component in components.items() if isinstance(component, Stateful)]
-    for name in fresh:
-        if name not in stateful:
-            problems.append(
-                f"--fresh {name}: this config builds no such part with a state{did_you_mean(name, stateful)}"
-            )
-        elif name == _CLOCKS:
-            problems.append(
-                f"--fresh {name}: a run cannot count again, since its checkpoints are ordered by its clocks; begin "
-                "another run"
-            )
-    if problems:
-        raise ConfigError("\n".join(problems))
-
-
-def _check_complete(
-    components: Mapping[str, Any],
-    states: Mapping[str, Any],
-    owners: Mapping[str, str],
-    drop: Collection[str],
-    fresh: Collection[str],
-) -> None:
-    problems = []
-    orphans = [name for name in states if name not in components and name not in drop]
-    if orphans:
-        described = ", ".join(f"{name} (written by {owners[name]})" if owners.get(name) else name for name in orphans)
-        problems.append(
-            f"the checkpoint has state of {described}, which this config does not build; resume with the config that "
-            f"wrote it, or leave the state out with {_options('--drop', orphans)}"
-        )
-    missing = [
-        name
-        for name, component in components.items()
-        if isinstance(component, Stateful) and name not in states and name not in fresh
-    ]
-    if missing:
-        problems.append(
-            f"the checkpoint has no state of {', '.join(missing)}, which this config builds; resume with the config "
-            f"that wrote it, or start it over with {_options('--fresh', missing)}"
-        )
-    if problems:
-        raise MissingStateError("\n".join(problems))
-
-
-def _options(option: str, names: list[str]) -> str:
-    return " ".join(f"{option} {name}" for name in names)
-
-
-def check_owners(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Refuse to give state to a component of another distribution than the one that wrote it.
-
-    Raises:
-        StorageError: a plugin was replaced by another that has its name; names both.
-    """
-    for line in other_owners(before, now):
-        raise StorageError(
-            f"{line}; install what wrote it again, or go on with the other one and without the promise of an exact "
-            "resume: --accept-changes"
-        )
-
-
-def other_owners(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return a line for each component of another distribution than the one that wrote its state."""
-    return [
-        f"{name} was written by {before[name]}, and is provided by {owner} here"
-        for name, owner in now.items()
-        if owner and before.get(name, owner) not in ("", owner)
-    ]
+        if isinstance(component, EpisodeKeeper):
+            component.forget_episodes()
