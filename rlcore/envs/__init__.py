@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from rlcore.envs.checks import inexact_env as inexact_env
     from rlcore.envs.checks import unrestored_env as unrestored_env
     from rlcore.envs.episode_starts import only_resets as only_resets
+    from rlcore.envs.pass_through import PassThrough as PassThrough
+    from rlcore.envs.pass_through import box_of as box_of
     from rlcore.envs.playing import play as play
     from rlcore.envs.rollout import random_actions as random_actions
     from rlcore.envs.step_checks import BOOL as BOOL
@@ -22,6 +24,7 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.envs.checks": "inexact_env unrestored_env",
         "rlcore.envs.episode_starts": "only_resets",
+        "rlcore.envs.pass_through": "PassThrough box_of",
         "rlcore.envs.playing": "play",
         "rlcore.envs.rollout": "random_actions",
         "rlcore.envs.step_checks": "BOOL FLOAT as_numbers",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -11,22 +10,19 @@ import gymnasium
 import numpy as np
 from pydantic import BaseModel, Field
 
-from rlcore.envs import random_actions
+from rlcore.envs import PassThrough, box_of, random_actions
 from rlcore.errors import ConfigError, EnvError
 from rlcore.restore import check_array
 from rlcore.types import Context
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from tensordict import TensorDict
 
     from rlcore.types import Env
 
 
-class ObservationNorm:
+class ObservationNorm(PassThrough):
     """Returns `(observation - mean) / deviation` as float32; a deviation of zero counts as one."""
-
-    writes = ()
 
     class Config(BaseModel, extra="forbid"):
         """How the statistics are taken."""
@@ -42,10 +38,8 @@ class ObservationNorm:
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.spaces.Box:
         """Return an unbounded box of the same shape."""
-        if not isinstance(space, gymnasium.spaces.Box):
-            raise ConfigError(f"[transform] observation-norm needs observations in a Box, not {space}")
-        self._shape = space.shape
-        return gymnasium.spaces.Box(-np.inf, np.inf, space.shape, np.float32)
+        self._shape = box_of(space, "observation-norm").shape
+        return gymnasium.spaces.Box(-np.inf, np.inf, self._shape, np.float32)
 
     def fit(self, env: Env) -> None:
         """Take the statistics of random actions in `env`.
@@ -99,14 +93,6 @@ class ObservationNorm:
     def final(self, observation: npt.NDArray[Any], env_index: int) -> npt.NDArray[np.float32]:
         """Return the normalised last observation of an episode."""
         return ((observation - self._mean) * self._scale).astype(np.float32, copy=False)
-
-    def batch(self, batch: TensorDict) -> TensorDict:
-        """Return the batch as it is."""
-        return batch
-
-    def frozen(self) -> ObservationNorm:
-        """Return a copy with the same statistics."""
-        return copy.copy(self)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the statistics."""

@@ -8,9 +8,9 @@ import gymnasium
 import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
+from rlcore.envs import PassThrough
 from rlcore.errors import ConfigError
 from rlcore.types import Context
-from rlcore_plugin_transforms.pass_through import PassThrough
 
 if TYPE_CHECKING:
     from typing import Self
@@ -102,8 +102,8 @@ class ActionScale(BoundedActions):
 
     def action(self, action: Array) -> Array:
         """Return the scaled actions `[env, *shape]`; those beyond `low` and `high` are clipped."""
-        share = (action - self._from) / (self._to - self._from)
-        scaled: Array = np.clip(self._low + share * (self._high - self._low), self._low, self._high)
+        fraction = (action - self._from) / (self._to - self._from)
+        scaled: Array = np.clip(self._low + fraction * (self._high - self._low), self._low, self._high)
         if self._low.dtype.kind != "f":
             scaled = np.rint(scaled)
         return scaled.astype(self._low.dtype, copy=False)

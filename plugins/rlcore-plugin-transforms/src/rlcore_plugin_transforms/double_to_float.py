@@ -8,9 +8,8 @@ import gymnasium
 import numpy as np
 from pydantic import BaseModel
 
-from rlcore.errors import ConfigError
+from rlcore.envs import PassThrough, box_of
 from rlcore.types import Context
-from rlcore_plugin_transforms.pass_through import PassThrough
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
@@ -30,12 +29,11 @@ class DoubleToFloat(PassThrough):
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         """Return the box in single precision."""
-        if not isinstance(space, gymnasium.spaces.Box):
-            raise ConfigError(f"[transform] double-to-float needs observations in a Box, not {space}")
-        if space.dtype != np.float64:
-            return space
+        box = box_of(space, "double-to-float")
+        if box.dtype != np.float64:
+            return box
         with np.errstate(over="ignore"):  # a bound beyond the range of float32 is none
-            low, high = space.low.astype(np.float32), space.high.astype(np.float32)
+            low, high = box.low.astype(np.float32), box.high.astype(np.float32)
         return gymnasium.spaces.Box(low, high, dtype=np.float32)
 
     def step(self, observation: Array, first: BoolArray) -> Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlcore_plugin_transforms.pass_through import PassThrough
+from rlcore.envs import PassThrough
 from rlcore_plugin_transforms.rows import column, rows, valid_steps
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,22 +9,21 @@ import gymnasium
 import numpy as np
 from pydantic import BaseModel, Field
 
+from rlcore.envs import PassThrough, box_of
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 
 if TYPE_CHECKING:
-    from tensordict import TensorDict
+    from typing import Self
 
-    from rlcore.types import Array, BoolArray, Env
+    from rlcore.types import Array, BoolArray
 
 
-class FrameStack:
+class FrameStack(PassThrough):
     """Returns the latest observations, the oldest first; an episode begins with its first observation repeated.
 
     Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning", methods.
     """
-
-    writes = ()
 
     class Config(BaseModel, extra="forbid"):
         """What is stacked, and how."""
@@ -42,17 +40,13 @@ class FrameStack:
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.spaces.Box:
         """Return the box of a whole stack."""
-        if not isinstance(space, gymnasium.spaces.Box):
-            raise ConfigError(f"[transform] frame-stack needs observations in a Box, not {space}")
-        if self._dimension == "last" and not space.shape:
+        box = box_of(space, "frame-stack")
+        if self._dimension == "last" and not box.shape:
             raise ConfigError(
                 "[transform] frame-stack: observations without a dimension have no last one; set dimension = 'first'"
             )
-        low, high = (self._joined(np.stack([bound] * self._frames), axis=0) for bound in (space.low, space.high))
-        return gymnasium.spaces.Box(low, high, dtype=space.dtype)
-
-    def fit(self, env: Env) -> None:
-        """Do nothing: there is nothing to learn."""
+        low, high = (self._joined(np.stack([bound] * self._frames), axis=0) for bound in (box.low, box.high))
+        return gymnasium.spaces.Box(low, high, dtype=box.dtype)
 
     def step(self, observation: Array, first: BoolArray) -> Array:
         """Return the stacks of every env; where an episode begins, of its first observation alone."""
@@ -70,13 +64,9 @@ class FrameStack:
             return self._joined(np.stack([observation] * self._frames), axis=0)
         return self._joined(np.concatenate((self._memory[env_index, 1:], observation[None])), axis=0)
 
-    def batch(self, batch: TensorDict) -> TensorDict:
-        """Return the batch as it is."""
-        return batch
-
-    def frozen(self) -> FrameStack:
+    def frozen(self) -> Self:
         """Return a copy that remembers nothing yet, for envs of its own."""
-        copied = copy.copy(self)
+        copied = super().frozen()
         copied._memory = None
         return copied
 

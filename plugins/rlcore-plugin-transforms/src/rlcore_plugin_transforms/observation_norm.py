@@ -10,17 +10,18 @@ import gymnasium
 import numpy as np
 from pydantic import BaseModel, Field
 
-from rlcore.errors import ConfigError, EnvError
+from rlcore.envs import PassThrough, box_of
+from rlcore.errors import EnvError
 from rlcore.types import Context
 from rlcore_plugin_transforms.moments import Moments
 
 if TYPE_CHECKING:
-    from tensordict import TensorDict
+    from typing import Self
 
-    from rlcore.types import Array, BoolArray, Env
+    from rlcore.types import Array, BoolArray
 
 
-class RunningObservationNorm:
+class RunningObservationNorm(PassThrough):
     """Returns `(observation - mean) / sqrt(variance + epsilon)` as float32, clipped.
 
     Every observation that `step` sees in training is taken into the statistics, and then normalised with them as they
@@ -28,8 +29,6 @@ class RunningObservationNorm:
     episode, where the env hands it over apart (`same_step`), is normalised and not learnt from. Evaluation uses a copy
     that does not learn.
     """
-
-    writes = ()
 
     class Config(BaseModel, extra="forbid"):
         """The form of the result."""
@@ -49,14 +48,9 @@ class RunningObservationNorm:
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.spaces.Box:
         """Return a box of the same shape with the clip as its bounds."""
-        if not isinstance(space, gymnasium.spaces.Box):
-            raise ConfigError(f"[transform] running-observation-norm needs observations in a Box, not {space}")
-        self._shape = space.shape
+        self._shape = box_of(space, "running-observation-norm").shape
         bound = self._clip or np.inf
-        return gymnasium.spaces.Box(-bound, bound, space.shape, np.float32)
-
-    def fit(self, env: Env) -> None:
-        """Do nothing: the statistics are learnt while training."""
+        return gymnasium.spaces.Box(-bound, bound, self._shape, np.float32)
 
     def step(self, observation: Array, first: BoolArray) -> Array:
         """Return normalised observations `[env, *shape]`.
@@ -77,13 +71,9 @@ class RunningObservationNorm:
         """Return the normalised last observation of an episode."""
         return self._normalised(observation)
 
-    def batch(self, batch: TensorDict) -> TensorDict:
-        """Return the batch as it is."""
-        return batch
-
-    def frozen(self) -> RunningObservationNorm:
+    def frozen(self) -> Self:
         """Return a copy with the statistics of this moment, which it keeps."""
-        copied = copy.copy(self)
+        copied = super().frozen()
         copied._moments = copy.copy(self._moments)
         copied._learning = False
         return copied

@@ -1,4 +1,4 @@
-"""Rewards divided by the running deviation of the discounted return."""
+"""Rewards divided by the running standard deviation of the discounted return."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel, Field
 
+from rlcore.envs import PassThrough
 from rlcore.types import Context
 from rlcore_plugin_transforms.moments import Moments
-from rlcore_plugin_transforms.pass_through import PassThrough
 from rlcore_plugin_transforms.rows import rows, valid_steps
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from tensordict import TensorDict
 
     from rlcore.types import Array
@@ -57,9 +59,9 @@ class RewardNorm(PassThrough):
             reward = reward.clamp(-self._clip, self._clip)
         return batch.copy().set(("next", "reward"), reward)
 
-    def frozen(self) -> RewardNorm:
+    def frozen(self) -> Self:
         """Return a copy with the statistics of this moment, which it keeps."""
-        copied = copy.copy(self)
+        copied = super().frozen()
         copied._moments = copy.copy(self._moments)
         copied._learning = False
         return copied

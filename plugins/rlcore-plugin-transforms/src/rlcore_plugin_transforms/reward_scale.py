@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
+from rlcore.envs import PassThrough
 from rlcore.types import Context
-from rlcore_plugin_transforms.pass_through import PassThrough
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

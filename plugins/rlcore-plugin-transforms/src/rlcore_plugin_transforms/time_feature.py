@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,25 +9,24 @@ import gymnasium
 import numpy as np
 from pydantic import BaseModel
 
+from rlcore.envs import PassThrough
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 
 if TYPE_CHECKING:
-    from tensordict import TensorDict
+    from typing import Self
 
-    from rlcore.types import Array, BoolArray, Env
+    from rlcore.types import Array, BoolArray
 
 
-class TimeFeature:
-    """Appends the share of the episode's step limit that has passed, in [0, 1].
+class TimeFeature(PassThrough):
+    """Appends the fraction of the episode's step limit that has passed, in [0, 1].
 
     With a step limit, what an observation is worth depends on the steps that are left; without the time in it, the
     environment is not Markov. Meant for tasks in which the limit is a part of the task.
 
     Source: Pardo et al. 2018, "Time Limits in Reinforcement Learning", arXiv 1712.00378.
     """
-
-    writes = ()
 
     class Config(BaseModel, extra="forbid"):
         """Nothing to configure: the limit is that of the env."""
@@ -37,7 +35,7 @@ class TimeFeature:
         spec = context.env_spec
         if spec.max_episode_steps is None:
             raise ConfigError(
-                f"[transform] time-feature: env {spec.id!r} has no step limit, so there is no share of it; set one "
+                f"[transform] time-feature: env {spec.id!r} has no step limit, so there is no fraction of it; set one "
                 "(with the gymnasium env: [env] max_episode_steps = N), or leave time-feature out"
             )
         self._limit = spec.max_episode_steps
@@ -50,9 +48,6 @@ class TimeFeature:
         dtype = _dtype(space.dtype)
         low, high = (np.append(bound, end).astype(dtype) for bound, end in ((space.low, 0), (space.high, 1)))
         return gymnasium.spaces.Box(low, high, dtype=dtype.type)
-
-    def fit(self, env: Env) -> None:
-        """Do nothing: there is nothing to learn."""
 
     def step(self, observation: Array, first: BoolArray) -> Array:
         """Return the observations `[env, size + 1]`."""
@@ -67,13 +62,9 @@ class TimeFeature:
         elapsed = 0 if self._elapsed is None else self._elapsed[env_index]
         return self._with_time(observation, np.asarray(elapsed + 1))
 
-    def batch(self, batch: TensorDict) -> TensorDict:
-        """Return the batch as it is."""
-        return batch
-
-    def frozen(self) -> TimeFeature:
+    def frozen(self) -> Self:
         """Return a copy that has counted nothing yet, for envs of its own."""
-        copied = copy.copy(self)
+        copied = super().frozen()
         copied._elapsed = None
         return copied
 
@@ -91,8 +82,8 @@ class TimeFeature:
         self._elapsed = None
 
     def _with_time(self, observation: Array, elapsed: Array) -> Array:
-        share = np.minimum(elapsed / self._limit, 1.0)
-        return np.concatenate((observation, share[..., None]), axis=-1, dtype=_dtype(observation.dtype))
+        fraction = np.minimum(elapsed / self._limit, 1.0)
+        return np.concatenate((observation, fraction[..., None]), axis=-1, dtype=_dtype(observation.dtype))
 
 
 def _dtype(dtype: Any) -> np.dtype[Any]:

@@ -1,9 +1,11 @@
-"""What transforms that leave observations alone have in common."""
+"""A base of transforms, each of which changes a part of what passes."""
 
 from __future__ import annotations
 
 import copy
 from typing import TYPE_CHECKING, Any
+
+from rlcore.errors import ConfigError
 
 if TYPE_CHECKING:
     from typing import Self
@@ -41,3 +43,20 @@ class PassThrough:
     def frozen(self) -> Self:
         """Return a copy."""
         return copy.copy(self)
+
+
+def box_of(space: gymnasium.Space[Any], transform: str) -> gymnasium.spaces.Box:
+    """Return the space of the observations that a transform takes, which must be a Box.
+
+    Args:
+        space: of one observation.
+        transform: name of its component, for the message.
+
+    Raises:
+        ConfigError: it is another space.
+    """
+    from gymnasium.spaces import Box  # here, so that transforms of plugins without Gymnasium do without it
+
+    if not isinstance(space, Box):
+        raise ConfigError(f"[transform] {transform} needs observations in a Box, not {space}")
+    return space
