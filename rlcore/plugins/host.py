@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from rlcore.errors import FROM_OUTSIDE, NotProvidedError, PluginError, describe, did_you_mean, nearest
+from rlcore.errors import FROM_OUTSIDE, NotProvidedError, PluginError, RlcoreError, describe, did_you_mean, nearest
 from rlcore.hooks.resolution import marked
 from rlcore.plugins.component import COMPONENT_SECTIONS, Component
 from rlcore.plugins.discovery import Installed, installed, version_conflict
@@ -223,5 +223,6 @@ def loose_name(path: Path) -> str:
 
 
 def _broken(what: str, error: BaseException) -> PluginError:
-    missing = f" (pip install {error.name})" if isinstance(error, ModuleNotFoundError) and error.name else ""
-    return PluginError(f"{what} failed: {describe(error)}{missing}")
+    absent = isinstance(error, ModuleNotFoundError) and not isinstance(error, RlcoreError) and error.name
+    command = f" (pip install {absent})" if absent else ""
+    return PluginError(f"{what} failed: {describe(error)}{command}")

@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 ROOMS = {
     "lazy": "",
     "errors": "",
+    "moved": "",
     "version": "",
     "files": "",
     "types": "",
@@ -57,7 +58,7 @@ ROOMS = {
         "assembly run reports testing prove"
     ),
 }
-FOR_ALL = ("errors", "lazy")
+FOR_ALL = ("errors", "lazy", "moved")
 # the front door and the door of `python -m rlcore`: nobody else imports them
 DOORS = {"__init__", "__main__"}
 # found through the registry, as the parts of any other plugin are

@@ -29,7 +29,7 @@ def for_types(path):
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             for statement in node.body:
-                yield from ((statement.module, alias.name, alias.asname) for alias in statement.names)
+                yield from ((statement.module, alias.name, alias.asname) for alias in statement.names if alias.asname)
 
 
 def test_the_lazy_packages_are_found():
