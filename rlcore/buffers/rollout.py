@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rlcore.buffers.minibatch import Minibatch
 from rlcore.errors import ConfigError
-from rlcore.types import MASK, Key
+from rlcore.types import MASK, Group, Key
 from rlcore.types.context import Context
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 class RolloutBuffer:
     """Epochs over one batch.
 
-    Minibatches have one fixed size, so that a compiled update sees one shape. Masked steps are never drawn.
+    Minibatches have one fixed size, so that a compiled update sees one shape. Masked steps are never drawn. Processes
+    that train together take as many minibatches as the one with the most: others repeat rows, and one without valid
+    steps yields minibatches without rows.
     """
 
     class Config(BaseModel, extra="forbid"):
@@ -50,6 +52,7 @@ class RolloutBuffer:
         self.warmup_frames = 0
         self._minibatch_size = config.minibatch_size
         self._fill = config.remainder == "fill"
+        self._group = context.group
         self._generator = context.generator("shuffle")
 
     def add(self, batch: TensorDict) -> None:
@@ -57,17 +60,18 @@ class RolloutBuffer:
 
     def minibatches(self, batch: TensorDict) -> Iterator[Minibatch]:
         """Yield the minibatches of one epoch in a new random order."""
-        order = self._order(batch)
-        size = self._minibatch_size
+        order, count = self._order(batch)
+        size = self._minibatch_size if order.shape[0] else 0
         chunks: dict[Key, tuple[Tensor, ...]] = {}
         keys = tuple(batch.keys(include_nested=True, leaves_only=True))
 
         def chunks_of(key: Key) -> tuple[Tensor, ...]:
             if key not in chunks:
-                chunks[key] = torch.split(rows(batch.get(key)).index_select(0, order), size)
+                entry = rows(batch.get(key)).index_select(0, order)
+                chunks[key] = torch.split(entry, size) if size else (entry,) * count
             return chunks[key]
 
-        for index in range(order.shape[0] // size):
+        for index in range(count):
             yield Minibatch(size, keys, partial(_chunk, chunks_of, index))
 
     def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
@@ -81,10 +85,10 @@ class RolloutBuffer:
         """Set the position of the shuffle."""
         self._generator.set_state(state["generator"])
 
-    def _order(self, batch: TensorDict) -> Tensor:
-        """Return the row numbers of an epoch: whole minibatches of valid steps, each drawn once as far as they go.
+    def _order(self, batch: TensorDict) -> tuple[Tensor, int]:
+        """Return the row numbers of an epoch, and its minibatches: whole ones of valid steps, each drawn once at first.
 
-        Where steps are masked, the last minibatch is filled up from the start of the order.
+        Where steps are masked, or other processes have more minibatches, it goes on from the start of the order.
         """
         steps, size = batch.numel(), self._minibatch_size
         order = torch.randperm(steps, generator=self._generator, device=self._generator.device)
@@ -92,13 +96,19 @@ class RolloutBuffer:
         if mask is not None:
             order = order[rows(mask).reshape(-1)[order]]
         valid = order.shape[0]
-        if not valid:
-            return order
         whole = -(-steps // size) if self._fill else steps // size
-        wanted = min(whole, max(1, -(-valid // size))) * size
-        if wanted > valid:
-            order = order.repeat(-(-wanted // valid))
-        return order[:wanted]
+        count = min(whole, max(1, -(-valid // size))) if valid else 0
+        if self._group.size > 1:
+            count = most_minibatches(self._group, count)
+        rows_needed = count * size
+        if rows_needed > valid > 0:
+            order = order.repeat(-(-rows_needed // valid))
+        return order[:rows_needed], count
+
+
+def most_minibatches(group: Group, count: int) -> int:
+    """Return the largest number of minibatches that a process of the group has; all of them call this at once."""
+    return max(counts[0] for counts in group.share((count,)))
 
 
 def _chunk(chunks_of: Callable[[Key], tuple[Tensor, ...]], index: int, key: Key) -> Tensor:

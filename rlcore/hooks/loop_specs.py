@@ -172,7 +172,7 @@ class LoopSpecs:
 
         Called in `rlcore/learners/gradient.py`:
 
-            losses = self._loss(minibatch)
+            losses = self._loss(*inputs)
             losses = hooks.post_loss(losses, minibatch, self)
         """
 

@@ -13,8 +13,9 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore.errors import NumericalError
-from rlcore.learners.base import Updating
+from rlcore.learners.base import LossNoise, Updating, noise_of
 from rlcore.learners.gradient_step import GradientStep
+from rlcore.learners.joint import JointGradients, rows_of
 from rlcore.learners.schedules import bind
 from rlcore.learners.targets import TargetUpdater
 from rlcore.learners.torch_private import WatchedStep
@@ -58,7 +59,7 @@ class GradientLearner(Updating):
     def __init__(self, config: Config, context: Context) -> None:
         self.model = context.model
         self.optimizers = context.optimizers
-        super().__init__(context.hooks, context.progress)
+        super().__init__(context.hooks, context.progress, context.group)
         self._loss: Any = context.loss
         self._max_grad_norm = config.max_grad_norm
         self.skipped_updates = 0
@@ -68,12 +69,14 @@ class GradientLearner(Updating):
             for optimizer in self.optimizers.values()
         ]
         self._schedules = bind(context.parts.get("schedulers", []), self.optimizers)
+        self._joint = JointGradients(context.group, self._steps) if context.group.size > 1 else None
+        self._noise: LossNoise | None = noise_of(self._loss, context)
         self._compiled: CompiledUpdate | None = self._compile(context) if config.compile else None
         self._targets: TargetUpdater | None = getattr(self._loss, "target_updater", None)
 
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         """Take the loss and step; return the losses, the metrics of the loss and `grad_norm`, 0-d tensors."""
-        metrics = self._minimise(minibatch)
+        metrics = self._minimise(minibatch) if self._joint is None else self._minimise_jointly(minibatch)
         if self._targets is not None:
             self._targets.step()
         return metrics
@@ -81,11 +84,24 @@ class GradientLearner(Updating):
     def _minimise(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         hooks = self._hooks
         owned = hooks.used("optimizer")
+        inputs = (minibatch,) if self._noise is None else (minibatch, self._noise(rows_of(minibatch)))
         if self._compiled is not None and not (owned or hooks.used("post_loss")) and self._compiled.fits():
-            return self._compiled(minibatch)
-        losses = self._loss(minibatch)
+            return self._compiled(*inputs)
+        losses = self._loss(*inputs)
         losses = hooks.post_loss(losses, minibatch, self)
         return hooks.optimizer(losses, minibatch, self) if owned else self.step(losses)
+
+    def _minimise_jointly(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
+        """Minimise with the other ranks; one without rows has no loss, and takes the step of the others."""
+        self.rows = rows_of(minibatch)
+        if self.rows:
+            return self._minimise(minibatch)
+        if self._noise is not None:
+            self._noise(0)  # so that its generator goes on as those of the others
+        split = self._hooks.used("optimizer") or self._hooks.used("post_loss")
+        if self._compiled is not None and not split and self._compiled.fits():
+            return self._compiled.without_rows()  # by the same kernels, and so with the same bits, as the others
+        return self.step({})
 
     def step(self, losses: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Do zero_grad, backward, clipping and step for every optimizer; return losses and gradient norms, detached.
@@ -94,8 +110,11 @@ class GradientLearner(Updating):
         """
         metrics = {name: value.detach() for name, value in losses.items()}
         alone = len(self._steps) == 1
-        for step in self._steps:  # every gradient is taken at the same weights, before any step changes them
-            step.backward(losses, alone)
+        if self._joint is None or self.rows:
+            for step in self._steps:  # every gradient is taken at the same weights, before any step changes them
+                step.backward(losses, alone)
+        if self._joint is not None:
+            self._joint.average(self.rows)
         for name, step in zip(self.optimizers, self._steps, strict=True):
             metrics["grad_norm" if alone else f"grad_norm/{name}"] = step.apply()
         return metrics
@@ -153,17 +172,24 @@ class GradientLearner(Updating):
         return None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the counts of skipped updates and of the targets; model and optimizers have their own names."""
+        """Return the counts of skipped updates and of the targets, and the position of the noise of a loss that has one.
+
+        Model and optimizers have their own names.
+        """
         state: dict[str, Any] = {"skipped_updates": self.skipped_updates}
         if self._targets is not None:
             state["targets"] = self._targets.state_dict()
+        if self._noise is not None:
+            state["noise"] = self._noise.state_dict()
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the counts, and follow what was restored before."""
+        """Set them, and follow what was restored before."""
         self.skipped_updates = state["skipped_updates"]
         if self._targets is not None:
             self._targets.load_state_dict(state["targets"])
+        if self._noise is not None and "noise" in state:  # the loss may have had none before
+            self._noise.load_state_dict(state["noise"])
         self.follow()
 
     def follow(self) -> None:
@@ -190,4 +216,4 @@ class GradientLearner(Updating):
             )
             return None
         steps = [(step.optimizer, step.names) for step in self._steps]
-        return CompiledUpdate(self._loss, steps, self._max_grad_norm, context.heart)
+        return CompiledUpdate(self._loss, steps, self._max_grad_norm, context.heart, self._joint)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import HookError
 from rlcore.learners.base import Updating
+from rlcore.learners.joint import rows_of
+from rlcore.types import Group
 from rlcore.types.progress import Progress
 from rlcore.types.trainer import InnerPoints
 
@@ -26,6 +28,10 @@ class ModuleLearner(Updating):
         progress: the clocks.
         step: replaces loss, backward and step: from a minibatch to metrics.
         rates: returns the learning rates by name, for the log.
+        group: the processes that train together; default: this one alone.
+
+    Raises:
+        HookError: the loss samples noise, which nobody would save here.
     """
 
     def __init__(
@@ -35,8 +41,15 @@ class ModuleLearner(Updating):
         progress: Progress,
         step: Callable[[Any], Mapping[str, Tensor]] | None,
         rates: Callable[[], Mapping[str, float]],
+        group: Group | None = None,
     ) -> None:
-        super().__init__(hooks, progress)
+        super().__init__(hooks, progress, group)
+        if hasattr(type(loss_module), "sample_noise"):
+            raise HookError(
+                f"the loss {type(loss_module).__name__} has sample_noise, for which the learner of a config has a "
+                "generator: train it from a config, or wrap it in a module that samples from a generator of yours"
+            )
+        self._several = self.group.size > 1
         self.loss_module = loss_module
         self._step = step
         self._rates = rates
@@ -48,14 +61,17 @@ class ModuleLearner(Updating):
 
     def take_step(self, minibatch: Any) -> Mapping[str, Tensor]:
         """Take a step, and return what was lost and logged, detached."""
+        if self._several:
+            self.rows = rows_of(minibatch)
         if self._step is not None:
             return _detached(self._step(minibatch), "the optimization stepper")
         if self.loss_module is None:
             raise HookError("there is no loss_module to train with; hand one to Trainer")
-        losses = self.loss_module(minibatch)
+        losses = self.loss_module(minibatch) if self.rows or not self._several else {}
         if not hasattr(losses, "items"):
             raise HookError(f"the loss module returned {type(losses).__name__}; expected a TensorDict or a mapping")
-        losses = self._hooks.post_loss(losses, minibatch, self)
+        if self.rows or not self._several:  # a rank without rows takes the step of the others
+            losses = self._hooks.post_loss(losses, minibatch, self)
         if self._hooks.used("optimizer"):
             losses = self._hooks.optimizer(losses, minibatch, self)
         elif not self._warned:

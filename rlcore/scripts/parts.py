@@ -201,7 +201,7 @@ def _learner(settings: Settings, assembly: Assembly, hooks: LoopHooks) -> Module
         found = {name: o.param_groups[0]["lr"] for name, o in optimizers.items() if hasattr(o, "param_groups")}
         return {"lr" if len(found) == 1 else f"lr/{name}": float(rate) for name, rate in found.items()}
 
-    return ModuleLearner(settings.loss_module, hooks, assembly.context.progress, None, rates)
+    return ModuleLearner(settings.loss_module, hooks, assembly.context.progress, None, rates, assembly.context.group)
 
 
 def _modules(assembly: Assembly) -> Iterator[str]:

@@ -65,8 +65,8 @@ class DefaultOptimizationStepper(OptimizationStepper):
             raise HookError("DefaultOptimizationStepper: the trainer has no optimizer; hand one to Trainer")
         if self._step is None or self._step.optimizer is not trainer.optimizer:
             self.check_finite()  # of the optimizer before, whose flag goes with it
-            self._step = ClippedStep(trainer.optimizer, self.loss_components)
-        losses = trainer.compute_loss(sub_batch)
+            self._step = ClippedStep(trainer.optimizer, self.loss_components, trainer.learner)
+        losses = trainer.compute_loss(sub_batch) if self._step.has_rows() else {}
         norm = self._step(losses, trainer.clip_grad_norm, trainer.clip_norm)
         return {**dict(losses.items()), "grad_norm": norm}
 

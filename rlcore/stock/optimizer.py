@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from rlcore.errors import HookArgumentError, NumericalError
 from rlcore.learners.gradient_step import GradientStep
+from rlcore.learners.joint import JointGradients
 from rlcore.restore.optimizers import check_state
 from rlcore.stock.base import TrainerHookBase
+
+if TYPE_CHECKING:
+    from rlcore.types.trainer import ScriptTrainer
 
 
 def chosen_losses(loss_components: Collection[str] | None) -> tuple[str, ...]:
@@ -38,16 +42,29 @@ class ClippedStep(GradientStep):
     Args:
         optimizer: of torch.
         names: the losses that it minimises; empty for all.
+        learner: whose `group` sums the gradients, if it has one.
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer, names: tuple[str, ...]) -> None:
+    def __init__(self, optimizer: torch.optim.Optimizer, names: tuple[str, ...], learner: Any = None) -> None:
         super().__init__(optimizer, None, optimizer.param_groups[0]["params"][0].device, names)
+        group = getattr(learner, "group", None)
+        self._learner = learner
+        self._joint = JointGradients(group, [self]) if group is not None and group.size > 1 else None
 
     def __call__(self, losses: Mapping[str, Tensor], clip_grad_norm: bool, clip_norm: float | None) -> Tensor:
         """Do backward, clipping and step; return the norm of the gradients before clipping."""
         self.max_norm, self.max_value = (clip_norm, None) if clip_grad_norm else (None, clip_norm)
-        self.backward(losses, alone=True)
+        if self._joint is None:
+            self.backward(losses, alone=True)
+            return self.apply()
+        if self.has_rows():
+            self.backward(losses, alone=True)
+        self._joint.average(self._learner.rows)
         return self.apply()
+
+    def has_rows(self) -> bool:
+        """Return whether this process has samples in the update; one without takes the step of the others."""
+        return self._joint is None or bool(self._learner.rows)
 
     def check_finite(self) -> None:
         """Read the flag of non-finite steps.
@@ -84,7 +101,12 @@ class OptimizerHook(TrainerHookBase):
     def __init__(self, optimizer: torch.optim.Optimizer, loss_components: Collection[str] | None = None) -> None:
         self.optimizer = optimizer
         self.loss_components = chosen_losses(loss_components)
+        self._learner: Any = None
         self._step: ClippedStep | None = None  # not before the first, so that a script can move the model until then
+
+    def attach(self, trainer: ScriptTrainer) -> None:
+        """Train with the processes that the trainer's learner trains with."""
+        self._learner = trainer.learner
 
     def use(self, optimizer: torch.optim.Optimizer) -> None:
         """Take the steps of another optimizer from here on.
@@ -99,7 +121,7 @@ class OptimizerHook(TrainerHookBase):
     def __call__(self, losses: Any, clip_grad_norm: bool, clip_norm: float | None, index: int) -> dict[str, Tensor]:
         """Take a step, and return the losses with `grad_norm_<index>`, the norm of the gradients before clipping."""
         if self._step is None:
-            self._step = ClippedStep(self.optimizer, self.loss_components)
+            self._step = ClippedStep(self.optimizer, self.loss_components, self._learner)
         norm = self._step(losses, clip_grad_norm, clip_norm)
         return {**dict(losses.items()), f"grad_norm_{index}": norm}
 

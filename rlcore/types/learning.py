@@ -69,7 +69,7 @@ class Loss(Protocol):
 
     Called in `rlcore/learners/gradient.py`:
 
-        losses = self._loss(minibatch)
+        losses = self._loss(*inputs)
         losses = hooks.post_loss(losses, minibatch, self)
     """
 

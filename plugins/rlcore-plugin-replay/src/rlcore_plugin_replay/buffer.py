@@ -15,7 +15,7 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.buffers import Minibatch, rows
+from rlcore.buffers import Minibatch, most_minibatches, rows
 from rlcore.errors import RlcoreError, StorageError
 from rlcore.restore import check_array
 from rlcore.types import MASK, Context, Key, Progress, RunInfo
@@ -75,6 +75,7 @@ class ReplayBuffer:
         self._ring = Ring(config.capacity, partial(self._allocate, context.run.folder))
         self._n_step = NStep(config.n_steps, config.gamma) if config.n_steps > 1 else None
         self._generator = torch.Generator(self._device).manual_seed(context.seed("draw"))
+        self._nothing = torch.empty(0, dtype=torch.int64, device=self._device)
         self.writes: tuple[Key, ...] = (INDEX,) if self._n_step is None else (INDEX, STEPS)
 
     @classmethod
@@ -137,10 +138,15 @@ class ReplayBuffer:
         return self._ring.extend(flat)
 
     def minibatches(self, batch: TensorDict) -> Iterator[Minibatch]:
-        """Yield `updates_per_batch` minibatches `[sample]`; none while the buffer is empty."""
-        if len(self):
-            for _ in range(self._config.updates_per_batch):
-                yield self._draw(self._config.minibatch_size)
+        """Yield `updates_per_batch` minibatches `[sample]`; none while the buffer is empty.
+
+        Of several processes that train together, one whose buffer is empty yields as many, without rows.
+        """
+        count = self._config.updates_per_batch if len(self) else 0
+        if self._context.group.size > 1:
+            count = most_minibatches(self._context.group, count)
+        for _ in range(count):
+            yield self._draw(self._config.minibatch_size) if len(self) else Minibatch.of({INDEX: self._nothing})
 
     def sample(self, batch_size: int | None = None) -> TensorDict:
         """Return random transitions `[sample]`.

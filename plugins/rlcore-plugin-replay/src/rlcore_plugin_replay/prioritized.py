@@ -58,6 +58,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         Raises:
             ConfigError: the loss returns none.
         """
+        if not minibatch[INDEX].numel():  # other processes had rows, and this one none
+            return
         if TD_ERROR not in values:
             raise ConfigError(
                 f"[buffer] prioritized needs a loss that returns {TD_ERROR!r} [sample, 1]; this one returns "

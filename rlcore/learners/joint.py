@@ -1,0 +1,114 @@
+"""The gradients of all processes that train together, as one flat vector that each of them sums.
+
+A learner of one process has none of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from rlcore.learners.gradient_step import GradientStep
+    from rlcore.types import Group, Key
+
+# float32 numbers in 64 bytes, the line of a cache: where kernels want tensors to begin
+_ALIGNED: Final = 16
+
+
+class JointGradients:
+    """Replaces gradients by their mean over the rows of all ranks, and total losses alike.
+
+    The vector holds the gradients of each optimizer, then the total loss of each, then a count of rows. Each rank
+    multiplies its numbers by its rows; the sum over the ranks, divided by the sum of the rows, is the mean. A rank
+    without rows joins with zeros. What is not finite on one rank is not finite in the sum, so that all ranks skip the
+    same steps; all take them from the same bits, so that their weights stay equal. A parameter without a gradient
+    counts as one with a gradient of zero: whether another rank has one, nobody knows before the sum.
+
+    Args:
+        group: the ranks; each has the same optimizers.
+        steps: of each optimizer.
+
+    Attributes:
+        gradients: for each optimizer a view of the vector for each of its parameters, float32.
+        totals: the total loss of each optimizer, 0-d views.
+    """
+
+    def __init__(self, group: Group, steps: Sequence[GradientStep]) -> None:
+        self._group = group
+        self._steps = steps
+        self._allocate()
+
+    def average(self, rows: int) -> None:
+        """Let every step take the gradients of all ranks; the backward of each is done, unless there are no rows.
+
+        Args:
+            rows: samples of this rank's minibatch.
+        """
+        for step in self._steps:
+            step.follow_groups()
+        if [len(views) for views in self.gradients] != [len(step.parameters) for step in self._steps]:
+            self._allocate()
+        if rows:
+            for number, step in enumerate(self._steps):
+                self.write(number, *step.taken())
+        self.sum(rows)
+        for step, gradients, total in zip(self._steps, self.gradients, self.totals, strict=True):
+            step.replace(gradients, total)
+
+    def write(self, number: int, gradients: Sequence[Tensor | None], total: Tensor) -> None:
+        """Set what this rank has for an optimizer.
+
+        Args:
+            number: of the optimizer.
+            gradients: one for each parameter, or None.
+            total: its total loss, 0-d.
+        """
+        for view, gradient in zip(self.gradients[number], gradients, strict=True):
+            if gradient is None:
+                view.zero_()
+            else:
+                view.copy_(gradient)
+        self.totals[number].copy_(total)
+
+    def sum(self, rows: int) -> None:
+        """Replace the vector by its mean over all ranks; what was written counts as often as there are rows."""
+        if rows:
+            self._values.mul_(rows)
+        else:
+            self._values.zero_()
+        self._rows.fill_(rows)
+        self._group.sum_(self._flat)
+        self._values.div_(self._rows)
+
+    def _allocate(self) -> None:
+        parameters = [step.parameters for step in self._steps]
+        sizes = [parameter.numel() for several in parameters for parameter in several]
+        length = sum(-(-size // _ALIGNED) * _ALIGNED for size in sizes) + len(parameters)
+        self._flat = torch.zeros(length + 1, device=parameters[0][0].device)
+        self._values, self._rows = self._flat[:-1], self._flat[-1]
+        self.gradients: list[list[Tensor]] = []
+        start = 0
+        for several in parameters:
+            self.gradients.append([])
+            for parameter in several:
+                self.gradients[-1].append(self._flat.as_strided(parameter.shape, _strides(parameter), start))
+                start += -(-parameter.numel() // _ALIGNED) * _ALIGNED
+        self.totals = list(self._flat[start:-1])
+
+
+def _strides(parameter: Tensor) -> tuple[int, ...]:
+    """Return the strides of a gradient: fused kernels walk through it and its parameter as they lie in memory."""
+    return torch.empty_like(parameter, device="meta").stride()
+
+
+def rows_of(minibatch: Mapping[Key, Tensor]) -> int:
+    """Return how many samples a minibatch has: a `Minibatch`, a TensorDict or a mapping of tensors `[sample, ...]`."""
+    size: Any = getattr(minibatch, "batch_size", None)
+    if size is not None:
+        return prod(size)
+    return next(iter(minibatch.values())).shape[0]

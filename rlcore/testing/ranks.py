@@ -1,0 +1,86 @@
+"""Several ranks in one process, each in a thread, to test what must be the same on all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Result = TypeVar("Result")
+
+_SECONDS: Final = 60.0
+
+
+def in_ranks(count: int, function: Callable[[ThreadRank], Result]) -> list[Result]:
+    """Call a function once for each rank of a group, all at once, and return what each returned.
+
+    Args:
+        count: of ranks.
+        function: takes its rank, a `rlcore.types.Group`.
+
+    Raises:
+        BaseException: what the first of them raised; the others end with a `BrokenBarrierError`.
+    """
+    meeting = _Meeting(count)
+
+    def run(rank: int) -> Result:
+        try:
+            return function(ThreadRank(rank, count, meeting))
+        except BaseException:
+            meeting.barrier.abort()
+            raise
+
+    with ThreadPoolExecutor(count) as threads:
+        calls = [threads.submit(run, rank) for rank in range(count)]
+    errors = [error for error in (call.exception() for call in calls) if error is not None]
+    for error in errors:
+        if not isinstance(error, threading.BrokenBarrierError):
+            raise error
+    return [call.result() for call in calls]
+
+
+class ThreadRank:
+    """A rank of such a group.
+
+    Attributes:
+        rank: its number.
+        size: how many there are.
+        sums: how often it summed.
+        shares: how often it shared numbers.
+    """
+
+    def __init__(self, rank: int, size: int, meeting: _Meeting) -> None:
+        self.rank = rank
+        self.size = size
+        self.sums = 0
+        self.shares = 0
+        self._meeting = meeting
+
+    def sum_(self, flat: Tensor) -> None:
+        """Replace a flat tensor by its sum over the ranks, added in their order."""
+        self.sums += 1
+        flat.copy_(sum(self._meeting.gather(self.rank, flat.clone())))
+
+    def share(self, numbers: Sequence[int]) -> Sequence[Sequence[int]]:
+        """Return the numbers of every rank."""
+        self.shares += 1
+        return tuple(self._meeting.gather(self.rank, tuple(numbers)))
+
+
+class _Meeting:
+    """Where the ranks lay down what they have, and take what all have."""
+
+    def __init__(self, count: int) -> None:
+        self.barrier = threading.Barrier(count, timeout=_SECONDS)
+        self._places: list[Any] = [None] * count
+
+    def gather(self, rank: int, thing: Any) -> list[Any]:
+        self._places[rank] = thing
+        self.barrier.wait()
+        everything = list(self._places)
+        self.barrier.wait()  # nobody lays down the next before all have taken these
+        return everything
