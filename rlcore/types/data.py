@@ -125,7 +125,9 @@ class Buffer(Protocol):
 
         Yields:
             Entries `[sample, ...]` by key, on the run's device, such as a `rlcore.Minibatch`; of one size, so that a
-            compiled update sees one shape. Valid until the next one is asked for.
+            compiled update sees one shape. Valid until the next one is asked for. Of several processes that train
+            together each yields as many: the most that one of them has, by `context.group.share`. One with fewer
+            repeats rows, and one without any yields minibatches without rows, which `feedback` gets too.
         """
         ...
 

@@ -62,6 +62,17 @@ class Loss(Protocol):
     Attributes:
         requires: the parts of the model that it uses.
 
+    A loss in which something is random, such as the actions of SAC, says what by a method `sample_noise`, as below, and
+    takes it as a second argument: `loss(minibatch, noise)`. It is a function of the two, and samples nothing itself: so
+    a compiled update, a resume and every process of several sample as they should. The learner of a config calls
+    `sample_noise` once per update, before the loss, with a generator that it saves; the `Trainer` of a script refuses
+    such a loss.
+
+        def sample_noise(self, samples: int, generator: torch.Generator) -> Tensor:
+            return torch.randn(samples, 2, generator=generator, device=generator.device)
+
+    The noise is one tensor `[sample, ...]`, on the generator's device.
+
     A class or instance attribute `reads`, a tuple of keys, names the entries without which it cannot be computed, such
     as `("observation", "advantage", ("next", "reward"))`. A run in which nothing writes them is then refused before its
     first frame. Policies, transforms, collectors, buffers and hooks say what they add to a batch by `writes`; one that
@@ -124,6 +135,10 @@ class Learner(Protocol):
     It lives in the process that trains. It calls the inner points of an update, `context.hooks`, and counts each update
     in `context.progress.updates`. `rlcore.learners.base.Updating` does both for a subclass. A learner may also have a
     state (`Stateful`); model and optimizers are saved without it.
+
+    Of several processes that train together (`context.group`), each updates on its own minibatch; all take the same
+    step, by the mean gradient over the rows of all, and all skip one whose loss or gradient is not finite on any. A
+    minibatch without rows takes the step of the others. `group.sum_` is called as often on each of them.
 
     Called in `rlcore/training/loop.py`:
 

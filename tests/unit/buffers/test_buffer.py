@@ -10,11 +10,14 @@ from tensordict import TensorDict
 
 from rlcore import ConfigError, Context, Progress
 from rlcore.buffers.rollout import RolloutBuffer
-from rlcore.types import RunInfo
+from rlcore.testing.ranks import in_ranks
+from rlcore.types import Alone, RunInfo
 
 
-def make(seed=1, batch_steps=64, **keys):
-    context = Context(RunInfo("run", seed, 1000), torch.device("cpu"), Progress(1000), "buffer", "rollout")
+def make(seed=1, batch_steps=64, group=None, **keys):
+    context = Context(
+        RunInfo("run", seed, 1000), torch.device("cpu"), Progress(1000), "buffer", "rollout", group=group or Alone()
+    )
     context.parts["collector"] = SimpleNamespace(batch_steps=batch_steps)
     return RolloutBuffer(RolloutBuffer.Config(**keys), context)
 
@@ -114,3 +117,46 @@ def test_the_shuffle_goes_on_where_it_was():
 def test_the_number_of_epochs_is_that_of_the_config():
     assert make(epochs=7).num_epochs == 7
     assert make().warmup_frames == 0
+
+
+def counts(buffer, source):
+    return [minibatch.size for minibatch in buffer.minibatches(source)]
+
+
+@pytest.mark.parametrize("remainder", ["drop", "fill"])
+def test_ranks_have_as_many_minibatches_as_the_one_with_the_most(remainder):
+    masks = [torch.ones(2, 16, dtype=torch.bool) for _ in range(3)]
+    masks[1][:, 5:] = False
+    masks[2][:] = False
+
+    def epoch(group):
+        buffer = make(minibatch_size=8, remainder=remainder, group=group)
+        source = batch(2, 16, masks[group.rank])
+        minibatches = list(buffer.minibatches(source))
+        numbers = [minibatch["number"].flatten().tolist() for minibatch in minibatches]
+        assert group.shares == 1, "once per epoch"
+        for minibatch, found in zip(minibatches, numbers, strict=True):
+            assert torch.equal(minibatch["next", "number"].flatten(), 10 * torch.tensor(found, dtype=torch.int64))
+            assert minibatch.batch_size == (len(found),)
+        return numbers
+
+    whole, half, nothing = in_ranks(3, epoch)
+    assert sorted(chain.from_iterable(whole)) == list(range(32))
+    assert [len(numbers) for numbers in half] == [8] * 4
+    valid = [*range(5), *range(16, 21)]
+    assert set(chain.from_iterable(half)) == set(valid), "only valid steps, and each of them"
+    assert max(Counter(chain.from_iterable(half)).values()) == 4
+    assert nothing == [[]] * 4
+
+
+def test_ranks_without_any_valid_step_have_no_minibatch():
+    mask = torch.zeros(2, 16, dtype=torch.bool)
+    assert in_ranks(2, lambda group: counts(make(minibatch_size=8, group=group), batch(2, 16, mask))) == [[], []]
+
+
+def test_the_order_of_one_process_asks_nobody():
+    class Silent(Alone):
+        def share(self, numbers):
+            raise AssertionError
+
+    assert counts(make(minibatch_size=8, group=Silent()), batch(1, 32)) == [8] * 4

@@ -142,11 +142,12 @@ class ReplayBuffer:
 
         Of several processes that train together, one whose buffer is empty yields as many, without rows.
         """
-        count = self._config.updates_per_batch if len(self) else 0
+        empty = not len(self)
+        count = 0 if empty else self._config.updates_per_batch
         if self._context.group.size > 1:
             count = most_minibatches(self._context.group, count)
         for _ in range(count):
-            yield self._draw(self._config.minibatch_size) if len(self) else Minibatch.of({INDEX: self._nothing})
+            yield Minibatch.of({INDEX: self._nothing}) if empty else self._draw(self._config.minibatch_size)
 
     def sample(self, batch_size: int | None = None) -> TensorDict:
         """Return random transitions `[sample]`.
