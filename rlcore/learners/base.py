@@ -61,7 +61,7 @@ class Updating(ABC):
 
 
 class LossNoise:
-    """Samples what is random in a loss, anew for each update.
+    """Samples what is random in a loss, once for each update.
 
     Alone, the samples come from one generator. In a group, each rank has other rows and needs other noise, yet the
     state of a learner is the same on all: there the generator only gives each update a seed, the same on all ranks,
