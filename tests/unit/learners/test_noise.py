@@ -128,7 +128,7 @@ def test_the_ranks_of_a_group_have_other_noise_and_one_state():
 
 
 def test_the_learner_of_a_script_refuses_a_loss_with_noise():
-    with pytest.raises(HookError, match="the loss Noisy has sample_noise, .* train it from a config"):
+    with pytest.raises(HookError, match=r"the loss Noisy has sample_noise, .* train it from a config"):
         ModuleLearner(Noisy(Model()), LoopHooks(), Progress(1000), None, dict)
 
 
