@@ -172,7 +172,7 @@ class GradientLearner(Updating):
         return None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the counts of skipped updates and of the targets, and the position of the noise of a loss that has one.
+        """Return the counts of skipped updates and of the targets, and where the noise of a loss stands, if any.
 
         Model and optimizers have their own names.
         """
