@@ -6,13 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from rlcore.checkpoints.manifest import FORMAT as FORMAT
-from rlcore.checkpoints.manifest import MANIFEST as MANIFEST
-from rlcore.checkpoints.manifest import STATE as STATE
-from rlcore.checkpoints.manifest import CheckpointEntry as CheckpointEntry
-from rlcore.checkpoints.manifest import read_manifest as read_manifest
-from rlcore.checkpoints.manifest import verify as verify
-
 if TYPE_CHECKING:
     from rlcore.state.snapshot import Snapshot
 

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from rlcore.checkpoints.manifest import best, scan
-from rlcore.errors import ArgumentTypeError, ConfigError
-
-if TYPE_CHECKING:
-    pass
-
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, TypeAlias
 
-from rlcore.checkpoints.manifest import CheckpointEntry
+from rlcore.checkpoints.manifest import CheckpointEntry, best, scan
+from rlcore.errors import ArgumentTypeError, ConfigError
 
 log = logging.getLogger(__name__)
 

@@ -18,13 +18,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.checkpoints.manifest import FORMAT as FORMAT
-from rlcore.checkpoints.manifest import MANIFEST as MANIFEST
-from rlcore.checkpoints.manifest import MOST_BYTES, best, check_values, committed, order, read_json, render, scan
-from rlcore.checkpoints.manifest import STATE as STATE
-from rlcore.checkpoints.manifest import CheckpointEntry as CheckpointEntry
-from rlcore.checkpoints.manifest import read_manifest as read_manifest
-from rlcore.checkpoints.manifest import verify as verify
+from rlcore.checkpoints.manifest import (
+    FORMAT,
+    MANIFEST,
+    MOST_BYTES,
+    STATE,
+    CheckpointEntry,
+    best,
+    check_values,
+    committed,
+    order,
+    read_json,
+    render,
+    scan,
+    verify,
+)
 from rlcore.checkpoints.migrations import migrated_state
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.retention import PARTIAL, TRASH, KeepBest, clear, discard, remove, surplus

@@ -452,7 +452,8 @@ def test_b10_a_save_that_fails_ends_the_run_and_what_was_saved_stands(tmp_path):
 _WRITER = """
 import sys, torch
 from pathlib import Path
-from rlcore.checkpoints.store import Provenance, Store
+from rlcore.checkpoints.provenance import Provenance
+from rlcore.checkpoints.store import Store
 from rlcore.types.progress import Progress
 from rlcore.state.snapshot import Snapshot
 from rlcore.testing.toy_parts import ToyCheckpointer

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from rlcore.checkpoints.store import read_manifest
+from rlcore.checkpoints.manifest import read_manifest
 from rlcore.testing.small_run import TOY_CONFIG
 
 FAULTS = str(Path(__file__).with_name("faults.py"))

@@ -11,7 +11,7 @@ import torch
 from tensordict import TensorDict, lazy_stack
 
 from rlcore import CheckpointRotation, ConfigError
-from rlcore.checkpoints.store import MANIFEST
+from rlcore.checkpoints.manifest import MANIFEST
 from rlcore.config.file import read
 from tests.trainer.scripts import Batches, Regression, make, make_batch, weights
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from rlcore import CheckpointRotation, ConfigError, HookError, StorageError, Trainer, TrainerHookBase
-from rlcore.checkpoints.store import MANIFEST
+from rlcore.checkpoints.manifest import MANIFEST
 from rlcore.testing import make_run
 from tests.trainer.scripts import Batches, Regression, make, make_batch, weights
 

@@ -112,7 +112,8 @@ import sys
 from pathlib import Path
 import torch
 import rlcore
-from rlcore.checkpoints.store import Provenance, Store
+from rlcore.checkpoints.provenance import Provenance
+from rlcore.checkpoints.store import Store
 from rlcore.types.progress import Progress
 from rlcore.state.snapshot import Snapshot
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
@@ -191,7 +192,8 @@ import importlib, sys
 from pathlib import Path
 import torch
 import rlcore
-from rlcore.checkpoints.store import Provenance, Store
+from rlcore.checkpoints.provenance import Provenance
+from rlcore.checkpoints.store import Store
 from rlcore.types.progress import Progress
 from rlcore.state.snapshot import Snapshot
 from rlcore.state.memory import bytes_of, let_go
