@@ -94,7 +94,12 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("tests/faults/test_e_logs.py", "tests/unit/envs/test_evaluator.py"),
     ),
     (
-        ("rlcore.run_folder.origin", "rlcore.config.changes"),
+        (
+            "rlcore.run_folder.origin",
+            "rlcore.run_folder.run_id",
+            "rlcore.run_folder.next_config",
+            "rlcore.config.changes",
+        ),
         ("tests/faults/test_c_bound_resume.py", "tests/unit/restore/test_components.py"),
     ),
     (("rlcore.files.plain_files",), ("tests/unit/files/test_inside.py", "tests/faults/test_j_folders.py")),

@@ -26,7 +26,7 @@ from rlcore.run.build import build
 from rlcore.run.ending import Ending, StoppedAtStart, unexpected
 from rlcore.run.problems import validated
 from rlcore.run_folder import folder as run_folder
-from rlcore.run_folder.origin import settle_after_crash
+from rlcore.run_folder.next_config import settle_after_crash
 from rlcore.run_folder.trust import check_own
 from rlcore.stock.progress_lines import ProgressLines
 from rlcore.stock.status import StatusHook

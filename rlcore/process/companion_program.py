@@ -282,7 +282,7 @@ class Held:
 
 
 def has_checkpoint(folder: str) -> bool:
-    """Return whether a checkpoint of a run was committed."""
+    """Return whether a checkpoint of a run was committed: `rlcore.checkpoints.manifest` cannot be imported here."""
     try:
         names = os.listdir(os.path.join(folder, "checkpoints"))
     except OSError:

@@ -23,7 +23,7 @@ from rlcore.restore.components import Restored, restore
 from rlcore.run import resume as resuming
 from rlcore.run.builder import Builder
 from rlcore.run_folder import folder as run_folder
-from rlcore.run_folder import origin
+from rlcore.run_folder import run_id as run_ids
 from rlcore.scripts.trainer import Trainer
 from rlcore.state.exactness import inexact_device, inexact_parts
 from rlcore.state.generators import seed_all
@@ -117,7 +117,7 @@ def build(
     options = resume if isinstance(resume, ResumeOptions) else ResumeOptions()
     try:
         if resume and folder is not None and not options.accept_changes:
-            resuming.check_unchanged_since_newest(config, folder)
+            resuming.check_unchanged_since_latest(config, folder)
         torch.set_num_threads(config.run.threads)
         _set_determinism(config.run.deterministic)
         seed_all(config.run.seed)
@@ -147,10 +147,10 @@ def _begin(run: Run, folder: Path, resolved: dict[str, Any], resume: ResumeOptio
     parts = run.trainer.parts
     try:
         _say_whether_exact(run)
-        run_id = (origin.read_id(folder) if resume is not None else "") or origin.new_id()
+        run_id = (run_ids.read_id(folder) if resume is not None else "") or run_ids.new_id()
         parts.provenance = replace(parts.provenance, run_id=run_id)
         if resume is None:
-            origin.write_id(folder, run_id)
+            run_ids.write_id(folder, run_id)
             run_folder.write_config(folder, resolved)
         else:
             run.report = resuming.go_on(run, folder, resume)

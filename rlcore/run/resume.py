@@ -19,7 +19,9 @@ from rlcore.restore.choices import ResumeOptions
 from rlcore.restore.components import Restored
 from rlcore.restore.optimizers import with_hyperparameters
 from rlcore.restore.owners import changed_owners, check_owners
-from rlcore.run_folder.origin import Origin, announce, newest, read_id, settle, write_id
+from rlcore.run_folder.next_config import announce, settle
+from rlcore.run_folder.origin import Origin, latest_checkpoint
+from rlcore.run_folder.run_id import read_id, write_id
 from rlcore.state.exactness import outside
 from rlcore.state.memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
 from rlcore.types import InPlaceCheckpointer, Stateful
@@ -31,13 +33,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def check_unchanged_since_newest(config: Config, folder: Path) -> None:
+def check_unchanged_since_latest(config: Config, folder: Path) -> None:
     """Refuse, before anything is built, to go on with another config or from a checkpoint of another run.
 
     Raises:
         ConfigError: names every key that differs.
     """
-    _check(config, folder, newest(folder), config.hooks_that_may_watch())
+    _check(config, folder, latest_checkpoint(folder), config.hooks_that_may_watch())
 
 
 def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from rlcore.checkpoints.manifest import committed
 from rlcore.errors import StorageError
 from rlcore.files.lock import in_use
 from rlcore.files.plain_files import read_plain
@@ -112,13 +113,9 @@ def as_it_is(folder: Path, status: Mapping[str, Any]) -> dict[str, Any]:
     """
     if status.get("state") != "running" or in_use(folder) is not False:
         return dict(status)
-    state = "failed-resumable" if _has_checkpoint(folder) else "failed"
-    return {**status, "state": state, "reason": _NO_WORD}
-
-
-def _has_checkpoint(folder: Path) -> bool:
     try:
-        names = os.listdir(folder / CHECKPOINTS)
-    except OSError:
-        return False
-    return any(name[0] in "0123456789" and "-" in name for name in names)
+        has_checkpoint = bool(committed(folder / CHECKPOINTS))
+    except StorageError:  # nobody knows, so nothing is promised
+        has_checkpoint = False
+    state = "failed-resumable" if has_checkpoint else "failed"
+    return {**status, "state": state, "reason": _NO_WORD}

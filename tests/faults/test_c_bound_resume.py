@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from rlcore.checkpoints.manifest import render
-from rlcore.run_folder.origin import ID_FILE, NEXT_CONFIG, settle_after_crash
+from rlcore.run_folder.next_config import NEXT_CONFIG, settle_after_crash
+from rlcore.run_folder.run_id import ID_FILE
 
 RUN = Path("runs/tiny")
 ACCEPTED = ("--resume", "--accept-changes")
