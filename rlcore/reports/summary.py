@@ -8,7 +8,6 @@ from typing import Final
 
 from rlcore.errors import FROM_OUTSIDE, RlcoreError, describe
 from rlcore.run.build import Run
-from rlcore.stock.status import losses
 from rlcore.types import EvaluationResult
 
 log = logging.getLogger(__name__)
@@ -37,7 +36,7 @@ def summary(run: Run) -> str:
         for hook in trainer.hooks.hooks
         if seconds and not hook.internal and hook.seconds > SLOW_SHARE * seconds
     ]
-    lines += [f"  lost             {count} {cause}" for cause, count in losses(trainer).items()]
+    lines += [f"  lost             {count} {cause}" for cause, count in trainer.lost().items()]
     return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ from rlcore.restore.components import Restored, restore
 from rlcore.state.snapshot import Snapshot
 from rlcore.training.attributes import PartAttributes
 from rlcore.training.lockstep import Lockstep
+from rlcore.training.lost import lost
 from rlcore.training.metric_rows import MetricRows
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import Saver
@@ -116,6 +117,15 @@ class TrainerInterface(PartAttributes):
     def last_checkpoint(self) -> Path | None:
         """Folder of the latest checkpoint of this process."""
         return self.saver.last if self.saver is not None else None
+
+    @property
+    def why_inexact(self) -> tuple[str, ...]:
+        """Why a resume from here would not give the bits of an uninterrupted run; empty where it would."""
+        return self.parts.provenance.inexact
+
+    def lost(self) -> dict[str, int]:
+        """Return what the run lost without ending, by cause: episodes, updates, checkpoints, rows of logs."""
+        return lost(self.parts, self.saver)
 
     def snapshot(self) -> Snapshot:
         """Return the state of everything, which shares the tensors of the parts until it is `copied`."""

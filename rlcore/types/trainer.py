@@ -192,6 +192,15 @@ class Trainer(Protocol):
         """The evaluation with the highest mean return."""
         ...
 
+    @property
+    def why_inexact(self) -> tuple[str, ...]:
+        """Why a resume from here would not give the bits of an uninterrupted run; empty where it would."""
+        ...
+
+    def lost(self) -> dict[str, int]:
+        """Return what the run lost without ending, by cause: episodes, updates, checkpoints, rows of logs."""
+        ...
+
     def request_stop(self, reason: str | None = None) -> None:
         """Ask the run to stop; the iteration is finished, every hook of it runs, the final checkpoint is saved."""
         ...

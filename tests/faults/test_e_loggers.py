@@ -27,7 +27,6 @@ from rlcore.loggers.metrics import Metrics
 from rlcore.loggers.writer import LogWriter
 from rlcore.reports.curves import read_metrics
 from rlcore.spooling.spool import Spool
-from rlcore.stock.status import losses
 from rlcore.testing import make_run
 from rlcore.testing.faults.disk import FailingDisk
 from rlcore.types.progress import Every, Progress
@@ -143,7 +142,7 @@ def test_e1_a_dead_server_changes_nothing_and_what_was_logged_waits_on_disk(tmp_
     for name in ("mlflow", "wandb"):
         records = [json.loads(line) for line in (folder / "spool" / name / "records.jsonl").read_text().splitlines()]
         assert {record["step"] for record in records if record["kind"] == "metrics"} == written == STEPS
-    assert losses(run.trainer)["records of logger mlflow not sent yet"] == 6, "five rows and the config"
+    assert run.trainer.lost()["records of logger mlflow not sent yet"] == 6, "five rows and the config"
 
 
 def test_e1_a_required_logger_without_its_server_refuses_the_run(tmp_path):
@@ -213,7 +212,7 @@ def test_e2_a_logger_that_fails_is_switched_off_and_the_run_is_as_without(tmp_pa
     run = train(tmp_path, {"use": "bad"}, {"use": "csv"})
     assert digests(run) == without_loggers
     assert {frames for frames, _, _ in rows_of(tmp_path / "toy" / "metrics.csv")} == STEPS
-    found = losses(run.trainer)
+    found = run.trainer.lost()
     if act in ("raises", "exits"):
         assert found["failures of logger bad"] >= 3
         assert found["writes left out by logger bad"] >= 1
@@ -229,7 +228,7 @@ def test_e2_a_logger_that_hangs_is_given_up(tmp_path, site, without_loggers, mon
     assert time.monotonic() - began < 15
     assert digests(run) == without_loggers
     assert "logger 'bad' did not answer" in caplog.text
-    assert losses(run.trainer)["failures of logger bad"] == 3
+    assert run.trainer.lost()["failures of logger bad"] == 3
     assert rows_of(tmp_path / "toy" / "metrics.csv")
 
 
@@ -257,7 +256,7 @@ def test_e3_a_disk_that_is_full_for_a_logger_is_not_so_for_checkpoints(tmp_path,
     assert digests(run) == without_loggers
     assert run.trainer.saver.failed == 0
     named = {"metrics.csv": "csv", "tensorboard": "tensorboard", "spool": "mlflow"}[place]
-    lost = losses(run.trainer)
+    lost = run.trainer.lost()
     assert f"failures of logger {named}" in lost
     assert not [cause for cause in lost if cause.startswith("failures of logger") and not cause.endswith(named)]
 
@@ -482,7 +481,7 @@ def test_e11_media_beyond_the_room_are_left_out_and_counted(tmp_path, monkeypatc
     folder = tmp_path / "toy"
     assert [file.name for file in folder.rglob("*.png")] == ["000000000001.png"]
     assert not list(folder.rglob("*.gif"))
-    assert losses(run.trainer) == {"writes left out by logger csv": 1}
+    assert run.trainer.lost() == {"writes left out by logger csv": 1}
     assert "logger 'csv' falls behind" in caplog.text
     with (folder / "histograms.csv").open(newline="") as stream:
         counted = {}

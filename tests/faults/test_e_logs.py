@@ -14,7 +14,7 @@ from rlcore_plugin_tensorboard.logger import TensorboardLogger
 from rlcore import hookimpl
 from rlcore.loggers.writer import LogWriter
 from rlcore.run_folder.status import Status, read_status
-from rlcore.stock.status import StatusHook, losses
+from rlcore.stock.status import StatusHook
 from rlcore.testing import make_run
 from rlcore.testing.faults.disk import FailingDisk
 
@@ -85,7 +85,7 @@ def test_e12_a_log_that_was_damaged_before_the_resume_is_said_and_counted_and_th
     cause = (
         "changes of evaluations.csv by others" if name == "evaluations.csv" else "changes of the files of logger csv"
     )
-    assert [count for found, count in losses(run.trainer).items() if found.startswith(cause)] == [1]
+    assert [count for found, count in run.trainer.lost().items() if found.startswith(cause)] == [1]
     after = file.read_bytes()
     expected = (whole / name).read_bytes()
     assert after.endswith(expected[len(content) :]), "all that came after stands there"
@@ -100,7 +100,7 @@ def test_e12_a_log_that_nobody_touched_is_no_difference(stopped, whole, caplog):
     run = go_on(stopped)
     for name in ("metrics.csv", "evaluations.csv"):
         assert (stopped / name).read_bytes() == (whole / name).read_bytes()
-    assert not losses(run.trainer)
+    assert not run.trainer.lost()
     assert "the run goes on" not in caplog.text
 
 
@@ -118,7 +118,7 @@ def test_e12_a_link_in_the_place_of_a_log_is_not_followed(stopped, tmp_path, cap
     run = go_on(stopped)
     assert "metrics.csv is a link" in caplog.text
     assert (tmp_path / "mine").read_bytes() == before
-    assert losses(run.trainer)["failures of logger csv"] == 3
+    assert run.trainer.lost()["failures of logger csv"] == 3
 
 
 def test_e12_a_log_of_a_checkpoint_without_checksums_goes_on_as_before(tmp_path):

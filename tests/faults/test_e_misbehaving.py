@@ -12,7 +12,6 @@ from rlcore.loggers import limits
 from rlcore.loggers.base import LoggerBase
 from rlcore.loggers.writer import LogWriter, close_all, drain_all
 from rlcore.process.patience import Patience
-from rlcore.stock.status import losses
 from rlcore.testing import make_run
 
 BAD = """
@@ -109,7 +108,7 @@ def test_e13_whatever_a_logger_does_in_any_of_its_methods_the_run_is_as_without(
     assert digests(run) == without_loggers
     with (tmp_path / "toy" / "metrics.csv").open(newline="") as stream:
         assert {int(row["frames"]) for row in csv.DictReader(stream)} == {0, 16, 32, 48, 64}
-    lost = losses(run.trainer)
+    lost = run.trainer.lost()
     assert lost["failures of logger bad"] >= 1
     assert "failures of logger csv" not in lost
 

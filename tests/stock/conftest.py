@@ -7,6 +7,13 @@ import torch
 from tensordict import TensorDict
 
 import rlcore
+from tests.promised import guard_hooks
+
+
+@pytest.fixture(autouse=True)
+def _only_what_is_promised(monkeypatch):
+    """Every hook of these tests gets a trainer that offers what `rlcore.types.trainer` promises, and nothing else."""
+    guard_hooks(monkeypatch)
 
 
 class Loss(torch.nn.Module):

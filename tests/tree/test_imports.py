@@ -45,7 +45,7 @@ ROOMS = {
         "files types process hooks plugins config state loggers restore checkpoints run_folder training stock "
         "assembly scripts"
     ),
-    "reports": "files types checkpoints run_folder training stock run",
+    "reports": "files types checkpoints run_folder training run",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
     "testing": (
