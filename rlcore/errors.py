@@ -154,6 +154,11 @@ def note(error: BaseException, text: str) -> None:
         error.add_note(text)
 
 
+def notes_of(error: BaseException) -> list[str]:
+    """Return the notes of an error, in the order in which they were added."""
+    return list(getattr(error, "__notes__", ()))  # there is no such attribute before the first note
+
+
 def blame(error: BaseException, whose: str, kind: type[RlcoreError] = RlcoreError) -> None:
     """Say on an error whose it is, in a note for people, and as which kind of error it counts, for the exit code."""
     note(error, f"raised by {whose}")

@@ -17,6 +17,7 @@ from rlcore.buffers.minibatch import Minibatch
 from rlcore.errors import ConfigError
 from rlcore.types import MASK, Group, Key
 from rlcore.types.context import Context
+from rlcore.types.optional import BatchSized
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -42,7 +43,8 @@ class RolloutBuffer:
     writes: tuple[Key, ...] = ()
 
     def __init__(self, config: Config, context: Context) -> None:
-        batch_steps = getattr(context.parts.get("collector"), "batch_steps", None)
+        collector = context.parts.get("collector")
+        batch_steps = collector.batch_steps if isinstance(collector, BatchSized) else None
         if batch_steps is not None and config.minibatch_size > batch_steps:
             raise ConfigError(
                 f"[buffer] minibatch_size = {config.minibatch_size} is more than the {batch_steps} steps of a batch "

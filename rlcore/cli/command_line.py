@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from rlcore.errors import RlcoreError
+from rlcore.errors import RlcoreError, notes_of
 from rlcore.process.leaving import dismiss, leave
 from rlcore.process.streams import lenient_output
 from rlcore.version import __version__
@@ -110,7 +110,7 @@ def _run(options: argparse.Namespace) -> int:
         command = importlib.import_module(f"rlcore.cli.{options.command}")
         return int(command.run(options))
     except RlcoreError as error:
-        notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", []))
+        notes = "".join(f"\n  {note}" for note in notes_of(error))
         print(f"error: {error}{notes}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:

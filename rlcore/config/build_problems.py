@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from rlcore.errors import ConfigError, NotBuiltError, RlcoreError, describe
+from rlcore.errors import ConfigError, NotBuiltError, RlcoreError, describe, notes_of
 
 Built = TypeVar("Built")
 
@@ -88,7 +88,7 @@ def _told(error: Exception) -> str:
     """Return the message of an error, with its kind and whose it is where it is not one of ours."""
     if _ours(error):
         return str(error)
-    return "; ".join([describe(error), *getattr(error, "__notes__", [])])
+    return "; ".join([describe(error), *notes_of(error)])
 
 
 def _ours(error: Exception) -> bool:

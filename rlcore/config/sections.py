@@ -21,6 +21,7 @@ from rlcore.errors import ConfigError, PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.registry import Provided
+from rlcore.types.optional import Observer
 
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
 # the component of a section that says nothing else
@@ -85,9 +86,12 @@ class Config:
 
     def hooks_that_may_watch(self) -> tuple[str, ...]:
         """Return the names of the hooks that only watch (`observer = True`), or that only tell once they are built."""
-        targets = {hook.name: hook.provided.target() for hook in self.sections.get("hook", [])}
+        targets: dict[str, Any] = {hook.name: hook.provided.target() for hook in self.sections.get("hook", [])}
         unknown = tuple(name for name, target in targets.items() if not isinstance(target, type))
-        return (*unknown, *(name for name, target in targets.items() if getattr(target, "observer", False)))
+        return (
+            *unknown,
+            *(name for name, target in targets.items() if isinstance(target, Observer) and target.observer),
+        )
 
     def resolved(self) -> dict[str, Any]:
         """Return the config with every default filled in and the versions of everything used."""

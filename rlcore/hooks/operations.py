@@ -18,6 +18,7 @@ from rlcore.errors import EndOfEpoch, HookError, did_you_mean
 from rlcore.hooks.points import Hook, LoopHooks, call
 from rlcore.hooks.resolution import Implementation
 from rlcore.hooks.specs import hookimpl
+from rlcore.types.optional import FiniteChecker
 
 Operation = Callable[..., Any]
 Clipping = Callable[[], tuple[bool, float | None]]
@@ -269,7 +270,7 @@ class _Optimizers:
         self._checks = [
             Implementation(entry.hook, "optimizer", entry.source.check_finite)
             for entry in entries
-            if hasattr(entry.source, "check_finite")
+            if isinstance(entry.source, FiniteChecker)
         ]
         self._clipping = clipping
 

@@ -14,6 +14,7 @@ import pluggy
 
 from rlcore.errors import HookError, PluginError, blame, did_you_mean
 from rlcore.hooks.specs import POINTS, PROJECT, LifeSpecs, LoopSpecs, Point
+from rlcore.types.optional import Internal
 
 _MARK = f"{PROJECT}_impl"
 
@@ -36,7 +37,7 @@ class Hook:
     @property
     def internal(self) -> bool:
         """Whether it belongs to the command that trains, so that figures of hooks leave it out."""
-        return bool(getattr(self.instance, "internal", False))
+        return isinstance(self.instance, Internal) and self.instance.internal
 
     def __str__(self) -> str:
         return f"hook {self.name!r} ({self.owner})"

@@ -16,6 +16,7 @@ from rlcore.plugins.discovery import installed
 from rlcore.run.build import Run, build
 from rlcore.testing.faults.chain import Job
 from rlcore.types import Stateful
+from rlcore.types.optional import Observer
 
 ITERATIONS: Final = 16
 QUICK_ITERATIONS: Final = 8
@@ -76,7 +77,7 @@ class Subject:
             for name, part in self.run.trainer.parts.stateful.items()
             if name.partition(".")[0] in ("hook", "transform")
             and not isinstance(part, Stateful)
-            and not getattr(part, "observer", False)
+            and not (isinstance(part, Observer) and part.observer)
         ]
 
 

@@ -14,6 +14,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from rlcore.types.foreign import TensorDictLike
+
 # the trees of a prioritised sampler; the module that has them is compiled
 SEGMENT_TREES: Final = ("SumSegmentTreeFp32", "SumSegmentTreeFp64", "MinSegmentTreeFp32", "MinSegmentTreeFp64")
 _COMPILED: Final = "torchrl._torchrl"
@@ -35,10 +37,10 @@ class Kind:
 
 
 def _dtype(name: str) -> torch.dtype:
-    found = getattr(torch, name, None)
-    if not isinstance(found, torch.dtype):
+    dtype = vars(torch).get(name)
+    if not isinstance(dtype, torch.dtype):
         raise ValueError(f"torch has no dtype {name!r}")
-    return found
+    return dtype
 
 
 def _annotated(parts: list[Any]) -> OrderedDict[Any, Any]:
@@ -51,7 +53,7 @@ def _annotated(parts: list[Any]) -> OrderedDict[Any, Any]:
 def _is_tensordict(value: Any, name: str) -> bool:
     """Return whether it is one of tensordict's classes; what was never imported has no objects."""
     library = sys.modules.get("tensordict")
-    return library is not None and type(value) is getattr(library, name)
+    return library is not None and type(value) is vars(library)[name]
 
 
 def _plain_tensordict(value: Any) -> dict[str, Any]:
@@ -141,4 +143,4 @@ def kind_of(value: Any) -> str | None:
 
 def is_foreign_mapping(value: Any) -> bool:
     """Return whether it reads like a dict and is more: a collection of tensordict that is none of the kinds."""
-    return hasattr(value, "batch_size") and not isinstance(value, Tensor | dict)
+    return isinstance(value, TensorDictLike) and not isinstance(value, Tensor | dict)

@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import xxhash
 
+from rlcore.types.optional import ModuleNamer
+
 PREFIX: Final = "source of "
 _CORE: Final = "rlcore"
 _INSTALLED: Final = {"site-packages", "dist-packages"}
@@ -63,7 +65,7 @@ def without_sources(domain: Mapping[str, str]) -> dict[str, str]:
 
 def module_of(place: Any) -> str:
     """Return the name of the module of a component's target or schema, given as such or as `"package.module:Name"`."""
-    return place.partition(":")[0] if isinstance(place, str) else str(getattr(place, "__module__", ""))
+    return place.partition(":")[0] if isinstance(place, str) else str(place.__module__)
 
 
 def modules_of(part: Any) -> Iterator[str]:
@@ -72,9 +74,8 @@ def modules_of(part: Any) -> Iterator[str]:
     It names them by a method `modules()`. Other things that have one, as those of torch do, return no names.
     """
     yield type(part).__module__
-    ask = getattr(part, "modules", None)
-    if callable(ask):
-        yield from (name for name in ask() if isinstance(name, str))
+    if isinstance(part, ModuleNamer):
+        yield from (name for name in part.modules() if isinstance(name, str))
 
 
 def _reached(roots: Iterable[str], owners: Mapping[str, str]) -> Iterator[str]:

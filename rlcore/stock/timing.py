@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from rlcore.loggers.metrics import Last
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types.context import Context
+from rlcore.types.optional import CallsTogether
 
 if TYPE_CHECKING:
     from rlcore.hooks.points import Hook
@@ -60,7 +61,12 @@ class LogTiming(TrainerHookBase):
     def _hooks(self) -> list[Hook]:
         """Return the hooks of the trainer, and each operation of those that are called together."""
         hooks = self._trainer.hooks.hooks if self._trainer is not None else ()
-        return [part for hook in hooks for part in getattr(hook.instance, "called_together", (hook,))]
+        return [part for hook in hooks for part in _parts_of(hook)]
+
+
+def _parts_of(hook: Hook) -> Sequence[Hook]:
+    """Return the hooks that a hook stands for, or itself."""
+    return hook.instance.called_together if isinstance(hook.instance, CallsTogether) else (hook,)
 
 
 class LogTimingConfig(BaseModel, extra="forbid"):

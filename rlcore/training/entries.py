@@ -22,8 +22,8 @@ WRITING_POINTS: Final = ("batch_process", "pre_optim_steps", "pre_epoch", "proce
 
 def declared(part: Any, name: str) -> tuple[Key, ...] | None:
     """Return the entries that a part, or its class, says it `reads` or `writes`; None where it says nothing."""
-    found = getattr(part, name, None)
-    return tuple(found) if isinstance(found, tuple | list) else None
+    entries = getattr(part, name, None)  # of an object or a class, where it may be a property
+    return tuple(entries) if isinstance(entries, tuple | list) else None
 
 
 def unwritten(loss: Any, writers: Iterable[Any], estimator: Any) -> list[Key]:

@@ -169,6 +169,53 @@ class BatchChanger(Protocol):
         ...
 
 
+# what is asked of a hook
+
+
+@runtime_checkable
+class WithOptimizer(Protocol):
+    """A hook that owns an optimizer: its state is that of the optimizer.
+
+    Attributes:
+        optimizer: of torch, or an object that steps.
+    """
+
+    optimizer: Any
+
+
+@runtime_checkable
+class WithScheduler(Protocol):
+    """A hook that owns a scheduler of torch.
+
+    Attributes:
+        scheduler: moves the numbers of an optimizer.
+    """
+
+    scheduler: Any
+
+
+@runtime_checkable
+class Internal(Protocol):
+    """A hook that may belong to the command that trains, and not to the run.
+
+    Attributes:
+        internal: whether it does, so that figures of hooks leave it out.
+    """
+
+    internal: bool
+
+
+@runtime_checkable
+class CallsTogether(Protocol):
+    """A hook that stands for several at one point.
+
+    Attributes:
+        called_together: those hooks, in which their times are kept.
+    """
+
+    called_together: Sequence[Any]
+
+
 # what is asked while a run trains
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from rlcore.errors import ConfigError, did_you_mean
@@ -91,11 +92,12 @@ class Every:
             raise ConfigError(f"unknown clock {self.clock!r}{did_you_mean(self.clock, CLOCKS)}")
         if self.interval <= 0:
             raise ConfigError(f"an interval must be positive; found {self.interval}")
+        self._clock = attrgetter(self.clock)
         self._last = 0
 
     def due(self, progress: Progress) -> bool:
         """Return True once per interval, and remember it."""
-        now = getattr(progress, self.clock) // self.interval
+        now = self._clock(progress) // self.interval
         if now == self._last:
             return False
         self._last = now
@@ -103,11 +105,11 @@ class Every:
 
     def next(self, progress: Progress) -> int:
         """Return the value of the clock at which this is due again."""
-        return int(getattr(progress, self.clock) // self.interval + 1) * self.interval
+        return int(self._clock(progress) // self.interval + 1) * self.interval
 
     def catch_up(self, progress: Progress) -> None:
         """Forget what was due up to now, as after a resume."""
-        self._last = getattr(progress, self.clock) // self.interval
+        self._last = self._clock(progress) // self.interval
 
     def __str__(self) -> str:
         return f"every {self.interval:,} {self.clock}"
