@@ -99,7 +99,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.plugins.component": "Component",
         "rlcore.run.build": "build",
         "rlcore.scripts.factory": "Factory",
-        "rlcore.scripts.settings": "CheckpointRotation",
+        "rlcore.checkpoints.retention": "CheckpointRotation",
         "rlcore.scripts.trainer": "Trainer",
         "rlcore.stock.base": "TrainerHookBase",
         "rlcore.stock.batch_sub_sampler": "BatchSubSampler",

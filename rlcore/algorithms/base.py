@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from rlcore.algorithms.recipes import Recipe
 from rlcore.errors import ArgumentTypeError, ConfigError
+from rlcore.scripts.arguments import Arguments
 from rlcore.scripts.trainer import Trainer
 from rlcore.stock.log_scalar import LogScalar
 from rlcore.stock.replay_buffer import ReplayBufferTrainer
@@ -52,8 +52,8 @@ class NamedTrainer(Trainer):
             arguments["num_epochs"] = recipe.epochs
         self.prepare(collector, arguments)
         super().__init__(collector=collector, total_frames=total_frames, **arguments)
-        # its hook saves it, and draws from it
-        self._settings = replace(self._settings, replay_buffer=buffer)
+        # kept alone: a hook of its own saves it and draws from it, so that no part follows
+        Arguments._set_argument(self, "replay_buffer", buffer)
         self.replay: Any = None
         self.before_replay()
         if buffer is not None:

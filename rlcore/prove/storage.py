@@ -15,7 +15,8 @@ from rlcore.checkpoints.store import Store
 from rlcore.config.sections import load_config
 from rlcore.errors import StorageError
 from rlcore.prove.table import Row
-from rlcore.run.build import Run, build
+from rlcore.run.build import build
+from rlcore.run.ready import Run
 from rlcore.state.snapshot import Snapshot
 from rlcore.testing.compare import difference
 from rlcore.testing.faults.bits import cut_files, flipped_bits

@@ -13,7 +13,8 @@ import tomli_w
 from rlcore.config.file import read
 from rlcore.config.sections import Config, validate
 from rlcore.plugins.discovery import installed
-from rlcore.run.build import Run, build
+from rlcore.run.build import build
+from rlcore.run.ready import Run
 from rlcore.testing.faults.chain import Job
 from rlcore.types import Stateful
 from rlcore.types.optional import Observer

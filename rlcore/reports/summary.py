@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from rlcore.errors import FROM_OUTSIDE, RlcoreError, describe
-from rlcore.run.build import Run
+from rlcore.run.ready import Run
 from rlcore.types import EvaluationResult
 
 log = logging.getLogger(__name__)

@@ -8,23 +8,21 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from rlcore.checkpoints.backend import Backend
 from rlcore.config.sections import Config
 from rlcore.errors import ConfigError
 from rlcore.files.lock import Lock
 from rlcore.restore.choices import ResumeOptions
-from rlcore.restore.components import Restored, restore
 from rlcore.run import resume as resuming
 from rlcore.run.builder import Builder
+from rlcore.run.ready import Run
 from rlcore.run_folder import folder as run_folder
 from rlcore.run_folder import run_id as run_ids
-from rlcore.scripts.trainer import Trainer
 from rlcore.state.exactness import inexact_device, inexact_parts
 from rlcore.state.generators import seed_all
 from rlcore.types import RunInfo
@@ -33,41 +31,6 @@ from rlcore.types.heart import Heart
 from rlcore.types.progress import Progress
 
 log = logging.getLogger(__name__)
-
-
-@dataclass
-class Run:
-    """A trainer that is ready to run, with its folder.
-
-    Attributes:
-        folder: as it was named, relative to the working directory of the start; `trainer.run_info.folder` is absolute.
-        report: what became of each component, when the run was resumed.
-        backend: writes and reads the checkpoints.
-    """
-
-    trainer: Trainer
-    config: Config
-    folder: Path | None
-    report: list[Restored]
-    backend: Backend
-
-    def load_weights(self, checkpoints: Path, best: bool = False) -> int:
-        """Load model and transforms from the latest, or best, checkpoint of another folder; return its frame.
-
-        Raises:
-            StorageError: there is no checkpoint that can be loaded.
-        """
-        store = self.backend.store(checkpoints)
-        entry = store.best() if best else None
-        entry, states = (entry, store.load(entry)) if entry is not None else store.load_newest()
-        wanted = {
-            name: component
-            for name, component in self.trainer.parts.stateful.items()
-            if name == "model" or name.startswith("transform.")
-        }
-        restore(wanted, {name: state for name, state in states.items() if name in wanted}, {})
-        self.trainer.progress.frames = entry.frames
-        return entry.frames
 
 
 def choose_device(name: str) -> torch.device:

@@ -17,8 +17,8 @@ from rlcore.config.sections import Config, Section
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.resolution import check_marks, marked
 from rlcore.loggers.writer import LogWriter, close_all, open_writer
+from rlcore.run.trainer import ConfiguredTrainer
 from rlcore.run_folder import folder as run_folder
-from rlcore.scripts.trainer import Trainer
 from rlcore.state.sources import module_of, modules_of
 from rlcore.training.entries import check_entries, writers_of
 from rlcore.training.parts import TrainerParts
@@ -58,7 +58,7 @@ class Builder:
             build = partial(self._assembly.build, section.provided, section.config, section.name)
             self.backend = Backend(self._attempt("checkpoint", build), section.provided.component.name)
 
-    def trainer(self, further_hooks: Iterable[Any]) -> Trainer:
+    def trainer(self, further_hooks: Iterable[Any]) -> ConfiguredTrainer:
         """Build everything and return the trainer; `further_hooks` come after those of the config.
 
         Raises:
@@ -66,7 +66,7 @@ class Builder:
         """
         self._build(further_hooks)
         self._problems.end()
-        return Trainer.of(self._parts(), self._assembly)
+        return ConfiguredTrainer(self._parts(), self._assembly)
 
     def _build(self, further_hooks: Iterable[Any]) -> None:
         parts, sections = self._context.parts, self._config.sections

@@ -15,7 +15,7 @@ from typing import Final
 from rlcore.checkpoints.manifest import CheckpointEntry, committed
 from rlcore.errors import Interruption, RlcoreError, describe, exit_code_of
 from rlcore.process.watchdog import wait_while_moving
-from rlcore.run.build import Run
+from rlcore.run.ready import Run
 from rlcore.run_folder import folder as run_folder
 from rlcore.run_folder.status import RunState, Status
 from rlcore.stock.status import write_status

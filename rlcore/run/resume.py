@@ -7,28 +7,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from rlcore.checkpoints.manifest import CheckpointEntry
 from rlcore.config.changes import changes, check_unchanged, entries_of, hooks_among, recorded
+from rlcore.config.sections import Config
 from rlcore.errors import StorageError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.restore.choices import ResumeOptions
 from rlcore.restore.components import Restored
 from rlcore.restore.optimizers import with_hyperparameters
 from rlcore.restore.owners import changed_owners, check_owners
+from rlcore.run.ready import Run
 from rlcore.run_folder.next_config import announce, settle
 from rlcore.run_folder.origin import Origin, latest_checkpoint
 from rlcore.run_folder.run_id import read_id, write_id
 from rlcore.state.exactness import outside
 from rlcore.state.memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
 from rlcore.types import InPlaceCheckpointer, Stateful
-
-if TYPE_CHECKING:
-    from rlcore.config.sections import Config
-    from rlcore.run.build import Run
 
 log = logging.getLogger(__name__)
 

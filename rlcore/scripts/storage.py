@@ -14,7 +14,7 @@ from rlcore.assembly.trainer_parts import Storage
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, read_manifest
 from rlcore.checkpoints.retention import CheckpointRotation
 from rlcore.errors import ArgumentTypeError, ConfigError, StorageError
-from rlcore.scripts.settings import Settings
+from rlcore.scripts.arguments import Arguments
 from rlcore.state.kinds import KINDS, kind_of
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
@@ -101,22 +101,22 @@ def _moved_parts(value: Any, parts: Any, move: Callable[[Tensor], Tensor], mmap:
     return moved
 
 
-def open_storage(settings: Settings) -> Storage:
+def open_storage(arguments: Arguments) -> Storage:
     """Return where checkpoints go, and when.
 
     Raises:
         ConfigError: the folder is a file.
     """
-    rotation = settings.checkpoint_rotation
-    if rotation is None and settings.save_trainer_file is not None:
-        rotation = CheckpointRotation(settings.save_trainer_file)
-    every = Every(settings.save_trainer_interval)
+    rotation = arguments.checkpoint_rotation
+    if rotation is None and arguments.save_trainer_file is not None:
+        rotation = CheckpointRotation(arguments.save_trainer_file)
+    every = Every(arguments.save_trainer_interval)
     if rotation is None:
         return Storage(schedule=SaveSchedule(every, keep_best=False))
     folder = Path(rotation.directory)
     if folder.is_file():
         raise ConfigError(f"save_trainer_file: {folder} is a file; checkpoints are saved into a folder")
-    backend = open_backend(settings.checkpoint)
+    backend = open_backend(arguments.checkpoint)
     return Storage(
         backend.store(folder, rotation.keep_last, rotation.keep_best or False),
         backend.store(folder / FAULTS),

@@ -1,42 +1,38 @@
 """The trainer as scripts use it: a keyword constructor, operations registered at destinations, saving to a path.
 
-The loop itself is in `training/loop.py`; what the constructor makes of its arguments is in `parts.py`.
+The constructor is made of the fields of `arguments.py`, and calls `__post_init__`. The trainer is built of layers: the
+loop (`training/loop.py`), what is registered with it (`registering.py`), arguments that are set later (`following.py`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlcore.assembly.assembly import Assembly
-from rlcore.checkpoints.retention import CheckpointRotation
-from rlcore.errors import ArgumentTypeError, HookError, MissingStateError, NoCheckpointError
-from rlcore.hooks.operations import Operations
+from rlcore.errors import ArgumentTypeError, NoCheckpointError
 from rlcore.loggers.metrics import Last
-from rlcore.restore.components import Restored, restore
-from rlcore.scripts.attributes import Arguments, check_name
-from rlcore.scripts.hooks import HookArguments, ScriptHooks
-from rlcore.scripts.parts import SCRIPT, assemble, describe
-from rlcore.scripts.settings import Settings
+from rlcore.scripts.arguments import check, horizon
+from rlcore.scripts.following import FollowingTrainer
+from rlcore.scripts.foreign import check_name
+from rlcore.scripts.metadata import metadata
+from rlcore.scripts.parts import make_parts
+from rlcore.scripts.registering import SCRIPT
 from rlcore.scripts.storage import open_checkpoint, placed
-from rlcore.state.exactness import outside, unrestored_parts
-from rlcore.state.torchrl import complete
+from rlcore.state.exactness import outside
 from rlcore.stock.timing import LogTiming
-from rlcore.training.loop import Loop
-from rlcore.training.parts import TrainerParts
-from rlcore.training.stateful import in_order, observers
-from rlcore.types.progress import Progress
+from rlcore.types.context import Context
 
 if TYPE_CHECKING:
-    import torch
     from tensordict import TensorDict
 
 log = logging.getLogger(__name__)
 
 
-class Trainer(HookArguments, Arguments, Loop):
+class Trainer(FollowingTrainer):
     """Trains a loss module on what a collector yields.
 
     Everything that happens between is registered: operations with `register_op`, hook objects with their `register`,
@@ -83,75 +79,26 @@ class Trainer(HookArguments, Arguments, Loop):
         ConfigError: an argument that cannot be used.
     """
 
-    _settings: Settings
-    _script_hooks: ScriptHooks
-    _of_config = False
     _strict = False
     _iterating = False
 
-    def __init__(
-        self,
-        *,
-        collector: Any,
-        total_frames: int | None,
-        loss_module: Callable[[Any], Any] | None = None,
-        frame_skip: int | None = 1,
-        optim_steps_per_batch: int | None = None,
-        optimizer: torch.optim.Optimizer | None = None,
-        optimization_stepper: Any = None,
-        logger: Any = None,
-        clip_grad_norm: bool = True,
-        clip_norm: float | None = None,
-        progress_bar: bool = True,
-        seed: int | None = None,
-        save_trainer_interval: int = 10_000,
-        log_interval: int = 10_000,
-        save_trainer_file: str | Path | None = None,
-        num_epochs: int = 1,
-        async_collection: bool = False,
-        log_timings: bool = False,
-        auto_log_optim_steps: bool = True,
-        replay_buffer: Any = None,
-        target_net_updater: Any = None,
-        checkpoint: str | None = None,
-        checkpoint_rotation: CheckpointRotation | None = None,
-        checkpoint_metadata: Callable[[Trainer], Mapping[str, Any]] | None = None,
-        learner_backend: str = "local",
-        batch_size: int | None = None,
-        learner_backend_options: Mapping[str, Any] | None = None,
-        learner_poll_interval: float = 0.05,
-        hooks: Iterable[Any] = (),
-        evaluator: Any = None,
-        assembly: Assembly | None = None,
-    ) -> None:
-        learner_backend_options = dict(learner_backend_options or {})
-        self._settings = Settings.among(locals())
-        assembled = assemble(self, self._settings, assembly)
-        super().__init__(assembled.parts)
-        self._begin_registering(assembled.assembly)
-        self._script_hooks.follow_stepper(self)
-        self._script_hooks.follow_optimizer(self)
-        self._script_hooks.follow_targets(self)
+    def __post_init__(self, log_timings: bool, hooks: Iterable[Any], evaluator: Any, assembly: Assembly | None) -> None:
+        """Build the parts that the arguments stand for, and register the hooks that do."""
+        self.learner_backend_options = dict(self.learner_backend_options or {})
+        check(self)
+        assembly = assembly or Assembly(Context.alone("trainer", self.seed or 0, horizon(self)))
+        self._become_loop(make_parts(self, hooks, evaluator, assembly), assembly)
+        self.parts.provenance = replace(self.parts.provenance, metadata=metadata(self))
+        self._argument_hooks.follow_stepper(self)
+        self._argument_hooks.follow_optimizer(self)
+        self._argument_hooks.follow_targets(self)
         if log_timings:
             LogTiming().register(self)
         self._strict = type(self) is Trainer
 
-    @classmethod
-    def of(cls, parts: TrainerParts, assembly: Assembly) -> Trainer:
-        """Return the trainer of parts that were built from a config."""
-        trainer = cls.__new__(cls)
-        optimizers = list(assembly.context.parts.get("optimizers", {}).values())
-        optimizer = optimizers[0] if len(optimizers) == 1 else None
-        trainer._settings = Settings.of(parts, assembly.context.parts.get("loss"), optimizer)
-        Loop.__init__(trainer, parts)
-        trainer._begin_registering(assembly)
-        trainer._of_config = True
-        trainer._strict = cls is Trainer
-        return trainer
-
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__dict__ and not hasattr(type(self), name):
-            check_name(self, name)
+            check_name(name, (*dir(type(self)), *vars(self)) if self._strict else None)
         super().__setattr__(name, value)
 
     @property
@@ -162,11 +109,6 @@ class Trainer(HookArguments, Arguments, Loop):
     @collected_frames.setter
     def collected_frames(self, frames: int) -> None:
         self.progress.frames = int(frames)
-
-    @property
-    def app_state(self) -> dict[str, Any]:
-        """Everything that takes part in checkpoints, by name."""
-        return dict(self.parts.stateful)
 
     def shutdown(self) -> None:
         """Close the collector and the loggers, as the end of `train` does; again is nothing."""
@@ -180,7 +122,7 @@ class Trainer(HookArguments, Arguments, Loop):
             return
         self.hooks.follow_changes()
         super().optim_steps(batch)
-        if self._settings.auto_log_optim_steps:
+        if self.auto_log_optim_steps:
             self.metrics.add({"optim_steps": Last(self.progress.updates)})
 
     def set_seed(self, seed: int | None = None) -> None:
@@ -196,68 +138,6 @@ class Trainer(HookArguments, Arguments, Loop):
             return
         seeding = getattr(self.parts.collector, "set_seed", None)
         seed_all(seed if seeding is None else seeding(seed))
-
-    def compute_loss(self, sub_batch: TensorDict, method: str | None = None) -> Any:
-        """Return the losses of a sub-batch, of the loss module or of one of its methods."""
-        if self.loss_module is None:
-            raise HookError("compute_loss: there is no loss_module")
-        return (self.loss_module if method is None else getattr(self.loss_module, method))(sub_batch)
-
-    def register_op(self, dest: str, op: Callable[..., Any], **kwargs: Any) -> None:
-        """Call `op` at a destination, after what is registered there, from the next iteration on.
-
-        A hook object is told of this trainer, as its `register` does.
-
-        Args:
-            dest: one of `rlcore.hooks.operations.DESTINATIONS`, which says what `op` is called with and returns.
-            op: a function, bound method or callable object.
-            kwargs: further arguments of every call.
-
-        Raises:
-            HookError: there is no such destination, or `op` cannot be called.
-        """
-        self._operations.add(dest, op, kwargs)
-        source: Any = getattr(op, "__self__", op)
-        self._script_hooks.step_aside(self, source)
-        is_hook = hasattr(source, "register") and callable(getattr(source, "attach", None))
-        if is_hook and not any(source is known for known in self._attached):
-            self._attached.append(source)
-            source.attach(self)
-
-    register_hook = register_op
-
-    def unregister_op(self, op: Any, dest: str | None = None) -> None:
-        """Call `op` no more, at one destination or at all; a hook object takes all of its methods away.
-
-        Raises:
-            HookError: it is not registered there.
-        """
-        self._operations.remove(op, dest)
-
-    def register_module(self, module_name: Any, module: Any) -> None:
-        """Make an object with `state_dict` and `load_state_dict` part of every checkpoint.
-
-        The two arguments may come in either order. An object that is registered after a resume gets its state then.
-
-        Raises:
-            HookError: the name is taken, or the object has no state.
-        """
-        if not isinstance(module_name, str) and isinstance(module, str):
-            module_name, module = module, module_name
-        if module_name in self.parts.stateful:
-            taken = type(self.parts.stateful[module_name]).__name__
-            raise HookError(f"register_module: the name {module_name!r} is taken by a {taken}; choose another one")
-        if not hasattr(complete(module), "state_dict") or not hasattr(module, "load_state_dict"):
-            raise HookError(
-                f"register_module({module_name!r}): a {type(module).__name__} has no state_dict and load_state_dict"
-            )
-        self._assembly.register(module_name, module, SCRIPT)
-        self.parts.stateful = in_order(self._assembly.stateful)
-        self.parts.provenance = self.parts.provenance.with_observers(observers(self.parts.stateful))
-        self._operations.name(module, module_name)
-        if module_name in self._waiting:
-            restore({module_name: module}, {module_name: self._waiting.pop(module_name)}, {})
-            self._tell_collector()
 
     def save_trainer(self, force_save: bool = False) -> Path | None:
         """Save a checkpoint if one is due, or in any case; return its folder, or None where nothing was saved."""
@@ -312,51 +192,24 @@ class Trainer(HookArguments, Arguments, Loop):
         self.parts.provenance = provenance.with_reasons([*entry.manifest["inexact"], *here])
         return self
 
-    def load_state_dict(
-        self, states: Mapping[str, Any], notes: Mapping[str, str] | None = None, **options: Any
-    ) -> list[Restored]:
-        """Restore everything that has state. What a script has yet to register as a module waits for that."""
-        owners = options.get("owners") or {}
-        self._waiting |= {
-            name: state
-            for name, state in states.items()
-            if owners.get(name) == SCRIPT and name not in self.parts.stateful and name not in options.get("drop", ())
-        }
-        known = {name: state for name, state in states.items() if name not in self._waiting}
-        report = super().load_state_dict(known, notes, **options)
-        self._tell_collector()
-        unrestored = unrestored_parts(self.parts.stateful)
-        for reason in unrestored:
-            log.warning("exact = false: %s", reason)
-        self.parts.provenance = self.parts.provenance.with_reasons(unrestored)
-        return report
-
-    def __iter__(self) -> Iterator[Progress]:
-        """Train; yield the clocks after each iteration.
-
-        Raises:
-            StorageError: the checkpoint has state of a module that was not registered since.
-        """
-        if self._waiting:
-            raise MissingStateError(
-                f"the checkpoint has state of {', '.join(self._waiting)}, which a script registered as a module; "
-                "register it before training, or leave the state out with drop"
-            )
-        return super().__iter__()
-
     def __repr__(self) -> str:
-        return describe(self)
+        parts = {
+            "loss": self.loss_module,
+            "collector": self.collector,
+            "optimizer": self.optimizer,
+            "logger": self.logger,
+        }
+        lines = [line for name, value in parts.items() for line in f"{name}={value}".splitlines()]
+        return "Trainer(\n" + "\n".join("    " + line for line in lines) + ")"
 
     def _checkpoints(self, path: Path) -> Any:
         if not path.exists():
             raise NoCheckpointError(f"load_from_file: {str(path)!r} does not exist")
-        return open_checkpoint(path, self._settings.checkpoint)
+        return open_checkpoint(path, self.checkpoint)
 
-    def _tell_collector(self) -> None:
-        """Let a collector that acts with copies of the weights have the restored ones."""
-        send = getattr(self.collector, "update_policy_weights_", None)
-        if send is not None:
-            send()
+    def _registered(self, source: Any) -> None:
+        """Move no targets where a script registers a hook that moves them."""
+        self._argument_hooks.step_aside(self, source)
 
     def _iteration(self) -> bool:
         self._iterating = True
@@ -364,10 +217,3 @@ class Trainer(HookArguments, Arguments, Loop):
             return super()._iteration()
         finally:
             self._iterating = False
-
-    def _begin_registering(self, assembly: Assembly) -> None:
-        self._assembly = assembly
-        self._waiting: dict[str, Any] = {}
-        self._attached: list[Any] = []
-        self._script_hooks = ScriptHooks()
-        self._operations = Operations(self.hooks, lambda: (self._settings.clip_grad_norm, self._settings.clip_norm))

@@ -12,7 +12,8 @@ import tomli_w
 from rlcore.config.file import read
 from rlcore.config.sections import Config, validate
 from rlcore.restore.choices import ResumeOptions
-from rlcore.run.build import Run, build
+from rlcore.run.build import build
+from rlcore.run.ready import Run
 from rlcore.scripts.trainer import Trainer
 
 TOY_CONFIG: Final[Mapping[str, Any]] = {

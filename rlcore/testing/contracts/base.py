@@ -21,7 +21,8 @@ from rlcore.config.sections import Config, Section
 from rlcore.plugins.component import COMPONENT_SECTIONS, Component
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Owner, Provided
-from rlcore.run.build import Run, build
+from rlcore.run.build import build
+from rlcore.run.ready import Run
 from rlcore.scripts.trainer import Trainer
 from rlcore.state.tree import through_checkpoint
 from rlcore.testing.compare import difference

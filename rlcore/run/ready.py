@@ -1,0 +1,46 @@
+"""A run that is ready: its trainer, its config and its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlcore.checkpoints.backend import Backend
+from rlcore.config.sections import Config
+from rlcore.restore.components import Restored, restore
+from rlcore.scripts.trainer import Trainer
+
+
+@dataclass
+class Run:
+    """A trainer that is ready to run, with its folder.
+
+    Attributes:
+        folder: as it was named, relative to the working directory of the start; `trainer.run_info.folder` is absolute.
+        report: what became of each component, when the run was resumed.
+        backend: writes and reads the checkpoints.
+    """
+
+    trainer: Trainer
+    config: Config
+    folder: Path | None
+    report: list[Restored]
+    backend: Backend
+
+    def load_weights(self, checkpoints: Path, best: bool = False) -> int:
+        """Load model and transforms from the latest, or best, checkpoint of another folder; return its frame.
+
+        Raises:
+            StorageError: there is no checkpoint that can be loaded.
+        """
+        store = self.backend.store(checkpoints)
+        entry = store.best() if best else None
+        entry, states = (entry, store.load(entry)) if entry is not None else store.load_newest()
+        wanted = {
+            name: component
+            for name, component in self.trainer.parts.stateful.items()
+            if name == "model" or name.startswith("transform.")
+        }
+        restore(wanted, {name: state for name, state in states.items() if name in wanted}, {})
+        self.trainer.progress.frames = entry.frames
+        return entry.frames
