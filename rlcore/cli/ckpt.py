@@ -91,7 +91,7 @@ def _verify(folder: Path, options: argparse.Namespace) -> int:
 
 
 def _show(folder: Path, options: argparse.Namespace) -> int:
-    path = _chosen_or_newest(folder / CHECKPOINTS, options.checkpoint)
+    path = _named_or_latest(folder / CHECKPOINTS, options.checkpoint)
     manifest = read_manifest(path)
     if options.json:
         print(json.dumps(manifest, indent=1))
@@ -138,7 +138,7 @@ def _convert(folder: Path, options: argparse.Namespace) -> int:
 
     lock = Lock(folder)
     try:
-        path = _chosen_or_newest(folder / CHECKPOINTS, options.checkpoint)
+        path = _named_or_latest(folder / CHECKPOINTS, options.checkpoint)
         manifest = read_manifest(path)
         entry = CheckpointEntry(path, manifest["progress"]["frames"], manifest)
         made = convert(entry, open_backend(manifest["backend"]), open_backend(options.to))
@@ -183,29 +183,29 @@ def _prune_locked(folder: Path, options: argparse.Namespace) -> int:
     return _report(listing)
 
 
-def _chosen_or_newest(checkpoints: Path, wanted: str | None) -> Path:
-    if wanted:
-        return _choose(checkpoints, wanted)
+def _named_or_latest(checkpoints: Path, name: str | None) -> Path:
+    if name:
+        return _choose(checkpoints, name)
     listing = scan(checkpoints)
     if not listing.entries:
         raise StorageError(f"no checkpoint in {checkpoints} can be read: {'; '.join(listing.problems) or 'none'}")
     return listing.entries[-1].path
 
 
-def _choose(checkpoints: Path, wanted: str) -> Path:
+def _choose(checkpoints: Path, name: str) -> Path:
     """Return the checkpoint that a name, the beginning of one, or a frame means."""
     paths = committed(checkpoints)
     ways = (
-        [path for path in paths if path.name == wanted],
-        [path for path in paths if wanted.isdecimal() and path.name.startswith(f"{int(wanted):012d}-")],
-        [path for path in paths if path.name.startswith(wanted)],
+        [path for path in paths if path.name == name],
+        [path for path in paths if name.isdecimal() and path.name.startswith(f"{int(name):012d}-")],
+        [path for path in paths if path.name.startswith(name)],
     )
-    chosen = next((found for found in ways if found), [])
-    if len(chosen) != 1:
-        names = ", ".join(path.name for path in chosen or paths) or "none"
-        what = "several checkpoints match" if chosen else "no checkpoint matches"
-        raise ConfigError(f"{what} {wanted!r} in {checkpoints}: {printable(names)}")
-    return chosen[0]
+    matching = next((way for way in ways if way), [])
+    if len(matching) != 1:
+        names = ", ".join(path.name for path in matching or paths) or "none"
+        what = "several checkpoints match" if matching else "no checkpoint matches"
+        raise ConfigError(f"{what} {name!r} in {checkpoints}: {printable(names)}")
+    return matching[0]
 
 
 def _report(listing: Listing) -> int:

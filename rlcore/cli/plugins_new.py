@@ -155,9 +155,9 @@ def _class_name(name: str, kind: str, source: str) -> str:
     words = [*name.split("-"), kind]
     if len(words) > 2 and words[-2] == kind:
         words.pop()
-    found = "".join(word.capitalize() for word in words)
+    name_of_class = "".join(word.capitalize() for word in words)
     taken = set(re.findall(r"\w+", source))
-    return f"{found}{kind.capitalize()}" if found in taken else found
+    return f"{name_of_class}{kind.capitalize()}" if name_of_class in taken else name_of_class
 
 
 def _with_section(config: str, section: str) -> str:

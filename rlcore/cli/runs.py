@@ -63,7 +63,7 @@ def found(folder: Path) -> Iterator[dict[str, Any]]:
 def _best(checkpoints: Path) -> float | None:
     """Return the best mean return among the evaluations of the checkpoints that are kept."""
     try:
-        chosen = best(scan(checkpoints).entries)
+        entry = best(scan(checkpoints).entries)
     except StorageError:  # a folder that cannot be listed hides no other run
         return None
-    return None if chosen is None else chosen.evaluation
+    return None if entry is None else entry.evaluation

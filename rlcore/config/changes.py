@@ -48,28 +48,32 @@ def changes(
     if not before:
         return ["the config of the run cannot be read, so changes in it cannot be found"]
     before, now = (_without_watching(config, watching) for config in (before, now))
-    found = _moved(before, now)
+    differences = _moved(before, now)
     left, right = _leaves(before), _leaves(now)
     for key in sorted({*left, *right}):
         if _is_free(key, (*FREE, *free)):
             continue
         old, new = left.get(key, _MISSING), right.get(key, _MISSING)
         if old != new:
-            found.append(f"{key} = {_shown(new)} here, {_shown(old)} in the run")
-    return found
+            differences.append(f"{key} = {_shown(new)} here, {_shown(old)} in the run")
+    return differences
 
 
-def check_unchanged(found: Collection[str], foreign: str = "") -> None:
+def check_unchanged(differences: Collection[str], foreign: str = "") -> None:
     """Refuse to go on where something differs.
 
     Args:
-        found: a line for each key of the config that differs.
+        differences: a line for each key of the config that differs.
         foreign: says so when the checkpoint is of another run; else empty.
 
     Raises:
         ConfigError: names all of it.
     """
-    lines = ["--resume: the config differs from that of the run:", *(f"  {line}" for line in found)] if found else []
+    lines = (
+        ["--resume: the config differs from that of the run:", *(f"  {line}" for line in differences)]
+        if differences
+        else []
+    )
     lines += [f"--resume: {foreign}"] if foreign else []
     if lines:
         raise ConfigError(
@@ -107,13 +111,13 @@ def _without_watching(config: Mapping[str, Any], watching: Collection[str]) -> d
 
 def _moved(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return a line for each repeated section whose entries stand in another order; hooks run in that order."""
-    found = []
+    lines = []
     for name in sorted({*before, *now} - set(FREE)):
         old, new = (_names(config.get(name)) for config in (before, now))
         old, new = [entry for entry in old if entry in new], [entry for entry in new if entry in old]
         if old != new:
-            found.append(f"{name}: the order is {', '.join(new)} here, {', '.join(old)} in the run")
-    return found
+            lines.append(f"{name}: the order is {', '.join(new)} here, {', '.join(old)} in the run")
+    return lines
 
 
 def _names(section: Any) -> list[str]:

@@ -58,7 +58,7 @@ def _component(provided: Provided, section: str, host: PluginHost, definitions: 
     schema = _keys(provided.schema(), f"{component.kind}.{plugin}.{component.name}", definitions)
     if section == "checkpoint":
         schema["properties"] |= _keys(CheckpointConfig, "core.checkpoint", definitions)["properties"]
-    alone = sum(other.component.name == component.name for other in host.registry.of_kind(component.kind)) == 1
+    alone = sum(entry.component.name == component.name for entry in host.registry.of_kind(component.kind)) == 1
     names = [f"{plugin}:{component.name}", *([component.name] if alone else [])]
     schema["properties"]["use"] = {"enum": names, "description": component.summary}
     schema["properties"]["name"] = {"type": "string", "description": "name of the instance"}

@@ -67,13 +67,13 @@ class Config:
 
     def one(self, section: str) -> Section | None:
         """Return the only section of that name, or None."""
-        found = self.sections.get(section, [])
-        return found[0] if found else None
+        entries = self.sections.get(section, [])
+        return entries[0] if entries else None
 
     def missing(self) -> set[str]:
         """Return the sections of which a table did not fit, or which are missing; none where everything is valid."""
-        found = {name for name, sections in self.sections.items() if len(sections) < len(tables(self.raw, name))}
-        return found | {name for name in REQUIRED if not self.sections[name]}
+        incomplete = {name for name, sections in self.sections.items() if len(sections) < len(tables(self.raw, name))}
+        return incomplete | {name for name in REQUIRED if not self.sections[name]}
 
     def free_keys(self) -> tuple[str, ...]:
         """Return the dotted keys that say that they change no result, so that a resume may change them."""
@@ -157,8 +157,8 @@ def _main_versions() -> dict[str, str]:
     import platform
     from importlib.metadata import version
 
-    found = {"python": platform.python_version()}
-    return found | {name: version(name) for name in ("rlcore", "torch", "tensordict", "numpy", "gymnasium")}
+    distributions = ("rlcore", "torch", "tensordict", "numpy", "gymnasium")
+    return {"python": platform.python_version()} | {name: version(name) for name in distributions}
 
 
 def load_config(
@@ -243,19 +243,19 @@ def _load_plugins(
             if not isinstance(use, str):
                 continue
             plugin, _, name = use.rpartition(":")
-            wanted = plugin or name
-            if wanted not in broken and wanted not in host.loaded and host.is_installed(wanted):
+            owner = plugin or name
+            if owner not in broken and owner not in host.loaded and host.is_installed(owner):
                 try:
-                    host.load(wanted)
+                    host.load(owner)
                 except PluginError as error:
-                    broken.add(wanted)
+                    broken.add(owner)
                     problems.append(f"[{section}] use: {error}")
     return broken
 
 
 def _sections(raw: RawConfig, section: str, host: PluginHost, broken: set[str], problems: list[str]) -> list[Section]:
     kind, repeated = COMPONENT_SECTIONS[section]
-    found: list[Section] = []
+    entries: list[Section] = []
     taken: set[str] = set()
     for index, table in enumerate(tables(raw, section)):
         label = f"{section}.{index}" if repeated and len(tables(raw, section)) > 1 else section
@@ -280,8 +280,8 @@ def _sections(raw: RawConfig, section: str, host: PluginHost, broken: set[str], 
             problems.append(f"[{label}] required: must be true or false, not {required!r}")
         entry = _validated(label, name, provided, keys, problems)
         if entry:
-            found.append(replace(entry, required=required is True))
-    return found
+            entries.append(replace(entry, required=required is True))
+    return entries
 
 
 def free_name(name: str, taken: Collection[str]) -> str:

@@ -48,18 +48,18 @@ def _taken(
     except ValidationError as error:
         lines = explain(error, schema, section, owner, more)
         wrong = {problem["loc"][0]: problem["type"] for problem in error.errors() if problem["loc"]}
-    known = {key: value for key, value in keys.items() if wrong.get(key) != "extra_forbidden"}
-    if len(known) < len(keys):  # what depends on several keys is only looked at where each of them can be read
-        further, _, taken = _taken(schema, known, section, owner, more)
+    keys_of_schema = {key: value for key, value in keys.items() if wrong.get(key) != "extra_forbidden"}
+    if len(keys_of_schema) < len(keys):  # what depends on several keys is only looked at where each of them can be read
+        further, _, taken = _taken(schema, keys_of_schema, section, owner, more)
         return list(dict.fromkeys([*lines, *further])), None, taken
     return lines, None, {key: _alone(schema, key, value) for key, value in keys.items() if key not in wrong}
 
 
 def _alone(schema: type[BaseModel], key: str, value: Any) -> Any:
     """Return what one key of a section is taken for; itself where that needs the whole section."""
-    known = schema.model_fields.get(key)
+    entry = schema.model_fields.get(key)
     try:
-        return value if known is None else TypeAdapter(known.rebuild_annotation()).validate_python(value)
+        return value if entry is None else TypeAdapter(entry.rebuild_annotation()).validate_python(value)
     except ValidationError:
         return value
 
@@ -84,10 +84,10 @@ def _kind(value: Any) -> str:
 
 def check_section_names(raw: RawConfig, problems: list[str]) -> None:
     """Add a problem for each section that nothing knows."""
-    known = [*CORE_SECTIONS, *COMPONENT_SECTIONS]
+    sections = [*CORE_SECTIONS, *COMPONENT_SECTIONS]
     for section in raw.values:
-        if section not in known and section != VERSIONS:
-            problems.append(f"[{section}]: unknown section{did_you_mean(section, known)}")
+        if section not in sections and section != VERSIONS:
+            problems.append(f"[{section}]: unknown section{did_you_mean(section, sections)}")
 
 
 def explain(
@@ -106,14 +106,14 @@ def explain(
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            known = [*_keys_at(schema, problem["loc"][:-1]), *more]
-            guess = did_you_mean(str(problem["loc"][-1]), known) or f"; known keys: {', '.join(known) or 'none'}"
+            names = [*_keys_at(schema, problem["loc"][:-1]), *more]
+            guess = did_you_mean(str(problem["loc"][-1]), names) or f"; known keys: {', '.join(names) or 'none'}"
             lines.append(f"[{section}] {key}: unknown key for {owner}{guess}")
         elif problem["type"] == "missing":
             lines.append(f"[{section}] {key}: missing, and {owner} needs it")
         else:
-            found = f"; found {problem['input']!r}" if not isinstance(problem["input"], dict) else ""
-            lines.append(f"[{section}] {key}: {problem['msg'].removeprefix('Value error, ')}{found} ({owner})")
+            given = f"; found {problem['input']!r}" if not isinstance(problem["input"], dict) else ""
+            lines.append(f"[{section}] {key}: {problem['msg'].removeprefix('Value error, ')}{given} ({owner})")
     return lines
 
 

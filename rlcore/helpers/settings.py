@@ -22,6 +22,6 @@ def setting(settings: object, name: str, default: Any = _MISSING) -> Any:
     """
     value = getattr(settings, name, default)
     if value is _MISSING:
-        known = [key for key in getattr(settings, "__dict__", {}) if not key.startswith("_")]
-        raise ConfigError(f"the settings have no {name!r}{did_you_mean(name, known)}")
+        names = [key for key in getattr(settings, "__dict__", {}) if not key.startswith("_")]
+        raise ConfigError(f"the settings have no {name!r}{did_you_mean(name, names)}")
     return value

@@ -166,11 +166,19 @@ def _bins(finite: Array, bins: Bins) -> Any:
             return int(found)
         if found.ndim == 1 and 2 <= found.size <= MOST_BINS + 1 and (np.diff(found) > 0).all():
             return found.astype(np.float64)
-    except (ValueError, MemoryError) as error:
-        if isinstance(error, MemoryError) or "many bins" in str(error):
+    except (ValueError, OverflowError, MemoryError) as error:
+        if isinstance(error, MemoryError) or _is_rule(bins):  # a rule that asks for more bins than there can be
             return MOST_BINS
         raise RlcoreError(f"bins = {bins!r}: {error}") from error
     raise RlcoreError(f"bins = {bins!r}: expected up to {MOST_BINS}, edges that increase, or a rule such as 'auto'")
+
+
+def _is_rule(bins: Bins) -> bool:
+    """Return whether `bins` is the name of a rule of NumPy, found out on numbers that no rule has trouble with."""
+    try:
+        return isinstance(bins, str) and np.histogram_bin_edges([0.0, 1.0], bins) is not None
+    except ValueError:
+        return False
 
 
 def image(data: Any) -> Array:

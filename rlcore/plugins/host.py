@@ -196,10 +196,9 @@ class PluginHost:
     def _register(self, module: ModuleType | Any, owner: Owner) -> None:
         for name in marked(module):
             if name != "provide_components":
-                known = ["provide_components"]
                 raise PluginError(
                     f"plugin {owner.plugin!r} ({owner}) implements {name!r}, which a plugin module cannot"
-                    f"{did_you_mean(name, known)}; points of the loop belong in a hook component"
+                    f"{did_you_mean(name, ['provide_components'])}; points of the loop belong in a hook component"
                 )
         if "provide_components" not in marked(module):
             raise PluginError(f"plugin {owner.plugin!r} ({owner}) has no function provide_components with @hookimpl")

@@ -35,6 +35,23 @@ sys.stdout.write("\\n".join(f"{top} (imported at {where})" for top, where in dir
 """
 
 
+def heavy_imports(module: str, allow: Iterable[str] = ()) -> list[str]:
+    """Return what importing `module` in a fresh interpreter pulls in that is not light, and where.
+
+    Arguments and what counts as light are those of `check_light_import`.
+
+    Raises:
+        AssertionError: the import failed.
+    """
+    own = module.partition(".")[0]
+    allowed = ",".join((own, *LIGHT, *allow))
+    done = subprocess.run(
+        [sys.executable, "-c", _PROBE, module, allowed], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, f"import {module} fails in a fresh interpreter:\n{done.stderr}"
+    return done.stdout.splitlines()
+
+
 def check_light_import(module: str, allow: Iterable[str] = ()) -> None:
     """Import `module` in a fresh interpreter and see that it pulls in nothing heavy.
 
@@ -48,13 +65,7 @@ def check_light_import(module: str, allow: Iterable[str] = ()) -> None:
     Raises:
         AssertionError: something heavy was imported, or the import failed; says where and what to change.
     """
-    own = module.partition(".")[0]
-    allowed = ",".join((own, *LIGHT, *allow))
-    done = subprocess.run(
-        [sys.executable, "-c", _PROBE, module, allowed], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == 0, f"import {module} fails in a fresh interpreter:\n{done.stderr}"
-    heavy = done.stdout.splitlines()
+    heavy = heavy_imports(module, allow)
     assert not heavy, (
         f"import {module} also imports\n  "
         + "\n  ".join(heavy)
