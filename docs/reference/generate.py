@@ -259,7 +259,7 @@ def kinds() -> str:
     for kind, summary in SUMMARIES.items():
         files = package(f"my-{kind}", kind)
         code = next(text for path, text in files.items() if path.endswith(f"/{kind}.py"))
-        test = files["tests/test_contract.py"]
+        test = files["tests/test_contracts.py"]
         protocol = getattr(types, kind.capitalize(), None)
         needed = f"Its interface is `rlcore.types.{protocol.__name__}`. " if protocol is not None else ""
         parts.append(

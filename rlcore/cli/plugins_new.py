@@ -44,7 +44,7 @@ FILES: Final = {
     "example.toml": "example.toml.in",
     "src/$package/__init__.py": "init.py.in",
     "src/$package/$kind.py": "$kind/component.py.in",
-    "tests/test_contract.py": "$kind/test_contract.py.in",
+    "tests/test_contracts.py": "$kind/test_contracts.py.in",
 }
 PREFIX: Final = "rlcore-plugin-"
 LONGEST: Final = 40
