@@ -10,7 +10,9 @@ import tomli_w
 
 import rlcore
 from rlcore import ConfigError
+from rlcore.config.schema import config_schema
 from rlcore.plugins.known import PUBLISHED, Published
+from rlcore.testing import make_config
 
 
 def problem(path, *overrides):
@@ -282,3 +284,18 @@ def test_numbers_keep_their_value_through_the_resolved_config(write_config, work
     resolved = rlcore.load_config(write_config(), [f"optimizer.lr={value!r}"]).resolved()
     (workdir / "resolved.toml").write_text(tomli_w.dumps(resolved))
     assert rlcore.load_config(workdir / "resolved.toml").resolved()["optimizer"][0]["lr"] == value
+
+
+def test_required_is_a_key_of_every_logger_and_no_other_section():
+    config = make_config(sections={"logger": [{"use": "testing:toy", "required": True}, {"use": "csv"}]})
+    assert [section.required for section in config.sections["logger"]] == [True, False]
+    assert [table.get("required") for table in config.resolved()["logger"]] == [True, None]
+    with pytest.raises(ConfigError, match="required: must be true or false, not 1"):
+        make_config(sections={"logger": [{"use": "csv", "required": 1}]})
+    with pytest.raises(ConfigError, match="required"):
+        make_config("env.required=true")
+
+
+def test_the_schema_for_editors_knows_required():
+    for choice in config_schema()["properties"]["logger"]["items"]["anyOf"]:
+        assert choice["properties"]["required"]["type"] == "boolean"

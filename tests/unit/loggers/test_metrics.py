@@ -7,8 +7,11 @@ import pytest
 import torch
 
 from rlcore import Every, Progress
+from rlcore.errors import RlcoreError
 from rlcore.loggers import metrics as module
+from rlcore.loggers.base import LoggerBase
 from rlcore.loggers.metrics import Last, Metrics
+from rlcore.loggers.writer import LogWriter
 from rlcore.state.tree import flatten, unflatten
 
 
@@ -274,3 +277,61 @@ def test_the_newest_value_outlives_a_write_a_fold_and_a_checkpoint(monkeypatch):
     assert [resumed.newest(key) for key in ("x", "count", "x/min", "y")] == [9.0, 3.0, 1.0, None]
     assert metrics.newest("time/frames_per_second") == 1.0
     assert resumed.newest("time/frames_per_second") is None, "two equal runs have equal states, and not equal times"
+
+
+# media
+
+
+class Shows(LoggerBase):
+    """Keeps the media that it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.shown = []
+
+    def log_video(self, name, video, step=None, fps=30):
+        self.shown.append((name, video, step, fps))
+
+    def log_image(self, name, image, step=None):
+        self.shown.append((name, image, step))
+
+    def log_histogram(self, name, data, step=None):
+        self.shown.append((name, data, step))
+
+    def log_text(self, name, text, step=None):
+        self.shown.append((name, text, step))
+
+
+def test_metrics_hand_copies_to_every_logger():
+    loggers = [Shows(), Shows()]
+    metrics = Metrics(Every(1), [LogWriter(str(number), logger) for number, logger in enumerate(loggers)])
+    video, image, data = torch.zeros(1, 2, 3, 4, 4, dtype=torch.uint8), np.zeros((1, 2, 2), np.uint8), torch.zeros(3)
+    metrics.log_video("v", video, 10, 5)
+    metrics.log_image("i", image, 20)
+    metrics.log_histogram("h", data.requires_grad_(), 30)
+    metrics.log_text("t", "words", 40)
+    video += 1
+    image += 1
+    with torch.no_grad():
+        data += 1
+    metrics.close()
+    for logger in loggers:
+        (v, i, h, t) = logger.shown
+        assert (v[0], v[2:], i[0], i[2], h[0], h[2], t) == ("v", (10, 5), "i", 20, "h", 30, ("t", "words", 40))
+        assert not any(array.any() for array in (v[1], i[1], h[1])), "what came in was changed afterwards"
+
+
+def test_without_loggers_nothing_is_copied():
+    metrics = Metrics(Every(1))
+    metrics.log_video("v", object(), 1)
+    metrics.log_image("v", object(), 1)
+    metrics.log_histogram("v", object(), 1)
+    metrics.log_text("v", "text", 1)
+
+
+@pytest.mark.parametrize("image", [np.zeros((2, 4, 4), np.uint8), np.zeros((3, 4, 4)), np.zeros((4, 4), np.uint8)])
+def test_what_is_no_image_is_refused_where_it_is_given(image):
+    metrics = Metrics(Every(1), [LogWriter("shows", Shows())])
+    with pytest.raises(RlcoreError, match=r"an image is uint8 \[C, H, W\] with C 1 or 3"):
+        metrics.log_image("i", image, 1)
+    metrics.close()

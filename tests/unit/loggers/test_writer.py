@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import logging
 import threading
 import time
 
 import pytest
 
+from rlcore import ConfigError
 from rlcore.loggers import limits
 from rlcore.loggers.writer import LogWriter
+from rlcore.testing import make_run
 
 
 class Recorder:
@@ -258,3 +261,34 @@ def test_a_run_with_a_hanging_logger_ends_as_the_run_without_it(build, impatient
     ours, theirs = run.trainer.model.state_dict(), plain.trainer.model.state_dict()
     assert all(bool((ours[name] == theirs[name]).all()) for name in theirs)
     assert run.trainer.last_checkpoint.name.startswith("000000000096-")
+
+
+# going back, and the key `required`
+
+
+class Stuck(Recorder):
+    def load_state_dict(self, state):
+        raise OSError(30, "Read-only file system")
+
+
+def test_a_logger_that_cannot_go_back_is_switched_off_unless_it_is_required(caplog):
+    logger = Stuck()
+    writer = LogWriter("stuck", logger)
+    writer.load_state_dict({"position": {}})
+    writer.write({"a": 1.0}, 1)
+    writer.close()
+    assert "metrics" not in [call[0] for call in logger.calls], "its rows after the checkpoint would stand there twice"
+    assert (writer.failures, writer.left_out) == (3, 1)
+    assert "Read-only file system; it is switched off" in caplog.text
+    writer = LogWriter("stuck", Stuck(), required=True)
+    with pytest.raises(ConfigError, match="logger 'stuck' says required = true"):
+        writer.load_state_dict({"position": {}})
+    writer.close()
+
+
+def test_a_run_with_a_required_logger_that_starts_is_as_any_other(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        run = make_run(folder=tmp_path, sections={"logger": [{"use": "csv", "required": True}]})
+        run.trainer.train()
+    assert run.trainer.metrics.writers[0].failures == 0
+    assert (tmp_path / "toy" / "metrics.csv").exists()

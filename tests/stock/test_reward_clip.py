@@ -1,4 +1,4 @@
-from __future__ import annotations
+"""The hook `reward-clip`."""
 
 import pytest
 
@@ -36,27 +36,3 @@ def test_reward_clip_clips_what_is_trained_on_and_not_what_is_reported(build):
 def test_reward_clip_refuses_a_limit_that_clips_everything(build):
     with pytest.raises(ConfigError, match=r"\[hook\] limit: Input should be greater than 0"):
         build(hook=[{"use": "reward-clip", "limit": 0.0}])
-
-
-class Shows:
-    @hookimpl
-    def pre_steps_log(self):
-        return {"answer": 42.0, "log_pbar": True}
-
-
-def test_the_progress_bar_shows_the_run_and_the_metrics_that_ask_for_it(build, capsys):
-    run = build([Shows()], hook=[{"use": "progress-bar"}], evaluator={"use": "episodes", "episodes": 1, "every": 32})
-    run.trainer.train()
-    last = capsys.readouterr().err.split("\r")[-1]
-    for part in ("tiny: 100%", "96/96", "answer 42", "return ", "length ", "lr 3.00e-04", "evaluation ", "frames/s"):
-        assert part in last
-
-
-def test_the_progress_bar_of_a_stopped_run_does_not_pretend(build, capsys):
-    class Stop:
-        @hookimpl
-        def post_steps(self, trainer):
-            trainer.request_stop("enough")
-
-    build([Stop()], hook=[{"use": "progress-bar"}]).trainer.train()
-    assert "tiny:  33%" in capsys.readouterr().err.split("\r")[-1]

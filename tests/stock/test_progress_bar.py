@@ -1,0 +1,27 @@
+"""The hook `progress-bar`."""
+
+from rlcore import hookimpl
+
+
+class Shows:
+    @hookimpl
+    def pre_steps_log(self):
+        return {"answer": 42.0, "log_pbar": True}
+
+
+def test_the_progress_bar_shows_the_run_and_the_metrics_that_ask_for_it(build, capsys):
+    run = build([Shows()], hook=[{"use": "progress-bar"}], evaluator={"use": "episodes", "episodes": 1, "every": 32})
+    run.trainer.train()
+    last = capsys.readouterr().err.split("\r")[-1]
+    for part in ("tiny: 100%", "96/96", "answer 42", "return ", "length ", "lr 3.00e-04", "evaluation ", "frames/s"):
+        assert part in last
+
+
+def test_the_progress_bar_of_a_stopped_run_does_not_pretend(build, capsys):
+    class Stop:
+        @hookimpl
+        def post_steps(self, trainer):
+            trainer.request_stop("enough")
+
+    build([Stop()], hook=[{"use": "progress-bar"}]).trainer.train()
+    assert "tiny:  33%" in capsys.readouterr().err.split("\r")[-1]
