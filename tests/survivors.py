@@ -1,7 +1,7 @@
 """Which public functions could return None without any test noticing?
 
     python tests/survivors.py                        every row of TARGETS
-    python tests/survivors.py rlcore.hooks.operations             the rows that name this module
+    python tests/survivors.py rlcore.hooks          the rows that name this module or package
 
 For each public function and method of a module, its tests run once with the body replaced by `return None`, each time
 in a process of its own. The names for which every test passes are printed: they are not tested. A body that does
@@ -26,100 +26,77 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-# modules or packages, and where their tests are
+FAULTS = "tests/faults"
+UNIT = "tests/unit"
+COMPONENTS = "tests/contract/test_components.py"
+# modules or packages, and where their tests are, in the order of the rooms; every room and every plugin is named
 TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
+    (("rlcore.lazy", "rlcore.errors"), ("tests/tree/test_lazy.py", f"{UNIT}/test_errors.py")),
     (
-        ("rlcore.scripts.trainer", "rlcore.hooks.operations", "rlcore.scripts.parts", "rlcore.adapters"),
-        ("tests/trainer",),
+        ("rlcore.files.growing", "rlcore.files.log_files", "rlcore.files.table", "rlcore.training.evaluations"),
+        (f"{FAULTS}/test_e_logs.py", f"{UNIT}/envs/test_evaluator.py", f"{UNIT}/files/test_log_files.py"),
     ),
-    (("rlcore.scripts.factory", "rlcore.assembly.assembly"), ("tests/trainer",)),
-    (("rlcore.collectors.episodes",), ("tests/unit/collectors/test_episodes.py",)),
-    (("rlcore.learners.gradient_step",), ("tests/unit/learners/test_gradient_step.py",)),
+    (("rlcore.files.plain_files",), (f"{UNIT}/files/test_plain_files.py", f"{FAULTS}/test_j_folders.py")),
+    (("rlcore.files.replacement", "rlcore.files.lock"), (f"{UNIT}/files",)),
+    (("rlcore.types",), (f"{UNIT}/types", f"{UNIT}/training")),
+    (("rlcore.process.signals", "rlcore.process.watchdog"), (f"{UNIT}/process", f"{FAULTS}/test_a_process.py")),
+    (("rlcore.hooks",), ("tests/hooks", "tests/trainer/test_operations.py")),
+    (("rlcore.plugins",), (f"{UNIT}/plugins", "tests/third_party", f"{FAULTS}/test_d_plugins.py")),
+    (("rlcore.config.file", "rlcore.config.sections"), (f"{UNIT}/config", f"{FAULTS}/test_i_config.py")),
     (
-        ("rlcore.stock",),
-        ("tests/stock", "tests/unit/stock/test_objects.py", "tests/contract/test_components.py", "tests/trainer"),
+        ("rlcore.training.entries", "rlcore.config.build_problems"),
+        (f"{FAULTS}/test_i_entries.py", f"{FAULTS}/test_i_all_at_once.py"),
     ),
-    (("rlcore.helpers",), ("tests/helpers",)),
+    (("rlcore.state.memory", "rlcore.checkpoints.tensor_files"), (f"{UNIT}/state/test_memory.py",)),
+    (("rlcore.state.sources",), (f"{UNIT}/state/test_sources.py", f"{FAULTS}/test_c_sources.py")),
+    (("rlcore.state.tree", "rlcore.state.kinds"), (f"{UNIT}/state/test_tree.py",)),
     (
         ("rlcore.envs.checks", "rlcore.envs.rollout"),
-        ("tests/unit/envs/test_checks.py", "tests/unit/envs/test_rollout.py"),
-    ),
-    (
-        ("rlcore.spooling.spool", "rlcore.spooling.sender", "rlcore.spooling.running", "rlcore.spooling.logger"),
-        ("tests/unit/spooling/test_logger.py",),
-    ),
-    (
-        (
-            "rlcore.loggers.writer",
-            "rlcore.loggers.calls",
-            "rlcore.loggers.room",
-            "rlcore.loggers.standing",
-            "rlcore.loggers.values",
-            "rlcore.loggers.base",
-            "rlcore.loggers.media",
-            "rlcore.loggers",
-        ),
-        (
-            *(
-                "tests/unit/loggers/test_logger_parts.py",
-                "tests/unit/loggers/test_by_name.py",
-                "tests/unit/loggers/test_writer.py",
-            ),
-            *("plugins/rlcore-plugin-csv/tests", "tests/trainer/test_loop.py"),
-        ),
-    ),
-    (("rlcore.state.memory", "rlcore.checkpoints.tensor_files"), ("tests/unit/state/test_memory.py",)),
-    (("rlcore.checkpoints.convert", "rlcore.checkpoints.migrations"), ("tests/integration/test_convert.py",)),
-    (
-        ("rlcore.reports.page", "rlcore.reports.svg"),
-        ("tests/unit/reports/test_svg.py", "tests/integration/test_report.py"),
-    ),
-    (("rlcore.restore.optimizers", "rlcore.restore.dependents"), ("tests/unit/restore/test_optimizers.py",)),
-    (("rlcore.state.sources",), ("tests/unit/state/test_sources.py", "tests/faults/test_c_sources.py")),
-    (("rlcore.state.tree", "rlcore.state.kinds"), ("tests/unit/state/test_tree.py",)),
-    (
-        ("rlcore.learners.torch_private",),
-        ("tests/unit/learners/test_gradient_step.py", "tests/unit/learners/test_gradient.py"),
+        (f"{UNIT}/envs/test_checks.py", f"{UNIT}/envs/test_rollout.py"),
     ),
     (
         ("rlcore.envs.step_checks", "rlcore.envs.space_watch", "rlcore.envs.action_check"),
-        ("tests/faults/test_f_wrong_steps.py",),
+        (f"{FAULTS}/test_f_wrong_steps.py",),
     ),
-    (
-        ("rlcore.training.entries", "rlcore.config.build_problems"),
-        ("tests/faults/test_i_entries.py", "tests/faults/test_i_all_at_once.py"),
-    ),
-    (
-        ("rlcore.files.growing", "rlcore.files.log_files", "rlcore.files.table", "rlcore.training.evaluations"),
-        ("tests/faults/test_e_logs.py", "tests/unit/envs/test_evaluator.py"),
-    ),
-    (
-        (
-            "rlcore.run_folder.origin",
-            "rlcore.run_folder.run_id",
-            "rlcore.run_folder.next_config",
-            "rlcore.config.changes",
-        ),
-        ("tests/faults/test_c_bound_resume.py", "tests/unit/restore/test_components.py"),
-    ),
-    (("rlcore.files.plain_files",), ("tests/unit/files/test_inside.py", "tests/faults/test_j_folders.py")),
-    (
-        (
-            "rlcore.run_folder.trust",
-            "rlcore.reports.run_files",
-            "rlcore.reports.plotting",
-            "rlcore.process.terminal",
-            "rlcore.run_folder.folder",
-        ),
-        ("tests/faults/test_j_folders.py", "tests/unit/files/test_lock.py", "tests/unit/run_folder"),
-    ),
+    (("rlcore.loggers",), (f"{UNIT}/loggers", "plugins/rlcore-plugin-csv/tests", "tests/trainer/test_loop.py")),
+    (("rlcore.spooling",), (f"{UNIT}/spooling",)),
+    (("rlcore.restore",), (f"{UNIT}/restore", f"{FAULTS}/test_c_resume.py")),
+    (("rlcore.learners",), (f"{UNIT}/learners", COMPONENTS)),
+    (("rlcore.collectors",), (f"{UNIT}/collectors", COMPONENTS, "tests/trainer")),
+    (("rlcore.buffers",), (f"{UNIT}/buffers", COMPONENTS)),
+    (("rlcore.checkpoints.convert", "rlcore.checkpoints.migrations"), ("tests/integration/test_convert.py",)),
     (
         ("rlcore.checkpoints.retention", "rlcore.checkpoints.manifest"),
-        ("tests/unit/checkpoints/test_store.py", "tests/integration/test_ckpt.py"),
+        (f"{UNIT}/checkpoints/test_store.py", "tests/integration/test_ckpt.py"),
     ),
+    (
+        ("rlcore.run_folder", "rlcore.reports.run_files", "rlcore.reports.plotting", "rlcore.process.terminal"),
+        (f"{FAULTS}/test_j_folders.py", f"{UNIT}/files/test_lock.py", f"{UNIT}/run_folder"),
+    ),
+    (
+        ("rlcore.run_folder.origin", "rlcore.config.changes"),
+        (f"{FAULTS}/test_c_bound_resume.py", f"{UNIT}/restore"),
+    ),
+    (("rlcore.training.loop", "rlcore.training.lockstep"), (f"{UNIT}/training", "tests/trainer/test_loop.py")),
+    (("rlcore.stock",), ("tests/stock", COMPONENTS, "tests/trainer")),
+    (("rlcore.assembly", "rlcore.scripts"), ("tests/trainer",)),
+    (("rlcore.run",), (f"{UNIT}/run", "tests/integration/test_failed_runs.py")),
+    (
+        ("rlcore.reports.page", "rlcore.reports.svg", "rlcore.reports.curves"),
+        (f"{UNIT}/reports", "tests/integration/test_report.py"),
+    ),
+    (("rlcore.helpers",), ("tests/helpers",)),
+    (("rlcore.algorithms",), ("tests/parity/test_algorithms.py",)),
+    (
+        tuple(f"rlcore.testing.{name}" for name in ("compare", "contracts", "light_import", "small_run", "toy")),
+        ("tests/contract/test_tools.py", "tests/contract/test_suites_catch.py"),
+    ),
+    (("rlcore.prove",), ("tests/integration/test_prove.py",)),
+    (("rlcore.cli.plugins_new",), ("tests/integration/test_plugins_new.py",)),
+    (("rlcore.cli",), ("tests/integration/test_commands.py", "tests/integration/test_listing.py")),
     *(
-        ((f"rlcore_plugin_{name}",), (f"plugins/rlcore-plugin-{name}/tests",))
-        for name in ("csv", "tensorboard", "wandb", "mlflow", "torch", "torchsnapshot", "dcp", "replay", "dqn", "video")
+        ((folder.name.replace("-", "_"),), (f"plugins/{folder.name}/tests",))
+        for folder in sorted((ROOT / "plugins").iterdir())
     ),
 ]
 
