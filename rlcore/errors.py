@@ -123,7 +123,7 @@ class EndOfData(Exception):  # noqa: N818 - not an error
 
 
 class EndOfEpoch(Exception):  # noqa: N818 - not an error
-    """Says that an epoch of optimisation is over, raised while its next minibatch is drawn or processed."""
+    """Says that an epoch of optimisation is over, raised while its next minibatch is sampled or processed."""
 
 
 class named:  # noqa: N801 - used as a function; a generator could not tell `StopIteration` from its own end

@@ -52,7 +52,7 @@ class NamedTrainer(Trainer):
             arguments["num_epochs"] = recipe.epochs
         self.prepare(collector, arguments)
         super().__init__(collector=collector, total_frames=total_frames, **arguments)
-        # kept alone: a hook of its own saves it and draws from it, so that no part follows
+        # kept alone: a hook of its own saves it and samples from it, so that no part follows
         Arguments._set_argument(self, "replay_buffer", buffer)
         self.replay: Any = None
         self.before_replay()

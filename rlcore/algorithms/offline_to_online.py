@@ -16,7 +16,7 @@ from rlcore.types import MASK
 
 
 class MixedReplay(TrainerHookBase):
-    """Puts batches into the online part of a buffer, and draws sub-batches from both parts.
+    """Puts batches into the online part of a buffer, and samples sub-batches from both parts.
 
     Args:
         buffer: an `OfflineToOnlineReplayBuffer` of TorchRL.
@@ -54,7 +54,7 @@ class MixedReplay(TrainerHookBase):
         return drawn if self.device is None else drawn.to(self.device)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the buffer, and the entries of the offline data: looking again would draw from it."""
+        """Return the state of the buffer, and the entries of the offline data: looking again would sample from it."""
         return {"replay_buffer": self.replay_buffer.state_dict(), "keys": self._keys}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -74,7 +74,7 @@ class OfflineToOnlineTrainer(SACTrainer):
 
     Args:
         replay_buffer: an `OfflineToOnlineReplayBuffer` of TorchRL.
-        anneal_frames: frames after which no offline data are drawn; default: `total_frames`; 0 to draw them for ever.
+        anneal_frames: frames after which no offline data are used; default: `total_frames`; 0 to use them for ever.
         batch_size: of a sub-batch; default: the buffer's.
         arguments: those of `SACTrainer`.
 
@@ -93,7 +93,7 @@ class OfflineToOnlineTrainer(SACTrainer):
         super().__init__(replay_buffer=replay_buffer, **arguments)
 
     def register_replay(self, buffer: Any) -> Any:
-        """Extend the online part, draw from both, and save the buffer."""
+        """Extend the online part, sample from both, and save the buffer."""
         self._anneal_frames = self.options["anneal_frames"]
         if self._anneal_frames is None:
             self._anneal_frames = self.total_frames or 0
@@ -103,7 +103,7 @@ class OfflineToOnlineTrainer(SACTrainer):
         return hook
 
     def register_sending(self) -> None:
-        """Send the weights of the policy, and draw fewer offline data."""
+        """Send the weights of the policy, and sample fewer offline data."""
         super().register_sending()
         if self._anneal_frames > 0:
             self.register_op("post_steps", self._anneal)

@@ -47,11 +47,11 @@ class OnPolicyTrainer(NamedTrainer):
             LRSchedulerHook(self.options["lr_scheduler"]).register(self)
 
     def register_replay(self, buffer: Any) -> Any:
-        """Extend and draw from the buffer, and say so if it would not draw each step once."""
+        """Extend and sample from the buffer, and say so if it would not sample each step once."""
         kinds = {kind.__name__ for kind in type(getattr(buffer, "sampler", None)).__mro__}
         if not self.async_collection and "SamplerWithoutReplacement" not in kinds:
             log.warning(
-                "%s: the buffer draws with a %s; only a SamplerWithoutReplacement uses each step once per epoch",
+                "%s: the buffer samples with a %s; only a SamplerWithoutReplacement uses each step once per epoch",
                 type(self).__name__,
                 type(getattr(buffer, "sampler", None)).__name__,
             )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class RolloutBuffer:
     """Epochs over one batch.
 
-    Minibatches have one fixed size, so that a compiled update sees one shape. Masked steps are never drawn. Processes
+    Minibatches have one fixed size, so that a compiled update sees one shape. Masked steps are never sampled. Processes
     that train together take as many minibatches as the one with the most: others repeat rows, and one without valid
     steps yields minibatches without rows.
     """
@@ -88,7 +88,7 @@ class RolloutBuffer:
         self._generator.set_state(state["generator"])
 
     def _order(self, batch: TensorDict) -> tuple[Tensor, int]:
-        """Return the row numbers of an epoch, and its minibatches: whole ones of valid steps, each drawn once at first.
+        """Return the row numbers of an epoch, and its minibatches: whole ones of valid steps, each used once at first.
 
         Where steps are masked, or other processes have more minibatches, it goes on from the start of the order.
         """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class WholeBatches:
-    """Hands the batch to every optimisation step; `process_optim_batch` draws from it, or from a replay buffer.
+    """Hands the batch to every optimisation step; `process_optim_batch` samples from it, or from a replay buffer.
 
     Args:
         num_epochs: passes over a batch.

@@ -29,7 +29,7 @@ SUMMARIES: Final = {
     "optimizer": "steps by the sign of a momentum (Lion)",
     "scheduler": "falls by a factor at some fractions of the run",
     "collector": "steps the envs one batch at a time",
-    "buffer": "draws steps by the size of their advantage",
+    "buffer": "samples steps by the size of their advantage",
     "learner": "gradient steps with clipped elements",
     "evaluator": "episodes until the mean return is known well enough",
     "checkpointer": "compressed tensors in one file",

@@ -134,7 +134,7 @@ def _from_settings(
 
 @dataclass(frozen=True)
 class _Functions:
-    """Makes a share of the envs.
+    """Makes a part of the envs.
 
     Attributes:
         calls: functions with their keyword arguments, in the order of the envs.

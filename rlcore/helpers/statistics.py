@@ -43,7 +43,7 @@ def get_stats_random_rollout(
     """
     frames = setting(cfg, "init_env_steps")
     if frames < 2:
-        raise ConfigError(f"init_env_steps = {frames} must be at least 2, for there to be a deviation")
+        raise ConfigError(f"init_env_steps = {frames} must be at least 2, for there to be a standard deviation")
     if key not in (None, OBSERVATION, PIXELS):
         raise ConfigError(f"key = {key!r} must be {OBSERVATION!r}, {PIXELS!r} or None: envs give one array")
     env = proof_environment or _made(cfg)

@@ -66,8 +66,8 @@ def make_trainer(
 ) -> Trainer:
     """Return a trainer with an optimizer, a schedule and the stock hooks that the settings ask for.
 
-    It draws minibatches from the replay buffer, or else from the batch itself; moves the learning rate and the targets
-    after each step; and sends the weights after each iteration to a collector that takes them.
+    It samples minibatches from the replay buffer, or else from the batch itself. After each step it moves the learning
+    rate and the targets. After each iteration it sends the weights to a collector that takes them.
 
     Args:
         collector: as for `Trainer`.

@@ -36,7 +36,7 @@ class Updating(ABC):
         """Take one optimisation step and return its metrics with what `post_optim_log` adds.
 
         Raises:
-            EndOfEpoch: a hook says that there is nothing more to draw.
+            EndOfEpoch: a hook says that there is nothing more to sample.
         """
         hooks = self._hooks
         minibatch = hooks.process_optim_batch(minibatch, self)

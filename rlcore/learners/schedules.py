@@ -22,7 +22,7 @@ class ScheduleConfig(BaseModel, extra="forbid"):
     """What is scheduled, and where it ends."""
 
     target: str = Field("lr", description="a number of the optimizer, or 'NAME.number' for one optimizer of several")
-    final: float = Field(0.0, ge=0, description="final value, as a share of the initial one")
+    final: float = Field(0.0, ge=0, description="final value, as a fraction of the initial one")
 
 
 class Linear:

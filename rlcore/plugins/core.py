@@ -34,7 +34,7 @@ def provide_components() -> list[Component]:
         Component("hook", "progress-bar", "rlcore.stock.progress_bar:ProgressBar", summary="a bar on the terminal"),
         Component("hook", "console-table", "rlcore.stock.console_table:ConsoleTable", summary="a table of metrics"),
         Component("hook", "reward-clip", "rlcore.stock.reward_clip:RewardClip", summary="clips rewards of a batch"),
-        _stock("batch-sub-sampler", "batch_sub_sampler", "BatchSubSamplerConfig", "draws a part of each minibatch"),
+        _stock("batch-sub-sampler", "batch_sub_sampler", "BatchSubSamplerConfig", "samples a part of each minibatch"),
         _stock("clear-cuda-cache", "clear_cuda_cache", "ClearCudaCacheConfig", "gives memory of the CUDA cache back"),
         _stock("count-frames-log", "count_frames", "CountFramesLogConfig", "logs the frames so far"),
         _stock("early-stopping", "early_stopping", "EarlyStoppingConfig", "stops when a metric does not improve"),

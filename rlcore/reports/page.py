@@ -151,7 +151,15 @@ def _evaluation_table(groups: Mapping[str, list[RunFiles]]) -> str:
                     str(returns.size),
                 ]
             )
-    header = ["experiment", "frames", "mean return", "deviation over runs", "runs from to", "mean length", "runs"]
+    header = [
+        "experiment",
+        "frames",
+        "mean return",
+        "standard deviation over runs",
+        "runs from to",
+        "mean length",
+        "runs",
+    ]
     return _table(header, rows, numbers=(1, 2, 3, 5, 6))
 
 

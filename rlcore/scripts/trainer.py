@@ -59,7 +59,7 @@ class Trainer(FollowingTrainer):
         async_collection: the collector fills a replay buffer in the background, and batches are None.
         log_timings: whether to register a `LogTiming`.
         auto_log_optim_steps: whether the losses and `optim_steps` are logged.
-        replay_buffer: of rlcore, from which minibatches are drawn in place of `optim_steps_per_batch`.
+        replay_buffer: of rlcore, from which minibatches are sampled in place of `optim_steps_per_batch`.
         target_net_updater: moves target networks after each step; registered as a `TargetNetUpdaterHook`. Default: the
             loss module's own, if it has one.
         checkpoint: name of the checkpoint back end; default: `CKPT_BACKEND`, or torch.

@@ -1,6 +1,6 @@
 """The global random generators of Python, NumPy and torch: seeding them, and their state for checkpoints.
 
-rlcore's own parts draw from generators of their own; these are kept for what users and plugins draw.
+rlcore's own parts have generators of their own; these are kept for what users and plugins take from them.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ def _load_sampler(sampler: Any, state: Mapping[str, Any]) -> None:
 
 
 def _save_two(buffer: Any) -> State:
-    """Return the state of the online part; of the offline part only how it is drawn from, since it does not change."""
+    """Return the state of the online part; of the offline part only how it is sampled, since it does not change."""
     offline, generator = buffer.offline_buffer, buffer.offline_buffer._rng
     return {
         "online": buffer.online_buffer.state_dict(),

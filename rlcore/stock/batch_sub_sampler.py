@@ -1,4 +1,4 @@
-"""Draws a part of each batch at random."""
+"""Samples a part of each batch at random."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class BatchSubSampler(TrainerHookBase):
-    """Draws a sub-batch: single steps of a batch `[step]`, windows of consecutive steps of a batch `[..., time]`.
+    """Samples a sub-batch: single steps of a batch `[step]`, windows of consecutive steps of a batch `[..., time]`.
 
-    Of a batch with more than one dimension it draws `batch_size // sub_traj_len` windows, each from a trajectory drawn
+    Of a batch with more than one dimension it samples `batch_size // sub_traj_len` windows, of trajectories sampled
     with replacement, and every window of a trajectory is equally likely. Where there is a mask, windows end before the
     padding, and become as short as the shortest trajectory, but not shorter than `min_sub_traj_len`; trajectories
     shorter than a window are left out.
@@ -32,7 +32,7 @@ class BatchSubSampler(TrainerHookBase):
         batch_size: steps of the sub-batch.
         sub_traj_len: steps of a window; 0 for whole trajectories.
         min_sub_traj_len: the least steps of a window.
-        generator: from which to draw; default: torch's global one.
+        generator: from which to sample; default: torch's global one.
 
     Raises:
         HookError: `batch_size` is not positive.
@@ -62,7 +62,7 @@ class BatchSubSampler(TrainerHookBase):
             HookError: no window fits into the batch or into `batch_size`, or padding lies between valid steps.
         """
         if len(batch.batch_size) == 0:
-            raise HookError("BatchSubSampler: the batch has no dimension from which to draw steps")
+            raise HookError("BatchSubSampler: the batch has no dimension from which to sample steps")
         if len(batch.batch_size) > 1:
             return self._windows(batch.reshape(-1, batch.batch_size[-1]))
         order = torch.randperm(batch.batch_size[0], generator=self.generator, device=self._device)
@@ -130,7 +130,7 @@ class BatchSubSampler(TrainerHookBase):
 class BatchSubSamplerConfig(BaseModel, extra="forbid"):
     """How much of each minibatch is used."""
 
-    batch_size: int = Field(ge=1, description="samples of a minibatch to draw, without replacement")
+    batch_size: int = Field(ge=1, description="samples of a minibatch to take, without replacement")
 
 
 def from_config(config: BatchSubSamplerConfig, context: Context) -> Any:

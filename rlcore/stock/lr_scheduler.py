@@ -58,7 +58,7 @@ class LRSchedulerHook(TrainerHookBase):
         """Follow the clocks of this trainer.
 
         Raises:
-            ConfigError: a schedule by the share of a run that has no end.
+            ConfigError: a schedule by the fraction of a run that has no end.
         """
         self._trainer = trainer
         if self._by_progress:

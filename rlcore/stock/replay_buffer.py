@@ -1,4 +1,4 @@
-"""Puts batches into a replay buffer, and draws sub-batches from it."""
+"""Puts batches into a replay buffer, and samples sub-batches from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ReplayBufferTrainer(TrainerHookBase):
-    """Extends a replay buffer with each batch, draws each sub-batch from it, and hands priorities back.
+    """Extends a replay buffer with each batch, samples each sub-batch from it, and hands priorities back.
 
     Args:
         replay_buffer: has `extend(batch)`, which copies what it keeps, since a collector may write into the same
@@ -32,7 +32,7 @@ class ReplayBufferTrainer(TrainerHookBase):
         iterate: whether the buffer is iterated over; its end ends the epoch, and the next one starts over.
 
     Raises:
-        HookError: the buffer lacks a method, or would draw by priorities that it cannot be told.
+        HookError: the buffer lacks a method, or would sample by priorities that it cannot be told.
     """
 
     destinations: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -111,7 +111,7 @@ class ReplayBufferTrainer(TrainerHookBase):
         if not hasattr(complete(self.replay_buffer), "state_dict"):
             return f"the replay buffer ({kind}) has no state that could be saved"
         if getattr(self.replay_buffer, "_prefetch", False):
-            return f"the replay buffer ({kind}) draws ahead in threads, before or after what is put in meanwhile"
+            return f"the replay buffer ({kind}) samples ahead in threads, before or after what is put in meanwhile"
         return None
 
     def state_dict(self) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class ReplayBufferTrainer(TrainerHookBase):
 
 
 def _rest_of_pass(buffer: Any) -> Iterator[Any]:
-    """Draw until the pass ends, as an iterator of the buffer does; a new one of those would begin another pass."""
+    """Sample until the pass ends, as an iterator of the buffer does; a new one of those would begin another pass."""
     while not buffer.sampler.ran_out or len(getattr(buffer, "_prefetch_queue", ())):
         yield buffer.sample()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RewardNormalizer(TrainerHookBase):
-    """Turns rewards into `(reward - mean) / std * scale` as minibatches are drawn.
+    """Turns rewards into `(reward - mean) / std * scale` as minibatches are sampled.
 
     Mean and standard deviation are of all rewards so far, those of a batch weighted with `decay` to the power of the
     batches since.

@@ -33,8 +33,8 @@ class ToyEnv:
     """Episode `k` of env `i` has length `episode_lengths[(i + k) % n]` and ends as `ends[(i + k) % n]` says.
 
     The reward of step `t` (from 1) is `t`, so an episode of length `n` returns `n (n + 1) / 2`; with `reward = "aim"`
-    it is `1 - (action - 0.5)^2`, which can be learned. An observation is `[t / 10, start, position]`: `start` is drawn
-    per episode, and `position` moves by the actions. All arrays are reused by the next step, as an env may do.
+    it is `1 - (action - 0.5)^2`, which can be learned. An observation is `[t / 10, start, position]`: `start` is random
+    in each episode, and `position` moves by the actions. All arrays are reused by the next step, as an env may do.
     A picture is 32 x 48 and black but for a blue bar from the left, two pixels wide for each step of the episode.
     """
 
@@ -186,7 +186,7 @@ class ToyDistribution:
             raise ConfigError(f"[model] toy has no distribution for the action space {space}")
 
     def noise(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """Draw uniform noise, or standard normal noise."""
+        """Sample uniform noise, or standard normal noise."""
         draw = torch.rand if self._discrete else torch.randn
         return draw((*shape, self.num_parameters), generator=generator, device=generator.device)
 
@@ -252,7 +252,7 @@ class ToyPolicy:
         self._actor = actor
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """Draw the noise of a batch."""
+        """Sample the noise of a batch."""
         return self._actor.distribution.noise((steps, num_envs), generator)
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

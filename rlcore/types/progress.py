@@ -37,15 +37,15 @@ class Progress:
 
     @property
     def fraction(self) -> float:
-        """Frames collected as a share of the horizon, between 0 and 1.
+        """Frames collected as a fraction of the horizon, between 0 and 1.
 
         Raises:
             ConfigError: the run has no horizon.
         """
         if self.total_frames == ENDLESS:
             raise ConfigError(
-                "total_frames = None: something is scheduled by the share of the run that has passed, and one without "
-                "an end has none: give total_frames, or schedule by frames"
+                "total_frames = None: something is scheduled by the fraction of the run that has passed, and a run "
+                "without an end has none: give total_frames, or schedule by frames"
             )
         return min(1.0, self.frames / self.total_frames)
 

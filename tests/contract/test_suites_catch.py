@@ -99,7 +99,7 @@ BROKEN = [
     (c.LossContract, "DoneLoss", "test_keeps_terminated_and_truncated_apart", "does not say whether a value follows"),
     (c.LossContract, "CountingLoss", "test_state_is_restored_into_a_new_instance", "does not go on as before"),
     (c.ModelContract, "GlobalModel", "test_global_generators_change_nothing", "global random generators"),
-    (c.ModelContract, "RandomModel", "test_all_randomness_is_in_the_noise", "draws random numbers itself"),
+    (c.ModelContract, "RandomModel", "test_all_randomness_is_in_the_noise", "takes random numbers itself"),
     (c.ModelContract, "LyingModel", "test_log_probabilities_are_those_of_the_actor", "differs"),
     (c.ModelContract, "StaleModel", "test_refresh_follows_the_weights", "stale"),
     (c.EnvContract, "UnseededEnv", "test_equal_seeds_give_equal_episodes", "seed everything"),
@@ -118,10 +118,10 @@ BROKEN = [
     (c.EnvContract, "StillEnv", "test_rendering_shows_and_changes_nothing", "the picture is the same"),
     (c.EnvContract, "GreyEnv", "test_rendering_shows_and_changes_nothing", "not uint8 [env, height, width, 3]"),
     (c.EnvContract, "StubbornEnv", "test_rendering_shows_and_changes_nothing", "not the last picture"),
-    (c.BufferContract, "UnmaskingBuffer", "test_masked_steps_are_never_drawn", "masked steps were drawn"),
+    (c.BufferContract, "UnmaskingBuffer", "test_masked_steps_are_never_drawn", "masked steps were sampled"),
     (c.BufferContract, "OrderedBuffer", "test_epochs_are_shuffled_each_time", "same order"),
     (c.BufferContract, "ForgetfulBuffer", "test_state_is_restored_into_a_new_instance", "does not go on as before"),
-    (c.BufferContract, "HalfBuffer", "test_every_step_can_be_drawn", "never drawn"),
+    (c.BufferContract, "HalfBuffer", "test_every_step_can_be_drawn", "never sampled"),
     (c.BufferContract, "SeedlessBuffer", "test_the_seed_of_the_run_decides", "whatever the run's seed"),
     (c.BufferContract, "WritingBuffer", "test_leaves_the_batch", "reward"),
     (c.CollectorContract, "MutedCollector", "test_state_is_restored_into_a_new_instance", "episodes[0].infos"),
@@ -224,7 +224,7 @@ def test_wrong_batches_and_episodes_are_refused(name, test, expected, around):
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("FirstBuffer", "never drawn"), ("RolloutBuffer", "not drawn any more")]
+    ("name", "expected"), [("FirstBuffer", "never sampled"), ("RolloutBuffer", "not sampled any more")]
 )
 def test_a_buffer_that_only_says_that_it_keeps_experience_is_refused(name, expected):
     case = broken(c.BufferContract, name)

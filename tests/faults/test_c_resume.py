@@ -124,7 +124,7 @@ REPLAY = {
 
 
 @pytest.mark.parametrize("buffer", REPLAY)
-def test_c8_contents_position_priorities_and_draws_of_a_replay_buffer(jobs, references, equal, buffer):
+def test_c8_contents_position_priorities_and_samples_of_a_replay_buffer(jobs, references, equal, buffer):
     """The position of the target networks in their interval too: the kill falls between two of their updates."""
     killed(jobs, references, equal, "dqn", count=24, buffer=REPLAY[buffer])
 

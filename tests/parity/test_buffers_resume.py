@@ -450,7 +450,7 @@ def test_a_pass_over_a_buffer_goes_on_where_it_was(steps, tmp_path):
 
 
 def test_a_buffer_that_draws_ahead_in_threads_is_no_exact_resume():
-    assert "draws ahead in threads" in ReplayBufferTrainer(flat(prefetch=2)).inexact()
+    assert "samples ahead in threads" in ReplayBufferTrainer(flat(prefetch=2)).inexact()
     assert ReplayBufferTrainer(flat()).inexact() is None
 
 

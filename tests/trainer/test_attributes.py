@@ -289,7 +289,7 @@ def test_a_run_without_an_end_is_stopped(tmp_path):
 def test_a_share_of_a_run_without_an_end_is_refused_before_it_begins():
     trainer = make(total_frames=None)
     schedule = Linear(ScheduleConfig(), None)
-    with pytest.raises(ConfigError, match="total_frames = None: something is scheduled by the share"):
+    with pytest.raises(ConfigError, match="total_frames = None: something is scheduled by the fraction"):
         LRSchedulerHook(schedule).register(trainer)
 
 

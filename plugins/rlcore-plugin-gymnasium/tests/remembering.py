@@ -97,7 +97,7 @@ class Visits(Line):
 
 
 class OwnNoise(Line):
-    """Draws from generators that no reset seeds."""
+    """Uses generators that no reset seeds."""
 
     def __init__(self):
         self.noises = [np.random.default_rng(3), random.Random(4)]

@@ -39,7 +39,7 @@ class TestNSteps(TestReplay):
 
     @pytest.mark.skip(reason="the rewards of the contract's batches name their steps, which sums do not")
     def test_every_step_can_be_drawn(self):
-        """`test_n_step.py` says which can be drawn."""
+        """`test_n_step.py` says which can be sampled."""
 
 
 class TestMappedFile(TestReplay):

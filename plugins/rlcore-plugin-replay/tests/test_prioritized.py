@@ -1,4 +1,4 @@
-"""Priorities decide how often a transition is drawn, and weights take that back."""
+"""Priorities decide how often a transition is sampled, and weights take that back."""
 
 import numpy as np
 import pytest
@@ -126,5 +126,5 @@ def test_feedback_sets_the_priorities_of_the_minibatch():
     (minibatch,) = buffer.minibatches(None)
     error = (minibatch["number"] == 7).float().unsqueeze(-1) * 100
     buffer.feedback(minibatch, {"td_error": error})
-    assert set(minibatch["number"].tolist()) == set(range(50)), "200 of 50 draw each one"
+    assert set(minibatch["number"].tolist()) == set(range(50)), "200 samples of 50 have each one"
     assert shares(buffer)[7] > 0.999

@@ -38,7 +38,7 @@ def test_every_dtype_and_shape_comes_back_bit_for_bit():
     assert buffer.extend(batch).tolist() == list(range(20))
     samples = buffer.sample()
     assert samples.batch_size == (64,)
-    assert len(samples["action"].unique()) > 10, "drawn from all"
+    assert len(samples["action"].unique()) > 10, "sampled from all"
     for key in batch.keys(include_nested=True, leaves_only=True):
         expected = batch[key][samples["action"]]
         assert samples[key].dtype == expected.dtype

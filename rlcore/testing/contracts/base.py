@@ -209,7 +209,7 @@ class StateContract(ComponentContract):
         self._compare_restored(times=2)
 
     def test_global_generators_change_nothing(self) -> None:
-        """Results must follow from the run's seed alone, so nothing may draw from the global generators."""
+        """Results must follow from the run's seed alone, so nothing may take numbers from the global generators."""
         found = []
         for seed in (1, 2):
             context = self.bench()
@@ -219,8 +219,8 @@ class StateContract(ComponentContract):
             found.append(self.behaviour(component, context))
         where = difference(found[0], found[1])
         assert where is None, (
-            f"{self.provided()} depends on the global random generators: {where}. Draw from context.generator() or "
-            "context.numpy_generator()."
+            f"{self.provided()} depends on the global random generators: {where}. Take random numbers from "
+            "context.generator() or context.numpy_generator()."
         )
 
     def _compare_restored(self, times: int) -> None:

@@ -54,7 +54,7 @@ class BufferContract(StateContract):
         self.epoch(component, batch)
 
     def behaviour(self, component: Any, context: Context) -> Any:
-        """Return what the next epoch draws."""
+        """Return what the next epoch samples."""
         batch = self.batch(context)
         component.add(batch)
         return self.epoch(component, batch)
@@ -101,7 +101,7 @@ class BufferContract(StateContract):
         buffer.add(batch)
         for _ in range(5):
             drawn = {number for rows in self.epoch(buffer, batch) for number in rows}
-            assert not drawn & set(masked), f"masked steps were drawn: {sorted(drawn & set(masked))}"
+            assert not drawn & set(masked), f"masked steps were sampled: {sorted(drawn & set(masked))}"
 
     def test_epochs_are_shuffled_each_time(self) -> None:
         """The same order every time would correlate the updates."""
@@ -109,10 +109,10 @@ class BufferContract(StateContract):
         buffer, batch = self.make(context), self.batch(context)
         buffer.add(batch)
         orders = [self.epoch(buffer, batch) for _ in range(2)]
-        assert orders[0] != orders[1], "two epochs draw in the same order"
+        assert orders[0] != orders[1], "two epochs sample in the same order"
 
     def test_every_step_can_be_drawn(self) -> None:
-        """Experience that is never drawn was collected in vain."""
+        """Experience that is never sampled was collected in vain."""
         context = self.bench()
         buffer, batch = self.make(context), self.batch(context)
         buffer.add(batch)
@@ -121,7 +121,7 @@ class BufferContract(StateContract):
             missing -= {number for rows in self.epoch(buffer, batch) for number in rows}
             if not missing:
                 return
-        pytest.fail(f"in {_MANY} epochs these steps were never drawn: {sorted(missing)}")
+        pytest.fail(f"in {_MANY} epochs these steps were never sampled: {sorted(missing)}")
 
     def test_the_seed_of_the_run_decides(self) -> None:
         """Runs of several seeds must differ in the order of their samples."""
@@ -174,8 +174,8 @@ class BufferContract(StateContract):
         for batch in (old, new):
             buffer.add(batch)
         drawn = [n for _ in range(_MANY) for rows in self.epoch(buffer, new) for n in rows]
-        assert max(drawn) >= 1000, "a second batch is never drawn"
-        assert min(drawn) < 1000, "an earlier batch is not drawn any more"
+        assert max(drawn) >= 1000, "a second batch is never sampled"
+        assert min(drawn) < 1000, "an earlier batch is not sampled any more"
 
 
 class RolloutBufferContract(BufferContract):
@@ -189,8 +189,8 @@ class RolloutBufferContract(BufferContract):
         for _ in range(3):
             counts = Counter(number for rows in self.epoch(buffer, batch) for number in rows)
             missing = sorted(set(range(2 * self.steps)) - set(counts))
-            assert not missing, f"steps that were never drawn: {missing}"
-            assert set(counts.values()) == {1}, f"drawn more than once: {[n for n, c in counts.items() if c > 1]}"
+            assert not missing, f"steps that were never sampled: {missing}"
+            assert set(counts.values()) == {1}, f"sampled more than once: {[n for n, c in counts.items() if c > 1]}"
 
     def test_every_valid_step_is_drawn_where_some_are_masked(self) -> None:
         """The last minibatch may be filled up, no valid step may be left out."""
@@ -201,11 +201,11 @@ class RolloutBufferContract(BufferContract):
         buffer.add(batch)
         counts = Counter(number for rows in self.epoch(buffer, batch) for number in rows)
         missing = sorted(set(range(2 * self.steps)) - set(masked) - set(counts))
-        assert not missing, f"valid steps that were never drawn: {missing}"
-        assert max(counts.values()) <= 2, "a step was drawn more than twice"
+        assert not missing, f"valid steps that were never sampled: {missing}"
+        assert max(counts.values()) <= 2, "a step was sampled more than twice"
 
     def test_takes_the_newest_batch_only(self) -> None:
-        """Experience of an older policy is not drawn again."""
+        """Experience of an older policy is not sampled again."""
         context = self.bench()
         buffer = self.make(context)
         old, new = self.batch(context), self.batch(context)
@@ -213,4 +213,4 @@ class RolloutBufferContract(BufferContract):
         for batch in (old, new):
             buffer.add(batch)
         drawn = {number for rows in self.epoch(buffer, new) for number in rows}
-        assert max(drawn) < 1000, "the buffer draws from an older batch"
+        assert max(drawn) < 1000, "the buffer samples from an older batch"

@@ -62,7 +62,7 @@ class ModelContract(StateContract):
         other = self.make(self.bench(around={"run": _run(2)}))
         equal = [n for (n, a), b in zip(first.named_parameters(), other.parameters(), strict=True) if torch.equal(a, b)]
         random = [name for name in equal if name.endswith("weight")]
-        assert not random, f"the same weights for two seeds: {', '.join(random)}; draw them from context.seed()"
+        assert not random, f"the same weights for two seeds: {', '.join(random)}; sample them from context.seed()"
 
     def test_critic_gives_one_value_per_observation(self) -> None:
         """`[..., *observation]` to `[..., 1]`, whatever the leading shape."""
@@ -106,7 +106,7 @@ class ModelContract(StateContract):
             assert difference(draws[0], draws[1]) is None, "draw uses more than its generator"
             acts = [policy.act(seen, draws[0][0]) for _ in range(2)]
             other = policy.draw(3, 6, _generator(2))
-        assert difference(acts[0], acts[1]) is None, "act draws random numbers itself; take them from the noise"
+        assert difference(acts[0], acts[1]) is None, "act takes random numbers itself; take them from the noise"
         assert difference(draws[0], other) is not None, "draw gives the same noise for two generators"
 
     def test_every_env_acts_for_itself(self) -> None:

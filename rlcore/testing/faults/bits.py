@@ -35,8 +35,8 @@ def flipped_bits(file: Path, most: int | None = None, seed: int = 0) -> Iterator
 
     Args:
         file: is whole again before the next one, and at the end.
-        most: bits to flip; where the file has more, so many are drawn, always the same for one seed.
-        seed: of that draw.
+        most: bits to flip; where the file has more, so many are chosen, always the same for one seed.
+        seed: of that choice.
 
     Example:
         for damage in flipped_bits(file):

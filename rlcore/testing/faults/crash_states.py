@@ -135,7 +135,7 @@ class CrashRecorder:
         """Yield every state that differs from those before it, from the first operation to the last.
 
         Args:
-            most: states of one moment; where there are more, so many are drawn, always the same.
+            most: states of one moment; where there are more, so many are chosen, always the same.
         """
         seen: set[tuple[Any, Tree]] = set()
         for moment in self._moments:
@@ -237,7 +237,7 @@ class CrashRecorder:
 
 
 def _trees(moment: _Moment, root: int, most: int) -> Iterator[Tree]:
-    """Yield every tree of one moment; where there are more than `most`, the extremes and so many drawn at random."""
+    """Yield every tree of one moment; where there are more than `most`, the extremes and so many chosen at random."""
     every = list(itertools.islice(_enumerate(moment, root), most + 1))
     if len(every) <= most:
         yield from every

@@ -34,7 +34,7 @@ ACTIONS: Final = ("action",)
 
 
 class Recorder:
-    """Appends a line per iteration and per evaluation to a file. Draws nothing and changes nothing.
+    """Appends a line per iteration and per evaluation to a file. Takes no random numbers and changes nothing.
 
     Attributes:
         observer: True; it watches a run.

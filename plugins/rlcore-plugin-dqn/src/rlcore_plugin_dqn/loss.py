@@ -74,7 +74,7 @@ class QLearningLoss(nn.Module):
 
 
 def weighted_mean(errors: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
-    """Return the mean of errors `[sample, 1]`, each times its importance weight where a prioritized buffer drew it."""
+    """Return the mean of errors `[sample, 1]`, each times its importance weight, which a prioritized buffer adds."""
     weight = minibatch.get("priority_weight", None)
     return errors.mean() if weight is None else (errors * weight).mean()
 

@@ -17,12 +17,12 @@ GREEDY: Final = -1
 class EpsilonConfig(BaseModel, extra="forbid"):
     """How often an action is random."""
 
-    epsilon_start: float = Field(1.0, ge=0, le=1, description="share of random actions at the beginning")
-    epsilon_end: float = Field(0.05, ge=0, le=1, description="share of random actions in the end")
-    epsilon_fraction: float = Field(0.1, gt=0, le=1, description="share of the run in which it falls from one to other")
+    epsilon_start: float = Field(1.0, ge=0, le=1, description="fraction of random actions at the beginning")
+    epsilon_end: float = Field(0.05, ge=0, le=1, description="fraction of random actions in the end")
+    epsilon_fraction: float = Field(0.1, gt=0, le=1, description="fraction of the run in which it falls")
 
     def at(self, progress: Progress) -> float:
-        """Return the share now; linear, and without state, so that a resumed run goes on where it was."""
+        """Return the fraction now; linear, and without state, so that a resumed run goes on where it was."""
         fallen = min(1.0, progress.fraction / self.epsilon_fraction)
         return self.epsilon_start + fallen * (self.epsilon_end - self.epsilon_start)
 
@@ -37,7 +37,7 @@ class EpsilonGreedy:
         progress: the clocks.
 
     Attributes:
-        epsilon: the share of random actions in the batch that is collected now.
+        epsilon: the fraction of random actions in the batch that is collected now.
     """
 
     writes: tuple[Key, ...] = ()
@@ -50,7 +50,7 @@ class EpsilonGreedy:
         self.refresh()
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """Draw the random actions of a batch, int64 `[time, env]`; -1 where the action will be the greedy one."""
+        """Sample the random actions of a batch, int64 `[time, env]`; -1 where the action will be the greedy one."""
         shape, device = (steps, num_envs), generator.device
         action = torch.randint(self._num_actions, shape, generator=generator, device=device)
         explore = torch.rand(shape, generator=generator, device=device) < self.epsilon

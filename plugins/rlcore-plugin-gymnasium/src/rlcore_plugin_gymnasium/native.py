@@ -70,7 +70,7 @@ class NativeEnv:
         )
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
-        """Reset every env; a natively vectorised env draws from one generator, seeded with `seed`."""
+        """Reset every env; a natively vectorised env has one generator, seeded with `seed`."""
         prev_done = getattr(self._env, "prev_done", None)
         if isinstance(prev_done, np.ndarray):
             prev_done[:] = False

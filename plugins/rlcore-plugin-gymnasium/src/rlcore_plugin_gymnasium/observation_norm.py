@@ -1,4 +1,4 @@
-"""Observations with mean 0 and deviation 1, by statistics of random frames taken once before training."""
+"""Observations with mean 0 and standard deviation 1, by statistics of random frames taken once before training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ObservationNorm(PassThrough):
-    """Returns `(observation - mean) / deviation` as float32; a deviation of zero counts as one."""
+    """Returns `(observation - mean) / std` as float32; a standard deviation of zero counts as one."""
 
     class Config(BaseModel, extra="forbid"):
         """How the statistics are taken."""
@@ -73,7 +73,7 @@ class ObservationNorm(PassThrough):
 
     @property
     def scale(self) -> npt.NDArray[np.float32]:
-        """The deviation that differences are divided by, `[*shape]`."""
+        """The standard deviation that differences are divided by, `[*shape]`."""
         return 1.0 / self._scale
 
     def _take_statistics(self, env: Env, count: int) -> None:

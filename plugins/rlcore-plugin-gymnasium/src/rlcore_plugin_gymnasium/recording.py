@@ -32,7 +32,7 @@ class Way:
     """How the episodes of an env are recorded, as trying it out showed.
 
     Attributes:
-        reseeded: whether every episode begins with a seed of ours, for envs that draw from generators of their own.
+        reseeded: whether every episode begins with a seed of ours, for envs that have generators of their own.
         remembers: whether what the env holds is taken before every episode, for envs that remember earlier ones.
         ignored: attributes that are never the same twice, such as a time, and large ones that did not change.
     """

@@ -52,7 +52,7 @@ class MLFlowLogger(SpoolingLogger):
         save_dir: the folder around `spool`; default: the working directory.
         spool: folder for what waits to be sent; default: one of its own, `spool/EXP_NAME-…` below `save_dir`; a resume
             returns to it.
-        process: whether MLflow is used in a process of its own, which keeps it away from training: it draws from
+        process: whether MLflow is used in a process of its own, which keeps it away from training: it uses
             Python's global random generator.
 
     Raises:

@@ -33,7 +33,7 @@ class Categorical:
         self.num_parameters = num_actions
 
     def noise(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """Draw Gumbel noise `[*shape, n]` (Gumbel-max trick)."""
+        """Sample Gumbel noise `[*shape, n]` (Gumbel-max trick)."""
         exponential = torch.empty(*shape, self.num_parameters, device=generator.device)
         return exponential.exponential_(generator=generator).log_().neg_()
 
@@ -77,7 +77,7 @@ class Normal:
         self._num_actions = num_actions
 
     def noise(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """Draw standard normal noise `[*shape, action]`."""
+        """Sample standard normal noise `[*shape, action]`."""
         return torch.randn(*shape, self._num_actions, generator=generator, device=generator.device)
 
     def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ class ActorPolicy:
         self._forward = actor.network.raw()
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """Draw the noise of a batch `[time, env, ...]`."""
+        """Sample the noise of a batch `[time, env, ...]`."""
         return self._distribution.noise((steps, num_envs), generator)  # type: ignore[no-any-return]
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

@@ -47,7 +47,7 @@ class MLP(nn.Module):
         initialisation: `torch` for torch's default, `orthogonal` for orthogonal weights with gain sqrt(2) and zero
             biases (as in many PPO implementations).
         last_gain: orthogonal gain of the last layer.
-        generator: draws the weights.
+        generator: samples the weights.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         self._activation = activation
-        with torch.device("meta"):  # no memory, so that nothing draws from the global generator
+        with torch.device("meta"):  # no memory, so that nothing uses the global generator
             linear = [nn.Linear(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes)]
         self.layers = nn.ModuleList(linear).to_empty(device="cpu")
         for index, layer in enumerate(self.layers):

@@ -136,7 +136,7 @@ class A2CLoss(_ActorCriticLoss):
 
 
 def standardise(advantage: Tensor) -> Tensor:
-    """Return advantages with mean 0 and deviation 1; a single one, or equal ones, become 0."""
+    """Return advantages with mean 0 and standard deviation 1; a single one, or equal ones, become 0."""
     centred = advantage - advantage.mean()
     if advantage.numel() < 2:
         return centred

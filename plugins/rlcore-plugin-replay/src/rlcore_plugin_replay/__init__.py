@@ -7,11 +7,11 @@ from rlcore import Component, hookimpl
 def provide_components() -> list[Component]:
     """Return the components of this plugin."""
     return [
-        Component("buffer", "replay", f"{__name__}.buffer:ReplayBuffer", summary="past transitions, drawn uniformly"),
+        Component("buffer", "replay", f"{__name__}.buffer:ReplayBuffer", summary="past transitions, sampled uniformly"),
         Component(
             "buffer",
             "prioritized",
             f"{__name__}.prioritized:PrioritizedReplayBuffer",
-            summary="past transitions, drawn in proportion to their priorities",
+            summary="past transitions, sampled in proportion to their priorities",
         ),
     ]

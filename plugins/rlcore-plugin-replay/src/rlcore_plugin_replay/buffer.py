@@ -1,6 +1,6 @@
-"""The replay buffer that draws uniformly: the latest transitions of a run, in packed rows.
+"""The replay buffer that samples uniformly: the latest transitions of a run, in packed rows.
 
-How often each transition is drawn is all that `prioritized.py` changes.
+How often each transition is sampled is all that `prioritized.py` changes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INDEX: Final = "index"
 
 
 class ReplayBuffer:
-    """Keeps the latest transitions and draws minibatches from them, uniformly and with replacement (Lin, 1992).
+    """Keeps the latest transitions and samples minibatches from them, uniformly and with replacement (Lin, 1992).
 
     As the `buffer` of a config it is what `rlcore.types.Buffer` says. In Python, `ReplayBuffer.of(...)` builds one
     without a run, for `extend`, `sample` and `update_priority`.
@@ -42,7 +42,7 @@ class ReplayBuffer:
     sample lies.
 
     Attributes:
-        num_epochs: always 1; `updates_per_batch` says how many minibatches an iteration draws.
+        num_epochs: always 1; `updates_per_batch` says how many minibatches an iteration samples.
         warmup_frames: frames before the first update.
         writes: the entries of a minibatch that no batch has.
     """
@@ -86,7 +86,7 @@ class ReplayBuffer:
 
         Args:
             device: where samples go, and rows too with `storage = "device"`.
-            seed: of the draws.
+            seed: of the samples.
             folder: a mapped file lies in `replay/` below it; default: the folder for temporary files.
             settings: the keys of `Config`.
 
@@ -163,10 +163,10 @@ class ReplayBuffer:
         return self._draw(self._config.minibatch_size if batch_size is None else batch_size).to_tensordict()
 
     def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
-        """Do nothing: every transition is drawn alike."""
+        """Do nothing: every transition is sampled alike."""
 
     def update_priority(self, index: Tensor | TensorDict, priority: Tensor | None = None) -> None:
-        """Do nothing: every transition is drawn alike."""
+        """Do nothing: every transition is sampled alike."""
 
     def inexact(self) -> str | None:
         """Return why a resume would not be exact, if so."""
@@ -175,7 +175,7 @@ class ReplayBuffer:
         return 'the replay buffer is not in the checkpoints ([buffer] save = "none"); a resume begins with an empty one'
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position of the draws and, unless they are left out, the transitions."""
+        """Return the position of the samples and, unless they are left out, the transitions."""
         state: dict[str, Any] = {"generator": self._generator.get_state()}
         if self._config.save == "full":
             state["ring"] = self._ring.state_dict()

@@ -1,4 +1,4 @@
-"""The replay buffer that draws transitions in proportion to their priorities."""
+"""The replay buffer that samples transitions in proportion to their priorities."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ WEIGHT: Final = "priority_weight"
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
-    """Draws a transition with probability `p^alpha / sum p^alpha`, where `p = |TD error| + eps` when it was last drawn.
+    """Samples a transition with probability `p^alpha / sum p^alpha`, where `p` is its latest `|TD error| + eps`.
 
-    Proportional prioritisation with one draw from each of `minibatch_size` equal parts (Schaul et al., 2016,
+    Proportional prioritisation with one sample from each of `minibatch_size` equal parts (Schaul et al., 2016,
     arXiv 1511.05952, section 3.3 and appendix B.2.1). A new transition has the highest priority seen so far.
     `priority_weight` `[sample, 1]` are the importance weights of section 3.4, divided by the largest of the minibatch.
     The loss returns `td_error` `[sample, 1]`, and multiplies each error by its weight.
@@ -34,9 +34,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     class Config(ReplayBuffer.Config):
         """Size, use and the two exponents."""
 
-        alpha: float = Field(0.7, ge=0, description="how much priorities count: 0 draws uniformly")
+        alpha: float = Field(0.7, ge=0, description="how much priorities count: 0 samples uniformly")
         beta: float = Field(0.5, ge=0, le=1, description="how much of the bias the weights take back: 1 all of it")
-        eps: float = Field(1e-8, gt=0, description="added to each error, so that every transition can be drawn")
+        eps: float = Field(1e-8, gt=0, description="added to each error, so that every transition can be sampled")
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)

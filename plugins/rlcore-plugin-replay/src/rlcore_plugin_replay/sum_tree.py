@@ -1,4 +1,4 @@
-"""A tree of sums over priorities: drawing in proportion to them, and changing some, in a few tensor operations."""
+"""A tree of sums over priorities: sampling in proportion to them, and changing some, in a few tensor operations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _JUST_BELOW_ONE: Final = 1 - 2.0**-52
 class SumTree:
     """Numbers that are not negative, with the sums of every 32, of every 32 sums, and so on; float64.
 
-    A million numbers make four levels, so a draw is four rounds over `[sample, 32]`. Sums are taken again from what
+    A million numbers make four levels, so a sample is four rounds over `[sample, 32]`. Sums are taken again from what
     they are sums of, so no error adds up.
 
     Args:
@@ -43,7 +43,7 @@ class SumTree:
             upper.view(-1)[index] = lower.index_select(0, index).sum(1)
 
     def draw(self, uniform: Tensor) -> Tensor:
-        """Return places, int64 `[sample]`, in proportion to their numbers; one whose number is 0 is never drawn.
+        """Return places, int64 `[sample]`, in proportion to their numbers; one whose number is 0 is never sampled.
 
         Args:
             uniform: float64 `[sample]` in [0, 1).

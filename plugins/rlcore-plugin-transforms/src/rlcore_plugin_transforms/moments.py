@@ -1,4 +1,4 @@
-"""Mean and deviation of everything seen so far, in double precision."""
+"""Mean and standard deviation of everything seen so far, in double precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observations with mean 0 and deviation 1, by statistics that are learnt while training."""
+"""Observations with mean 0 and standard deviation 1, by statistics that are learnt while training."""
 
 from __future__ import annotations
 

@@ -56,9 +56,9 @@ class QNetworks(nn.Module):
         """The networks and their exploration."""
 
         hidden: list[int] = Field([120, 84], description="hidden sizes")
-        epsilon_start: float = Field(1.0, ge=0, le=1, description="share of random actions at the beginning")
-        epsilon_end: float = Field(0.05, ge=0, le=1, description="share of random actions at the end")
-        epsilon_fraction: float = Field(0.5, gt=0, le=1, description="share of the run in which it falls")
+        epsilon_start: float = Field(1.0, ge=0, le=1, description="fraction of random actions at the beginning")
+        epsilon_end: float = Field(0.05, ge=0, le=1, description="fraction of random actions at the end")
+        epsilon_fraction: float = Field(0.5, gt=0, le=1, description="fraction of the run in which it falls")
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
