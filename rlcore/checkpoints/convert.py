@@ -68,7 +68,7 @@ def convert(entry: CheckpointEntry, source: Backend, target: Backend) -> Path:
 
 
 def _check_digests(snapshot: Snapshot, manifest: Mapping[str, Any]) -> None:
-    found, wanted = snapshot.digests(), manifest["digests"]
-    other = [name for name in {*found, *wanted} if found.get(name) != wanted.get(name)]
-    if other:
-        raise StorageError(f"{', '.join(sorted(other))} would come back as something else; nothing is converted")
+    digests, expected = snapshot.digests(), manifest["digests"]
+    changed = [name for name in {*digests, *expected} if digests.get(name) != expected.get(name)]
+    if changed:
+        raise StorageError(f"{', '.join(sorted(changed))} would come back as something else; nothing is converted")

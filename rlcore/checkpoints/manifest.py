@@ -121,8 +121,8 @@ def best(entries: Iterable[CheckpointEntry], by: tuple[str, str] | None = None) 
         by: a number in the metadata of the manifests instead of the evaluation, and whether `min` or `max` is best.
     """
     rated = [(_rating(entry, by), *order(entry), entry) for entry in entries]
-    known = [row for row in rated if row[0] is not None]
-    return max(known, key=lambda row: row[:-1])[-1] if known else None
+    comparable = [row for row in rated if row[0] is not None]
+    return max(comparable, key=lambda row: row[:-1])[-1] if comparable else None
 
 
 def _rating(entry: CheckpointEntry, by: tuple[str, str] | None) -> float | None:
@@ -197,15 +197,15 @@ def verify(entry: CheckpointEntry, moved: Callable[[], object] = lambda: None) -
                 raise StorageError("the name leaves the folder")
             with plain_file(entry.path / name) as stream:
                 size = os.fstat(stream.fileno()).st_size
-                found = {"size": size}
+                actual = {"size": size}
                 if size == expected["size"]:  # else there is no need to read it
-                    found = describe(stream, moved)
+                    actual = describe(stream, moved)
         except (StorageError, OSError, ValueError) as error:
             raise StorageError(
                 f"checkpoint {entry.path} is damaged: {name!r} is missing or not a plain file ({error})"
             ) from None
-        if found != expected:
-            raise StorageError(f"checkpoint {entry.path} is damaged: {name!r} is {found}, expected {expected}")
+        if actual != expected:
+            raise StorageError(f"checkpoint {entry.path} is damaged: {name!r} is {actual}, expected {expected}")
     return sorted(path.name for path in entry.path.iterdir() if path.name not in (MANIFEST, *files))
 
 

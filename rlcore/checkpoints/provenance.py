@@ -46,7 +46,7 @@ class Provenance:
 
     def in_manifest(self, snapshot: Snapshot) -> dict[str, Any]:
         """Return the entries of the manifest."""
-        from rlcore.state.snapshot import training_digest  # needs torch, which looking at checkpoints does not
+        from rlcore.state.hashes import training_digest  # needs torch, which looking at checkpoints does not
 
         digests = snapshot.digests()
         return {

@@ -32,9 +32,9 @@ def surplus(entries: Sequence[CheckpointEntry], keep_last: int, keep_best: KeepB
         keep_best: whether the one with the best evaluation is kept too, or by which number it is the best.
     """
     keep = {entry.path for entry in entries[-max(1, keep_last) :]}
-    chosen = best(entries, keep_best if isinstance(keep_best, tuple) else None) if keep_best else None
-    if chosen is not None:
-        keep.add(chosen.path)
+    best_entry = best(entries, keep_best if isinstance(keep_best, tuple) else None) if keep_best else None
+    if best_entry is not None:
+        keep.add(best_entry.path)
     return [entry for entry in entries if entry.path not in keep]
 
 
@@ -119,5 +119,5 @@ class CheckpointRotation:
         if not self.keep_best:
             return None
         by = self.keep_best if isinstance(self.keep_best, tuple) else None
-        found = best(scan(Path(self.directory)).entries, by)
-        return None if found is None else found.path
+        entry = best(scan(Path(self.directory)).entries, by)
+        return None if entry is None else entry.path

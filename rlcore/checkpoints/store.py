@@ -177,10 +177,10 @@ class Store:
 
     def entries(self) -> list[CheckpointEntry]:
         """Return the committed checkpoints whose manifest can be read, oldest first."""
-        found = scan(self.folder)
-        for problem in found.problems:
+        listing = scan(self.folder)
+        for problem in listing.problems:
             log.warning("%s", problem)
-        return found.entries
+        return listing.entries
 
     def is_empty(self) -> bool:
         """Return whether no checkpoint was ever committed here, not even one that is damaged."""
@@ -248,13 +248,13 @@ class Store:
             StorageError: there is none; or one is whole but needs another rlcore or back end, since to go on from
                 an older one would throw away work that is not lost.
         """
-        found = scan(self.folder)
-        for problem in found.problems:
+        listing = scan(self.folder)
+        for problem in listing.problems:
             log.warning("%s; it is left out", problem)
-        if found.newer:
-            raise StorageError(f"{found.newer[-1]}, or move it away to go on from an older checkpoint")
-        problems = found.problems
-        for entry in reversed(found.entries):
+        if listing.newer:
+            raise StorageError(f"{listing.newer[-1]}, or move it away to go on from an older checkpoint")
+        problems = listing.problems
+        for entry in reversed(listing.entries):
             self._check_backend(entry)
             try:
                 return entry, self.load(entry, into)

@@ -133,10 +133,10 @@ class TensorFiles:
         content = self._content(file)
         if offset + size > len(content):
             raise ValueError(f"{file} ends before {offset + size:,} bytes")
-        found = torch.from_numpy(content[offset : offset + size])
+        flat = torch.from_numpy(content[offset : offset + size])
         if offset % _ALIGNMENT:
-            found = found.clone()
-        return found.view(form.dtype).reshape(form.shape)
+            flat = flat.clone()
+        return flat.view(form.dtype).reshape(form.shape)
 
     def read_into(self, tensor: Tensor, file: str, offset: int, size: int) -> None:
         """Fill a contiguous CPU tensor from a range of bytes, without further memory.

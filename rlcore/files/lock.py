@@ -156,6 +156,6 @@ def _no_lock(folder: Path, error: Exception) -> str:
 
 
 def _close(stream: weakref.ref[TextIO]) -> None:
-    found = stream()
-    if found is not None:
-        found.close()
+    open_stream = stream()
+    if open_stream is not None:
+        open_stream.close()

@@ -58,10 +58,10 @@ class LoggerBase:
             raise NotImplementedError(f"{type(self).__name__} must define log_metrics(metrics, step) or log_scalar")
         from rlcore.loggers import values as log_values  # needs NumPy
 
-        found = log_values.row(metrics)
-        for name, value in found.items():
+        row = log_values.row(metrics)
+        for name, value in row.items():
             self.log_scalar(name, value, step)
-        return found
+        return row
 
     def log_scalar(self, name: str, value: Any, step: int | None = None) -> None:
         """Write one scalar."""

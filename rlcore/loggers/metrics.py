@@ -65,8 +65,8 @@ class _Reduced:
         """Return the mean under `key`, and with several values the other statistics under `key/…`."""
         if self.count == 1:
             return {key: self.mean}
-        others = (math.sqrt(self.squares / self.count), self.least, self.most, float(self.count))
-        return {key: self.mean, **{f"{key}/{name}": value for name, value in zip(STATISTICS, others, strict=True)}}
+        figures = (math.sqrt(self.squares / self.count), self.least, self.most, float(self.count))
+        return {key: self.mean, **{f"{key}/{name}": value for name, value in zip(STATISTICS, figures, strict=True)}}
 
 
 class Metrics:

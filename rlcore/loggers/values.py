@@ -58,16 +58,16 @@ def row(metrics: Mapping[str, Any], keys_sep: str = "/", prefix: str = "") -> di
         keys_sep: what stands between the names of tables inside.
         prefix: of all names.
     """
-    found: dict[str, float] = {}
+    floats: dict[str, float] = {}
     for key, value in _fetched(metrics).items():
         full = prefix + str(key)
         if isinstance(value, Mapping):
-            found |= row(value, keys_sep, f"{full}{keys_sep}")
+            floats |= row(value, keys_sep, f"{full}{keys_sep}")
         elif (number := _number(value)) is not None:
-            found[name(full)] = number
+            floats[name(full)] = number
         else:
             log.warning("metric %r is a %s and not a number; it is left out", full[:80], type(value).__name__)
-    return found
+    return floats
 
 
 def _fetched(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -161,11 +161,11 @@ def _bins(finite: Array, bins: Bins) -> Any:
         if isinstance(bins, str):
             edges = np.histogram_bin_edges(finite, bins)
             return edges if len(edges) <= MOST_BINS + 1 else MOST_BINS
-        found = np.asarray(to_numpy(bins))
-        if found.ndim == 0 and 1 <= found <= MOST_BINS and found.dtype.kind in "iu":
-            return int(found)
-        if found.ndim == 1 and 2 <= found.size <= MOST_BINS + 1 and (np.diff(found) > 0).all():
-            return found.astype(np.float64)
+        given = np.asarray(to_numpy(bins))
+        if given.ndim == 0 and 1 <= given <= MOST_BINS and given.dtype.kind in "iu":
+            return int(given)
+        if given.ndim == 1 and 2 <= given.size <= MOST_BINS + 1 and (np.diff(given) > 0).all():
+            return given.astype(np.float64)
     except (ValueError, OverflowError, MemoryError) as error:
         if isinstance(error, MemoryError) or _is_rule(bins):  # a rule that asks for more bins than there can be
             return MOST_BINS

@@ -131,9 +131,9 @@ def end_with_this(pid: int) -> None:
 
 def forget(pid: int) -> None:
     """Forget a worker process that has ended."""
-    found = running()
-    if found is not None:
-        found.forget(pid)
+    companion = running()
+    if companion is not None:
+        companion.forget(pid)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -203,13 +203,13 @@ class _Stopping:
 
     def _saves_stand_still(self) -> bool:
         """Wait while a save moves; return False as soon as the block ends or the run is to stop at once."""
-        seen, since = self._saving(), time.monotonic()
-        while seen is not None and time.monotonic() < since + _STANDING * seen[1]:
+        state, since = self._saving(), time.monotonic()
+        while state is not None and time.monotonic() < since + _STANDING * state[1]:
             if not self._passes(_LOOK):
                 return False
             now = self._saving()
-            if now != seen:
-                seen, since = now, time.monotonic()
+            if now != state:
+                state, since = now, time.monotonic()
         return True
 
     def _interrupt(self) -> None:
@@ -227,18 +227,18 @@ def _at_once(numbers: Sequence[int]) -> bool:
 
 def _before_fork(stopping: weakref.ref[_Stopping]) -> None:
     """Hold signals back until it is settled whose they are: a new process would tell its parent of its own."""
-    found = stopping()
-    if found is not None and not found.over:
-        found.forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, (*SIGNALS, *AT_ONCE))
+    block = stopping()
+    if block is not None and not block.over:
+        block.forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, (*SIGNALS, *AT_ONCE))
 
 
 def _after_fork(stopping: weakref.ref[_Stopping], child: bool = False) -> None:
     """Let a process that was forked inside a block handle its own signals."""
-    found = stopping()
-    mask = None if found is None else vars(found.forking).pop("mask", None)
-    if found is None or mask is None:
+    block = stopping()
+    mask = None if block is None else vars(block.forking).pop("mask", None)
+    if block is None or mask is None:
         return
     if child:
-        found.put_back()
-        found.close()
+        block.put_back()
+        block.close()
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -52,17 +52,17 @@ def _read_evaluations(run: Path) -> dict[str, Curve]:
         raise ConfigError(
             f"{run} has no metrics.csv and no {TABLE}; add a section [[logger]] with use = 'csv' to its config"
         )
-    found: dict[str, dict[int, list[float]]] = {"return": defaultdict(list), "length": defaultdict(list)}
+    by_column: dict[str, dict[int, list[float]]] = {"return": defaultdict(list), "length": defaultdict(list)}
     for row in _rows(file):
         try:
-            frames, figures = int(row["frames"]), {column: float(row[column]) for column in found}
+            frames, figures = int(row["frames"]), {column: float(row[column]) for column in by_column}
         except (KeyError, TypeError, ValueError):
             continue  # a row that a crash cut off
         for column, figure in figures.items():
-            found[column][frames].append(figure)
+            by_column[column][frames].append(figure)
     return {
         f"evaluation/{column}": {frames: sum(each) / len(each) for frames, each in values.items()}
-        for column, values in found.items()
+        for column, values in by_column.items()
     }
 
 

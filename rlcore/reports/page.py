@@ -123,8 +123,8 @@ def _charts(groups: Mapping[str, list[RunFiles]], keys: Sequence[str], titles: M
 
 def _further(groups: Mapping[str, list[RunFiles]]) -> str:
     """Every metric that has no place of its own, folded up."""
-    found = {key for group in groups.values() for run in group for key in run.metrics}
-    keys = sorted(key for key in found - {key for key, _ in PANELS} if not key.endswith(_STATISTICS))
+    all_keys = {key for group in groups.values() for run in group for key in run.metrics}
+    keys = sorted(key for key in all_keys - {key for key, _ in PANELS} if not key.endswith(_STATISTICS))
     if not keys:
         return ""
     return f"<details><summary>{len(keys)} metrics</summary>{_charts(groups, keys, {})}</details>"
@@ -221,11 +221,13 @@ def _configs(groups: Mapping[str, list[RunFiles]]) -> str:
 
 
 def _version_table(runs: Sequence[RunFiles]) -> str:
-    found: dict[str, set[str]] = {}
+    versions_of: dict[str, set[str]] = {}
     for run in runs:
         for name, version in run.section("versions").items():
-            found.setdefault(name, set()).add(str(version))
-    return _table(["distribution", "version"], [[escape(n), escape(", ".join(sorted(v)))] for n, v in found.items()])
+            versions_of.setdefault(name, set()).add(str(version))
+    return _table(
+        ["distribution", "version"], [[escape(n), escape(", ".join(sorted(v)))] for n, v in versions_of.items()]
+    )
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:

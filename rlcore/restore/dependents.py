@@ -21,15 +21,15 @@ def dependents(components: Mapping[str, Any], fresh: Collection[str]) -> dict[st
         components: name to what takes part in checkpoints.
         fresh: names of those that start over.
     """
-    found: dict[str, str] = {}
+    following: dict[str, str] = {}
     waiting = [name for name in fresh if name in components]
     while waiting:
         source = waiting.pop(0)
         for name, component in components.items():
-            if name not in fresh and name not in found and _follows(component, components[source]):
-                found[name] = source
+            if name not in fresh and name not in following and _follows(component, components[source]):
+                following[name] = source
                 waiting.append(name)
-    return found
+    return following
 
 
 def _follows(component: Any, source: Any) -> bool:

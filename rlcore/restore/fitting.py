@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from rlcore.errors import StorageError
-from rlcore.restore.optimizers import check_state
+from rlcore.restore.optimizers import check_state, first_few
 
 
 def check(component: Any, state: Any, closely: bool = False) -> None:
@@ -52,9 +52,9 @@ def check_array(name: str, saved: Any, shape: Sequence[int], what: str = "") -> 
 
 
 def _refuse(lines: Iterator[str]) -> None:
-    found = list(lines)
-    if found:
-        raise StorageError(", ".join(found[:3]) + (f", and {len(found) - 3} more" if len(found) > 3 else ""))
+    differences = list(lines)
+    if differences:
+        raise StorageError(first_few(differences, ", "))
 
 
 def _differing(here: Any, there: Any, path: str = "", empty_may_grow: bool = False) -> Iterator[str]:

@@ -28,9 +28,9 @@ def check_state(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> N
     Raises:
         StorageError: says what differs.
     """
-    found = misfits(optimizer, state)
-    if found:
-        raise StorageError("; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else ""))
+    reasons = misfits(optimizer, state)
+    if reasons:
+        raise StorageError(first_few(reasons, "; "))
 
 
 def misfits(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> list[str]:
@@ -41,8 +41,14 @@ def misfits(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> list[
     counts = [[len(group["params"]) for group in side] for side in (groups, saved)]
     if counts[0] != counts[1]:
         return [f"it has {_counted(counts[0])} here, {_counted(counts[1])} in the checkpoint"]
-    found = [*_of_another_kind(optimizer, saved), *_renamed(groups, saved)]
-    return [*found, *_misshapen(optimizer, state)] if _of_torch(optimizer) else found
+    reasons = [*_of_another_kind(optimizer, saved), *_renamed(groups, saved)]
+    return [*reasons, *_misshapen(optimizer, state)] if _of_torch(optimizer) else reasons
+
+
+def first_few(reasons: list[str], between: str) -> str:
+    """Return three of the reasons in one line, and how many more there are."""
+    more = [f"and {len(reasons) - 3} more"] if len(reasons) > 3 else []
+    return between.join([*reasons[:3], *more])
 
 
 def with_hyperparameters(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,9 +69,9 @@ def _counted(counts: list[int]) -> str:
 
 def _of_another_kind(optimizer: torch.optim.Optimizer, saved: list[Any]) -> list[str]:
     """Compare the names of hyperparameters; other versions of torch only add some."""
-    known = {name for group in optimizer.param_groups for name in group}
+    here = {name for group in optimizer.param_groups for name in group}
     there = {name for group in saved for name in group}
-    missing, foreign = sorted(set(optimizer.defaults) - there), sorted(there - known - {"initial_lr", *_NOT_SET})
+    missing, foreign = sorted(set(optimizer.defaults) - there), sorted(there - here - {"initial_lr", *_NOT_SET})
     if not (missing and foreign):
         return []
     kind = type(optimizer).__name__
@@ -74,11 +80,13 @@ def _of_another_kind(optimizer: torch.optim.Optimizer, saved: list[Any]) -> list
 
 def _renamed(groups: list[Any], saved: list[Any]) -> list[str]:
     """Compare the names of the parameters, where both sides know them: shapes alone do not tell them apart."""
-    found = []
+    reasons = []
     for here, there in zip(groups, saved, strict=True):
         pairs = zip(here.get("param_names", ()), there.get("param_names", ()), strict=False)
-        found += [f"parameter {mine!r} here is {other!r} in the checkpoint" for mine, other in pairs if mine != other]
-    return found
+        reasons += [
+            f"parameter {ours!r} here is {theirs!r} in the checkpoint" for ours, theirs in pairs if ours != theirs
+        ]
+    return reasons
 
 
 def _of_torch(optimizer: torch.optim.Optimizer) -> bool:

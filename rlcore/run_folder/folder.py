@@ -66,7 +66,7 @@ class Presence:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._found = self._identity()
+        self._identity_at_first = self._identity()
 
     def check(self) -> None:
         """See that the folder is the one that was there at first.
@@ -74,7 +74,7 @@ class Presence:
         Raises:
             StorageError: it is not; nothing that is written now can be resumed.
         """
-        if self._identity() != self._found:
+        if self._identity() != self._identity_at_first:
             raise StorageError(
                 f"run folder {str(self._folder)!r} was removed, renamed or replaced while the run went on; what it "
                 "held is gone or elsewhere. Put it back to continue with --resume, or start the run again"

@@ -94,9 +94,9 @@ class SpoolingLogger(LoggerBase):
 
     def log_histogram(self, name: str, data: Any, step: int | None = None, bins: log_values.Bins = None) -> None:
         """Spool a histogram."""
-        found = log_values.histogram(data, bins)
-        counts, edges = found.counts.tolist(), found.edges.tolist()
-        record = {"kind": "histogram", "counts": counts, "edges": edges, "not_finite": found.not_finite}
+        counted = log_values.histogram(data, bins)
+        counts, edges = counted.counts.tolist(), counted.edges.tolist()
+        record = {"kind": "histogram", "counts": counts, "edges": edges, "not_finite": counted.not_finite}
         self._append(record, name, step)
 
     def log_image(self, name: str, image: Any, step: int | None = None) -> None:

@@ -105,9 +105,9 @@ def _sent(note: Any) -> Sent:
     """
     if not isinstance(note, dict):
         raise ValueError("it is no position")
-    found = {field.name: note.get(field.name) for field in fields(Sent)}
+    entries = {field.name: note.get(field.name) for field in fields(Sent)}
     texts = ("id", "token", "continues")
-    for name, value in found.items():
+    for name, value in entries.items():
         if name in texts:
             fits = isinstance(value, str)
         else:
@@ -115,4 +115,4 @@ def _sent(note: Any) -> Sent:
             fits = isinstance(value, int) and not isinstance(value, bool) and value >= least
         if not fits:
             raise ValueError(f"{name} is {value!r:.100}")
-    return Sent(**found)  # type: ignore[arg-type]
+    return Sent(**entries)  # type: ignore[arg-type]

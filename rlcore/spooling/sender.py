@@ -89,11 +89,11 @@ class Sender:
             return
         self.spool.go_back()
         sent = self.spool.sent
-        known = bool(sent.id) and sent.lines != UNKNOWN
+        is_known = bool(sent.id) and sent.lines != UNKNOWN
         sent.id = self.server.connect(sent.id, sent.token, sent.continues)
         arrived = self.server.arrived()
         self._confirms = arrived is None
-        if not known:  # the run may have lines of others
+        if not is_known:  # the run may have lines of others
             sent.lines = arrived or 0
         self._skip = max(0, (arrived or 0) - sent.lines)
         self.spool.write_sent()

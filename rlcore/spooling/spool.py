@@ -205,9 +205,9 @@ class Spool:
 
     def refresh(self) -> None:
         """Read `sent.json` again, which a sender in another process writes; what is wrong with it is said once."""
-        found, problem = read_sent(self.folder)
-        if found is not None:
-            self.sent = found
+        sent, problem = read_sent(self.folder)
+        if sent is not None:
+            self.sent = sent
         size = self._size()
         if self.sent.offset > size:
             problem = f"{self.folder / SENT} says that {self.sent.offset} bytes were sent, and there are {size}"
@@ -215,7 +215,7 @@ class Spool:
             self.sent.offset, self.sent.records = size, lines
             self.sent.confirmed = min(self.sent.confirmed, size)
             self.sent.confirmed_records = min(self.sent.confirmed_records, lines)
-        elif problem and found is None:
+        elif problem and sent is None:
             problem += "; so nobody knows what was sent, and all of it goes into a new run"
         if problem and problem not in self._said:
             self._said.add(problem)

@@ -17,7 +17,7 @@ from rlcore.types.optional import Inexact, Unrestored
 
 def domain(device: torch.device, threads: int) -> dict[str, str]:
     """Return what the bits depend on besides the config and the versions of plugins."""
-    found = {
+    record = {
         "python": platform.python_version(),
         "torch": torch.__version__,
         "machine": platform.machine(),
@@ -26,10 +26,10 @@ def domain(device: torch.device, threads: int) -> dict[str, str]:
         "device": device.type,
     }
     if device.type == "cuda":
-        found["device"] = torch.cuda.get_device_name(device)
-        found["cuda"] = str(torch.version.cuda)
-        found["deterministic"] = str(torch.are_deterministic_algorithms_enabled())
-    return found
+        record["device"] = torch.cuda.get_device_name(device)
+        record["cuda"] = str(torch.version.cuda)
+        record["deterministic"] = str(torch.are_deterministic_algorithms_enabled())
+    return record
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str], what: str = "") -> list[str]:

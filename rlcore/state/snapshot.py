@@ -16,7 +16,7 @@ import torch
 import xxhash
 from torch import Tensor
 
-from rlcore.state.memory import bytes_of, pieces
+from rlcore.state.hashes import add_tensor
 from rlcore.state.tree import flatten, tensor_names, unflatten
 from rlcore.types.progress import Progress
 
@@ -106,24 +106,8 @@ class Snapshot:
     def _digest(self, component: str) -> str:
         digest = xxhash.xxh3_128(json.dumps(self.tree[component], sort_keys=True).encode())
         for name in self.names[component]:
-            tensor = self.tensors[name]
-            digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-            plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
-            for piece in pieces(bytes_of(plain)):
-                digest.update(piece)
+            add_tensor(digest, name, self.tensors[name])
         return digest.hexdigest()
-
-
-def training_digest(digests: Mapping[str, str], observers: Iterable[str]) -> str:
-    """Return one hash over the components that training depends on.
-
-    Args:
-        digests: component name to hash.
-        observers: the components that watch a run and do not change it: loggers, metrics, progress bars.
-    """
-    left_out = set(observers)
-    chosen = {name: digest for name, digest in sorted(digests.items()) if name not in left_out}
-    return xxhash.xxh3_128_hexdigest(json.dumps(chosen).encode())
 
 
 def _copy(tensor: Tensor, into: Tensor | None) -> Tensor:

@@ -34,7 +34,7 @@ def source_hashes(plugins: Mapping[str, str], used: Iterable[str]) -> dict[str, 
     """
     owners = {_top(module): distribution for module, distribution in plugins.items()}
     roots = dict.fromkeys([*plugins, *used])
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for name in dict.fromkeys([*roots, *_reached(roots, owners)]):
         path, top = _file(name), _top(name)
         if path is None or _is_standard(path):
@@ -42,10 +42,10 @@ def source_hashes(plugins: Mapping[str, str], used: Iterable[str]) -> dict[str, 
         package = _package(top) if top in owners or not _is_installed(path) else None
         if package is None:
             alone = name if _is_installed(path) or "." in name else path.name
-            found[owners.get(top, alone)] = _hash([str(path)])
-        elif (title := owners.get(top, top)) not in found:
-            found[title] = _hash_of_plugin(package) if top in owners else _hash(_files(package))
-    return {f"{PREFIX}{title}": found[title] for title in sorted(found)}
+            hashes[owners.get(top, alone)] = _hash([str(path)])
+        elif (title := owners.get(top, top)) not in hashes:
+            hashes[title] = _hash_of_plugin(package) if top in owners else _hash(_files(package))
+    return {f"{PREFIX}{title}": hashes[title] for title in sorted(hashes)}
 
 
 def source_differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
@@ -80,15 +80,15 @@ def modules_of(part: Any) -> Iterator[str]:
 
 def _reached(roots: Iterable[str], owners: Mapping[str, str]) -> Iterator[str]:
     """Yield the modules that plugins and loose modules use by name, theirs too, apart from installed libraries."""
-    waiting, seen = list(roots), set(roots)
+    waiting, met = list(roots), set(roots)
     while waiting:
         module = sys.modules.get(waiting.pop())
         if module is None or _top(module.__name__) == _CORE or not _is_own(module, owners):
             continue
-        for name in _used_by(module) - seen:
-            seen.add(name)
-            found = sys.modules.get(name)
-            if found is not None and _is_own(found, owners):
+        for name in _used_by(module) - met:
+            met.add(name)
+            used = sys.modules.get(name)
+            if used is not None and _is_own(used, owners):
                 waiting.append(name)
                 yield name
 

@@ -17,7 +17,7 @@ import torch
 import xxhash
 
 from rlcore.errors import StorageError
-from rlcore.state.memory import bytes_of, pieces
+from rlcore.state.hashes import add_tensor
 from rlcore.state.tree import flatten
 
 State = dict[str, Any]
@@ -47,8 +47,8 @@ def _parts(part: Any) -> Iterator[Any]:
     yield part
     if not _is(part, "Storage"):  # `_storage` of a storage is its data
         for name in _CHILDREN:
-            found = vars(part).get(name) if hasattr(part, "__dict__") else None
-            for child in found if isinstance(found, list | tuple) else [found]:
+            held = vars(part).get(name) if hasattr(part, "__dict__") else None
+            for child in held if isinstance(held, list | tuple) else [held]:
                 if child is not None:
                     yield from _parts(child)
     else:
@@ -237,9 +237,7 @@ def _digest(offline: Any) -> str:
         flatten(offline.storage.state_dict(), "", tensors)
         digest = xxhash.xxh3_128()
         for name, tensor in tensors.items():
-            digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-            for piece in pieces(bytes_of(tensor.cpu().contiguous())):
-                digest.update(piece)
+            add_tensor(digest, name, tensor)
         offline._digest = digest.hexdigest()
     return str(offline._digest)
 

@@ -10,7 +10,8 @@ import torch
 
 from rlcore import Progress
 from rlcore.errors import StorageError
-from rlcore.state.snapshot import Snapshot, training_digest
+from rlcore.state.hashes import training_digest
+from rlcore.state.snapshot import Snapshot
 
 
 def take(**states):

@@ -81,16 +81,18 @@ class CSVLogger(Logger):
         rows = {"metrics": [], "timings": []}  # type: dict[str, list[tuple[object, ...]]]
         for key, value in row.items():
             rows["timings" if key.startswith(WALL_CLOCK) else "metrics"].append((step, key, repr(value)))
-        for name, found in rows.items():
-            self._tables[name].append(found)
+        for name, new_rows in rows.items():
+            self._tables[name].append(new_rows)
         return row
 
     def log_histogram(self, name: str, data: Any, step: int | None = None, bins: log_values.Bins = None) -> None:
         """Append a row per bin; the number of values that are not finite stands between `nan` and `nan`."""
-        step, found = self.step_of(name, step), log_values.histogram(data, bins)
-        counted = zip(found.edges[:-1].tolist(), found.edges[1:].tolist(), found.counts.tolist(), strict=True)
-        rows = [(step, name, low, high, count) for low, high, count in counted]
-        self._tables["histograms"].append([*rows, (step, name, "nan", "nan", found.not_finite)])
+        step, histogram = self.step_of(name, step), log_values.histogram(data, bins)
+        in_bins = zip(
+            histogram.edges[:-1].tolist(), histogram.edges[1:].tolist(), histogram.counts.tolist(), strict=True
+        )
+        rows = [(step, name, low, high, count) for low, high, count in in_bins]
+        self._tables["histograms"].append([*rows, (step, name, "nan", "nan", histogram.not_finite)])
 
     def log_image(self, name: str, image: Any, step: int | None = None) -> None:
         """Write a PNG file."""

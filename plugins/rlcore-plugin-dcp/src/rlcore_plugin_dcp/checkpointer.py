@@ -112,13 +112,13 @@ def _whole(saved: Saved, files: TensorFiles) -> Tensor:
     if saved.whole is not None:
         chunk = saved.whole
         return files.tensor(chunk.form, chunk.file, chunk.offset, chunk.size)
-    found = torch.zeros(saved.form.shape, dtype=saved.form.dtype)
+    whole = torch.zeros(saved.form.shape, dtype=saved.form.dtype)
     for chunk in saved.chunks:
-        part = found
+        part = whole
         for dimension, (offset, length) in enumerate(zip(chunk.offsets, chunk.form.shape, strict=True)):
             part = part.narrow(dimension, offset, length)
         part.copy_(files.tensor(chunk.form, chunk.file, chunk.offset, chunk.size))
-    return found
+    return whole
 
 
 def _failure_of_ranks(what: str, folder: Path, error: CheckpointException) -> StorageError:

@@ -86,11 +86,11 @@ def read(folder: Path) -> dict[str, Saved]:
     Raises:
         Exception: of any kind, when it was not written by `write`.
     """
-    found = {name: _saved(entry) for name, entry in read_description(folder / METADATA).items()}
+    tensors = {name: _saved(entry) for name, entry in read_description(folder / METADATA).items()}
     here = sum(file.stat().st_size for file in folder.glob(f"*{DATA}"))
-    if sum(chunk.size for saved in found.values() for chunk in saved.chunks) > here:
+    if sum(chunk.size for saved in tensors.values() for chunk in saved.chunks) > here:
         raise ValueError(f"{METADATA} names more bytes than the {here:,} that are there")
-    return found
+    return tensors
 
 
 def as_planned(saved: Mapping[str, Saved]) -> Metadata:

@@ -99,28 +99,28 @@ class MLflowLogServer:
         return True
 
     def _experiment_id(self, client: MlflowClient) -> str:
-        found = client.get_experiment_by_name(self._experiment)
-        if found is None:
+        experiment = client.get_experiment_by_name(self._experiment)
+        if experiment is None:
             try:
                 return str(client.create_experiment(self._experiment, artifact_location=self._artifact_location))
             except MlflowException:  # another run was faster
-                found = client.get_experiment_by_name(self._experiment)
-                if found is None:
+                experiment = client.get_experiment_by_name(self._experiment)
+                if experiment is None:
                     raise
-        return str(found.experiment_id)
+        return str(experiment.experiment_id)
 
     def _without_known(self, metrics: Sequence[Metric]) -> list[Metric]:
         """Leave out what the server took before its answer was lost."""
         steps: dict[str, set[int]] = {}
         for key in {metric.key for metric in metrics}:
-            steps[key] = {known.step for known in self._client.get_metric_history(self._id, key)}
+            steps[key] = {metric.step for metric in self._client.get_metric_history(self._id, key)}
         return [metric for metric in metrics if metric.step not in steps[metric.key]]
 
     def _send_params(self, config: Mapping[str, Any]) -> None:
         """Send the config as parameters, which MLflow never changes, and as a file, which shows the latest."""
-        known = self._client.get_run(self._id).data.params
+        sent = self._client.get_run(self._id).data.params
         values = {_key(key): str(value)[:_LONGEST_PARAM] for key, value in log_values.flat(config)}
-        fresh = [Param(key, value) for key, value in values.items() if key not in known]
+        fresh = [Param(key, value) for key, value in values.items() if key not in sent]
         for some in _parts(fresh, _PARAMS_PER_CALL):
             self._client.log_batch(self._id, params=some)
         self._client.log_dict(self._id, dict(config), "config.json")
@@ -138,8 +138,8 @@ class MLflowLogServer:
 
 def _lost_run(client: MlflowClient, experiment: str, token: str) -> str:
     """Return the id of a run that was made for this spool, whose id did not arrive; else nothing."""
-    found = client.search_runs([experiment], f"tags.`{TOKEN_TAG}` = '{token}'", max_results=1)
-    return str(found[0].info.run_id) if found else ""
+    runs = client.search_runs([experiment], f"tags.`{TOKEN_TAG}` = '{token}'", max_results=1)
+    return str(runs[0].info.run_id) if runs else ""
 
 
 def _parts(entries: Sequence[Entry], size: int) -> Iterator[Sequence[Entry]]:

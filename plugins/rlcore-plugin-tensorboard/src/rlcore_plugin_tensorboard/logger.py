@@ -58,17 +58,17 @@ class TensorboardLogger(Logger):
 
     def log_histogram(self, name: str, data: Any, step: int | None = None, bins: log_values.Bins = None) -> None:
         """Write a histogram of the finite values."""
-        found = log_values.histogram(data, bins)
+        histogram = log_values.histogram(data, bins)
         self._last_step = step = self.step_of(name, step)
         self.experiment.add_histogram_raw(
             name,
-            min=float(found.edges[0]),
-            max=float(found.edges[-1]),
-            num=int(found.counts.sum()),
-            sum=found.total,
-            sum_squares=found.squares,
-            bucket_limits=found.edges[1:].tolist(),
-            bucket_counts=found.counts.tolist(),
+            min=float(histogram.edges[0]),
+            max=float(histogram.edges[-1]),
+            num=int(histogram.counts.sum()),
+            sum=histogram.total,
+            sum_squares=histogram.squares,
+            bucket_limits=histogram.edges[1:].tolist(),
+            bucket_counts=histogram.counts.tolist(),
             global_step=step,
         )
 

@@ -127,15 +127,15 @@ def _execute(requests: list[Any], storage: FlatFiles) -> None:
 def _places(folder: Path) -> dict[str, tuple[Form, tuple[str, int, int]]]:
     """Return name to form and to file, offset and size; both descriptions must agree on the size."""
     index, manifest = read_description(folder / INDEX), read_description(folder / METADATA)["manifest"]
-    found = {}
+    places = {}
     for name, said in index.items():
         form = Form.read(said)
         if form.nbytes == 0:
-            found[name] = (form, ("", 0, 0))
+            places[name] = (form, ("", 0, 0))
             continue
         entry = manifest[f"{PREFIX}/{said['entry']}"]
         if entry["serializer"] != "buffer_protocol":
             raise ValueError(f"{name!r} is written as {entry['serializer']!r}, which is not read")
         begin, end = entry["byte_range"] or (0, form.nbytes)
-        found[name] = (form, (entry["location"], begin, end - begin))
-    return found
+        places[name] = (form, (entry["location"], begin, end - begin))
+    return places
