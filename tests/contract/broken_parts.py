@@ -201,6 +201,42 @@ class DoneLoss(ToyLoss):
         return {**super().forward(minibatch), "ends": minibatch["next", "done"].float().mean()}
 
 
+class NoisyLoss(ToyLoss):
+    """Keeps the contract: the action is off by its noise."""
+
+    def sample_noise(self, samples, generator):
+        return torch.randn(samples, 1, generator=generator)
+
+    def forward(self, minibatch, noise):
+        losses = super().forward(minibatch)
+        return {**losses, "loss_actor": losses["loss_actor"] * (1 + noise.square().mean())}
+
+
+class OneNoiseLoss(NoisyLoss):
+    def sample_noise(self, samples, generator):
+        return torch.randn(1, 1, generator=generator)
+
+
+class GlobalNoiseLoss(NoisyLoss):
+    def sample_noise(self, samples, generator):
+        return torch.randn(samples, 1)
+
+
+class ConstantNoiseLoss(NoisyLoss):
+    def sample_noise(self, samples, generator):
+        return torch.ones(samples, 1)
+
+
+class FurtherNoiseLoss(NoisyLoss):
+    def forward(self, minibatch, noise):
+        return super().forward(minibatch, noise + torch.rand(()))
+
+
+class HeedlessNoiseLoss(NoisyLoss):
+    def forward(self, minibatch, noise):
+        return super().forward(minibatch, torch.ones(1))
+
+
 class CountingLoss(ToyLoss):
     calls = 0
 

@@ -97,6 +97,21 @@ BROKEN = [
     (c.LossContract, "AttachedLoss", "test_returns_named_scalars", "error is a metric"),
     (c.LossContract, "LazyLoss", "test_gradients_reach_every_required_part", "critic.weight"),
     (c.LossContract, "DoneLoss", "test_keeps_terminated_and_truncated_apart", "does not say whether a value follows"),
+    (c.LossContract, "OneNoiseLoss", "test_samples_its_noise_from_the_generator", "samples has shape"),
+    (c.LossContract, "GlobalNoiseLoss", "test_samples_its_noise_from_the_generator", "another generator"),
+    (
+        c.LossContract,
+        "ConstantNoiseLoss",
+        "test_samples_its_noise_from_the_generator",
+        "does not depend on the generator",
+    ),
+    (
+        c.LossContract,
+        "FurtherNoiseLoss",
+        "test_samples_its_noise_from_the_generator",
+        "with equal noise the losses differ",
+    ),
+    (c.LossContract, "HeedlessNoiseLoss", "test_samples_its_noise_from_the_generator", "does not use its noise"),
     (c.LossContract, "CountingLoss", "test_state_is_restored_into_a_new_instance", "does not go on as before"),
     (c.ModelContract, "GlobalModel", "test_global_generators_change_nothing", "global random generators"),
     (c.ModelContract, "RandomModel", "test_all_randomness_is_in_the_noise", "takes random numbers itself"),
@@ -324,3 +339,9 @@ def test_every_broken_part_is_used():
     named |= {"LeakingEstimator", "MixingEstimator", "BothCollector", "QuietCollector", "ContraryCollector"}
     named |= {"FirstBuffer", "OneStepEstimator", "ForgetfulCheckpointer", "TooFarTransform"}
     assert set(PARTS) == named
+
+
+class TestALossWithNoise(c.LossContract):
+    """A suite that refuses broken noise takes that which keeps the contract, through a run and a resume."""
+
+    target = PARTS["NoisyLoss"]

@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from rlcore.learners.joint import rows_of
+from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import minibatch
 from rlcore.types import Key
@@ -23,17 +25,17 @@ class LossContract(StateContract):
     def exercise(self, component: Any, context: Context) -> None:
         """Compute the loss of some minibatches."""
         for _ in range(3):
-            component(minibatch(context))
+            computed(component, minibatch(context))
 
     def behaviour(self, component: Any, context: Context) -> Any:
         """Return the losses of a minibatch that does not depend on what was collected before."""
-        return {name: value.detach() for name, value in component(minibatch(self.bench())).items()}
+        return {name: value.detach() for name, value in computed(component, minibatch(self.bench())).items()}
 
     def losses(self) -> tuple[Any, dict[str, Tensor], Context]:
         """Return a loss, what it returns for a minibatch, and the bench."""
         context = self.bench()
         loss = self.make(context)
-        returned = loss(minibatch(context))
+        returned = computed(loss, minibatch(context))
         assert isinstance(returned, dict), f"a loss returns a dict of tensors, not a {type(returned).__name__}"
         return loss, returned, context
 
@@ -76,7 +78,7 @@ class LossContract(StateContract):
             pytest.skip("does not say which entries it reads")
         read = _Recorder({key: entries[key] for key in loss.reads})
         try:
-            loss(read)
+            computed(loss, read)
         except KeyError as error:
             raise AssertionError(f"the loss needs {error}, which is not among its `reads`") from error
         unread = [key for key in loss.reads if key not in read.read]
@@ -98,7 +100,7 @@ class LossContract(StateContract):
         for parameter in loss.parameters():
             parameter.data.zero_()
         entries = minibatch(self.bench())
-        found = torch.func.functional_call(loss, tensors, (entries,))
+        found = torch.func.functional_call(loss, tensors, (entries, *noise(loss, entries)))
         for name in expected:
             assert torch.equal(found[name].detach(), expected[name].detach()), (
                 f"{name} uses weights that are no parameters of the loss: keep the modules themselves as attributes"
@@ -108,7 +110,7 @@ class LossContract(StateContract):
         """The compiled update passes one; so no methods of a TensorDict."""
         loss, expected, _ = self.losses()
         entries = minibatch(self.bench())
-        found = loss({key: entries[key] for key in entries})
+        found = computed(loss, {key: entries[key] for key in entries})
         assert all(torch.equal(found[name].detach(), expected[name].detach()) for name in expected)
 
     def test_leaves_the_minibatch_as_it_is(self) -> None:
@@ -116,7 +118,7 @@ class LossContract(StateContract):
         context = self.bench()
         loss, entries = self.make(context), minibatch(context)
         before = {key: entries[key].clone() for key in entries}
-        loss(entries)
+        computed(loss, entries)
         assert set(entries) == set(before), f"the loss added {set(entries) - set(before)} to the minibatch"
         changed = [str(key) for key in before if not torch.equal(before[key], entries[key])]
         assert not changed, f"the loss changed {', '.join(changed)} in place"
@@ -126,7 +128,7 @@ class LossContract(StateContract):
         context = self.bench()
         loss, entries = self.make(context), minibatch(context)
         recorder = _Recorder(entries)
-        loss(recorder)
+        computed(loss, recorder)
         assert ("next", "done") not in recorder.read, (
             'the loss reads ("next", "done"), which does not say whether a value follows; read ("next", "terminated")'
         )
@@ -135,9 +137,42 @@ class LossContract(StateContract):
         totals = []
         for flag in (False, True):
             flags = torch.full_like(entries["next", "terminated"], flag)
-            losses = loss({**recorder.all(), ("next", "terminated"): flags})
+            losses = computed(loss, {**recorder.all(), ("next", "terminated"): flags})
             totals.append(sum(float(value.detach().sum()) for value in losses.values()))
         assert totals[0] != totals[1], 'the loss reads ("next", "terminated") and does not use it'
+
+    def test_samples_its_noise_from_the_generator(self) -> None:
+        """All that is random in a loss is in its noise, from the generator that it is given, and for each sample."""
+        context = self.bench()
+        loss, entries = self.make(context), minibatch(context)
+        if not hasattr(loss, "sample_noise"):
+            pytest.skip("nothing is random in it")
+        first, again, other = (noise(loss, entries, seed)[0] for seed in (0, 0, 1))
+        rows = rows_of(entries)
+        assert first.shape[:1] == (rows,), f"the noise of {rows} samples has shape {list(first.shape)}"
+        assert torch.equal(first, again), "sample_noise samples from another generator than the one it is given"
+        assert not torch.equal(first, other), "the noise does not depend on the generator"
+        losses, same, differing = (loss(entries, found) for found in (first, first.clone(), other))
+        assert difference(_detached(losses), _detached(same)) is None, (
+            "with equal noise the losses differ: sample in sample_noise alone"
+        )
+        assert difference(_detached(losses), _detached(differing)) is not None, "the loss does not use its noise"
+
+
+def noise(loss: Any, entries: Mapping[Key, Tensor], seed: int = 0) -> tuple[Tensor, ...]:
+    """Return the noise of a loss for a minibatch, for one that has any: `loss(minibatch, *noise)`."""
+    if not hasattr(loss, "sample_noise"):
+        return ()
+    return (loss.sample_noise(rows_of(entries), torch.Generator().manual_seed(seed)),)
+
+
+def computed(loss: Any, entries: Mapping[Key, Tensor]) -> dict[str, Tensor]:
+    """Return what a loss makes of a minibatch, with the same noise each time."""
+    return loss(entries, *noise(loss, entries))  # type: ignore[no-any-return]
+
+
+def _detached(losses: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach() for name, value in losses.items()}
 
 
 class _Recorder(dict[Key, Tensor]):
@@ -146,6 +181,7 @@ class _Recorder(dict[Key, Tensor]):
     def __init__(self, entries: Mapping[Key, Tensor]) -> None:
         super().__init__()
         self._entries = entries
+        self.batch_size = (rows_of(entries),)
         self.read: set[Key] = set()
 
     def __missing__(self, key: Key) -> Tensor:
