@@ -24,7 +24,7 @@ class Assembly:
     """The parts of one run, as far as they are built.
 
     Attributes:
-        context: what the parts see; `context.parts` holds them by kind.
+        context: what the parts see; `context.built` holds them by kind.
         stateful: everything that takes part in checkpoints, by name.
         owners: the distribution of each, by name.
     """
@@ -53,7 +53,7 @@ class Assembly:
 
     def env(self, provided: Provided, config: BaseModel, name: str) -> Env:
         """Build the training envs, and keep the recipe for those of evaluation and fitting."""
-        parts = self.context.parts
+        parts = self.context.built
 
         parts["make_env_for"] = make_env = EnvMaker(provided, config, name, self.context)
         parts["make_env"] = lambda num_envs, **keys: make_env("evaluation", num_envs=num_envs, **keys)
@@ -65,7 +65,7 @@ class Assembly:
 
     def transform(self, provided: Provided, config: BaseModel, name: str) -> Transform:
         """Build a transform, fit it on an env as the transforms before it leave it, and put it behind them."""
-        parts = self.context.parts
+        parts = self.context.built
         transform: Transform = self.part(provided, config, name)
         fitting = self._fitting_env(transform, name)
         try:
@@ -78,7 +78,7 @@ class Assembly:
 
     def _fitting_env(self, transform: Transform, name: str) -> TransformedEnv:
         """Return one env, seen through the transforms before `transform`, or through all where it is not among them."""
-        parts = self.context.parts
+        parts = self.context.built
         transforms: list[Transform] = parts["transforms"]
         number = next((n for n, known in enumerate(transforms) if known is transform), len(transforms))
         return TransformedEnv(parts["make_env_for"](f"fit {name}", num_envs=1), transforms[:number])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -12,8 +12,6 @@ from rlcore.plugins.registry import Provided
 from rlcore.types import Env
 from rlcore.types.context import Context
 from rlcore.types.heart import Heart
-
-FIRST_ENV: Final = "first_env"
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class EnvMaker:
         provided: the component.
         config: of its section.
         name: of its section.
-        context: what it is built with; `context.parts["first_env"]` is the number of its first env among those of the
+        context: what it is built with; `context.first_env` is the number of its first env among those of the
             run, where several processes have a share of them.
     """
 
@@ -51,7 +49,7 @@ class EnvMaker:
         chosen = self.config.model_copy(update=keys)
         context = self.context.for_component("env", f"{self.name} {purpose}".strip())
         if first_env:
-            context = replace(context, parts={**context.parts, FIRST_ENV: first_env})
+            context = replace(context, parts={**context.built, "first_env": first_env})
         return self.provided.build(chosen, context)  # type: ignore[no-any-return]
 
     def counted_on(self, heart: Heart) -> EnvMaker:

@@ -43,7 +43,7 @@ class RolloutBuffer:
     writes: tuple[Key, ...] = ()
 
     def __init__(self, config: Config, context: Context) -> None:
-        collector = context.parts.get("collector")
+        collector = context.built.get("collector")
         batch_steps = collector.batch_steps if isinstance(collector, BatchSized) else None
         if batch_steps is not None and config.minibatch_size > batch_steps:
             raise ConfigError(

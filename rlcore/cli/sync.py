@@ -19,7 +19,7 @@ from rlcore.config.validation import core_section
 from rlcore.errors import ConfigError
 from rlcore.files.lock import Lock
 from rlcore.plugins.host import PluginHost
-from rlcore.run.build import choose_device
+from rlcore.run.process_state import choose_device
 from rlcore.run_folder.folder import CONFIG_FILE
 from rlcore.spooling.logger import SpoolingLogger, spool_folder
 from rlcore.spooling.sender import LINGER, lock_spool

@@ -33,7 +33,7 @@ class EpisodeEvaluator:
         self._context = context
         self._seeds = tuple(range(config.seed, config.seed + config.episodes))
         self._num_envs = min(config.num_envs or config.episodes, config.episodes)
-        self._make_env: Callable[[int], Env] = context.part("make_env")
+        self._make_env: Callable[[int], Env] = context.make_env
         self._env: Env | None = None
 
     def evaluate(self) -> EvaluationResult:

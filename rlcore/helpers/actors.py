@@ -46,7 +46,7 @@ def make_dqn_actor(proof_environment: Any, cfg: object, device: torch.device | s
             raise NotSupportedError(f"{name} = True: make_dqn_actor has no such network; {instead}")
     component = published("model", "q-network")
     context = Context.alone("script", setting(cfg, "seed", 42), device=device).for_component("model", "q-network")
-    context.parts["env_spec"] = spec
+    context.built["env_spec"] = spec
     config = component.schema()(**_shape(cfg), **_exploration(cfg))
     model: QNetworkModel = component.target()(config, context).to(device)
     return model

@@ -175,7 +175,7 @@ def _collector(
     env = JoinedEnv([function(**own) for function, own in zip(functions, keywords, strict=True)])
     per_call = env.spec.num_envs // len(functions)
     context = _context(env, policy, seed, total_frames)
-    context.parts["make_env_for"] = _Functions(tuple(zip(functions, keywords, strict=True)), per_call)
+    context.built["make_env_for"] = _Functions(tuple(zip(functions, keywords, strict=True)), per_call)
     if mode == "sync" and count == 1:
         workers = {name: value for name, value in workers.items() if name not in OF_WORKERS}
         return _built("local", context, frames_per_batch=frames_per_batch, **workers)
@@ -192,7 +192,7 @@ def _built(use: str, context: Context, **keys: Any) -> Collector:
 def _context(env: JoinedEnv, model: Any, seed: int, total_frames: int | None) -> Context:
     device = next(model.parameters()).device if isinstance(model, torch.nn.Module) else "cpu"
     context = Context.alone("script", seed, total_frames or 1, device).for_component("collector", "local")
-    context.parts.update(env=env, env_spec=env.spec, transforms=[], model=model)
+    context.built.update(env=env, env_spec=env.spec, transforms=[], model=model)
     return context
 
 

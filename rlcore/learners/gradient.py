@@ -68,7 +68,7 @@ class GradientLearner(Updating):
             GradientStep(optimizer, config.max_grad_norm, context.device, getattr(optimizer, "losses", ()))
             for optimizer in self.optimizers.values()
         ]
-        self._schedules = bind(context.parts.get("schedulers", []), self.optimizers)
+        self._schedules = bind(context.schedulers, self.optimizers)
         self._joint = JointGradients(context.group, self._steps) if context.group.size > 1 else None
         self._noise: LossNoise | None = noise_of(self._loss, context)
         self._compiled: CompiledUpdate | None = self._compile(context) if config.compile else None

@@ -69,7 +69,7 @@ class Builder:
         return ConfiguredTrainer(self._parts(), self._assembly)
 
     def _build(self, further_hooks: Iterable[Any]) -> None:
-        parts, sections = self._context.parts, self._config.sections
+        parts, sections = self._context.built, self._config.sections
         if (env := self._config.one("env")) is not None:
             self._attempt("env", partial(self._assembly.env, env.provided, env.config, env.name))
         for entry in sections["transform"]:
@@ -99,7 +99,7 @@ class Builder:
             return
         built = self._attempt(kind, build or partial(self._one, kind))
         if self._problems.has(kind):
-            self._context.parts[kind] = built
+            self._context.built[kind] = built
 
     def _estimator(self) -> Any:
         if (section := self._config.one("estimator")) is not None:
@@ -116,7 +116,7 @@ class Builder:
 
     def _check_entries(self) -> None:
         """Hold what the loss reads against who writes it; the class speaks for a part that cannot be built."""
-        parts = self._context.parts
+        parts = self._context.built
         kinds = ("collector", "buffer", "estimator")
         sections = {kind: self._config.one(kind) for kind in kinds}
         found = {
@@ -128,7 +128,7 @@ class Builder:
             check_entries(parts["loss"], str(self._required("loss").provided), writers, found["estimator"])
 
     def _parts(self) -> TrainerParts:
-        built = self._context.parts
+        built = self._context.built
         parts = trainer_parts(
             self._assembly,
             model=built["model"],
@@ -156,8 +156,8 @@ class Builder:
         for kind, sections in self._config.sections.items():
             for section in sections if kind != "logger" else ():
                 yield module_of(section.provided.component.target)
-        yield from modules_of(self._context.parts["env"])
-        for hook in self._context.parts["hooks"].hooks:
+        yield from modules_of(self._context.built["env"])
+        for hook in self._context.built["hooks"].hooks:
             yield type(hook.instance).__module__
 
     def _required(self, name: str) -> Section:

@@ -23,7 +23,7 @@ class ConfiguredTrainer(Trainer):
 
     def __init__(self, parts: TrainerParts, assembly: Assembly) -> None:
         self._parts_of_config = parts
-        super().__init__(**_arguments(parts, assembly.context.parts), assembly=assembly)
+        super().__init__(**_arguments(parts, assembly.context.built), assembly=assembly)
 
     def __post_init__(self, log_timings: bool, hooks: Iterable[Any], evaluator: Any, assembly: Assembly | None) -> None:
         """Take the parts that there are, in place of building some; their hooks are among them."""

@@ -76,7 +76,7 @@ class ScriptEnv:
     def reset(self, seed: int | None = None) -> Array:
         """Begin new episodes, and return their first observations `[env, *shape]`."""
         if self._envs is None:
-            self._envs = self._context.part("make_env_for")("script", num_envs=self.spec.num_envs)
+            self._envs = self._context.make_env_for("script", num_envs=self.spec.num_envs)
         self._view = TransformedEnv(self._envs, self.transform)
         return self._view.reset(seed)
 

@@ -97,7 +97,7 @@ class Factory:
         self._check_model_parts("loss", use, keys)
         provided, config = self._find("loss", use, keys)
         built = self._assembly.build(provided, config, provided.component.name)
-        self.context.parts["loss"] = loss = to_device(built, self.context.device)  # its weights are the model's
+        self.context.built["loss"] = loss = to_device(built, self.context.device)  # its weights are the model's
         return loss
 
     def optimizer(self, use: str, **keys: Any) -> torch.optim.Optimizer:
@@ -138,7 +138,7 @@ class Factory:
         Collector, loss, buffer and evaluator are those that were built last, unless an argument says otherwise;
         `total_frames` and `frame_skip` are the run's.
         """
-        parts = self.context.parts
+        parts = self.context.built
         defaults = {
             "collector": parts.get("collector"),
             "loss_module": parts.get("loss"),
@@ -151,7 +151,7 @@ class Factory:
 
     def _one(self, kind: str, use: str, keys: dict[str, Any]) -> Any:
         provided, config = self._find(kind, use, keys)
-        self.context.parts[kind] = built = self._assembly.part(provided, config, provided.component.name, single=True)
+        self.context.built[kind] = built = self._assembly.part(provided, config, provided.component.name, single=True)
         return built
 
     def _find(self, kind: str, use: str, keys: dict[str, Any]) -> tuple[Provided, BaseModel]:

@@ -55,7 +55,7 @@ def make_parts(arguments: Arguments, hooks: Iterable[Any], evaluator: Any, assem
     _register_handed_over(arguments, collector, evaluator, assembly)
     parts = trainer_parts(
         assembly,
-        model=context.parts.get("model", arguments.loss_module),
+        model=context.built.get("model", arguments.loss_module),
         collector=collector,
         buffer=make_buffer(arguments, collector, loop_hooks),
         learner=_learner(arguments, assembly, loop_hooks),
@@ -74,9 +74,9 @@ def make_parts(arguments: Arguments, hooks: Iterable[Any], evaluator: Any, assem
 
 def _check_entries(parts: TrainerParts, context: Context) -> None:
     """Refuse a loss of rlcore that reads entries which nothing writes, registered operations included."""
-    loss = context.parts.get("loss")
+    loss = context.built.get("loss")
     if loss is not None and getattr(parts.learner, "loss_module", None) is loss:
-        writers = writers_of(context.parts, parts.collector, parts.buffer, parts.hooks)
+        writers = writers_of(context.built, parts.collector, parts.buffer, parts.hooks)
         check_entries(loss, type(loss).__name__, writers, parts.estimator)
 
 
@@ -93,7 +93,7 @@ def _register_handed_over(arguments: Arguments, collector: Any, evaluator: Any, 
     if isinstance(arguments.loss_module, torch.nn.Module):
         handed_over["loss_module"] = complete(arguments.loss_module)
     # a loss that a factory built has the weights of the model, which are registered
-    registered = [*assembly.stateful.values(), assembly.context.parts.get("loss")]
+    registered = [*assembly.stateful.values(), assembly.context.built.get("loss")]
     for name, part in handed_over.items():
         if part is not None and not any(part is other for other in registered):
             assembly.register(name, part)
@@ -185,4 +185,4 @@ def _modules(assembly: Assembly) -> Iterator[str]:
     yield "__main__"
     for part in assembly.stateful.values():
         yield type(getattr(part, "source", part)).__module__
-    yield from modules_of(assembly.context.parts.get("env"))
+    yield from modules_of(assembly.context.built.get("env"))

@@ -12,7 +12,6 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
-from rlcore.assembly.env_maker import FIRST_ENV
 from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec, Step
 from rlcore.types.context import Context
@@ -66,7 +65,7 @@ class ToyEnv:
         )
         count = config.num_envs
         # the lengths and ends are those of all envs of the run
-        self._first: int = context.parts.get(FIRST_ENV, 0) if context is not None else 0
+        self._first = context.first_env if context is not None else 0
         self._generators = [np.random.default_rng(index) for index in range(count)]
         self._episode = np.zeros(count, dtype=np.int64)
         self._elapsed = np.zeros(count, dtype=np.int64)

@@ -6,15 +6,16 @@ Nothing here builds anything.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from rlcore.errors import NotBuiltError
-from rlcore.types.data import Buffer, Collector
+from rlcore.types.data import Buffer, Collector, Evaluator
 from rlcore.types.envs import Env, Transform
 from rlcore.types.group import Alone, Group
 from rlcore.types.heart import Heart
-from rlcore.types.learning import Estimator, Loss
+from rlcore.types.learning import Estimator, Learner, Loss
 from rlcore.types.models import Model
 from rlcore.types.progress import Progress
 from rlcore.types.records import EnvSpec, RunInfo
@@ -39,7 +40,7 @@ class Context:
         progress: the clocks, live: the trainer's own object, to be read only.
         kind: kind of the component being built.
         name: name of the component instance being built, unique within the run.
-        parts: what was built before, by kind (`env`, `model`, …).
+        parts: what was built before, by kind (`env`, `model`, …): the name of `built` in the constructor.
         heart: to count on whatever takes long without a step of the loop: `context.heart.beats += 1`.
         group: the processes that train together.
 
@@ -99,6 +100,11 @@ class Context:
 
         return np.random.default_rng(self.seed(purpose))
 
+    @property
+    def built(self) -> dict[str, Any]:
+        """What was built before, by kind (`env`, `model`, …); each has a property of its name besides."""
+        return self.parts
+
     def part(self, kind: str) -> Any:
         """Return what was built before under `kind`.
 
@@ -106,9 +112,9 @@ class Context:
             NotBuiltError: nothing of that kind exists (yet); names who asked and what there is.
         """
         try:
-            return self.parts[kind]
+            return self.built[kind]
         except KeyError:
-            built = ", ".join(self.parts) or "nothing"
+            built = ", ".join(self.built) or "nothing"
             raise NotBuiltError(
                 f"{self.kind} {self.name!r} asks for the {kind}, which is not built; there is: {built}. "
                 f"Add a section [{kind}] to the config, or leave {self.name!r} out."
@@ -118,6 +124,26 @@ class Context:
     def env(self) -> Env:
         """The training envs."""
         return cast(Env, self.part("env"))
+
+    @property
+    def first_env(self) -> int:
+        """Number of the first of these envs among all of the run, where several processes have some of them each."""
+        return cast(int, self.built.get("first_env", 0))
+
+    @property
+    def make_env(self) -> Callable[..., Env]:
+        """Makes envs for evaluation, of the config of the training envs: called with `num_envs` and other keys."""
+        return cast("Callable[..., Env]", self.part("make_env"))
+
+    @property
+    def make_env_for(self) -> Callable[..., Env]:
+        """Makes envs for a purpose, from which their seeds follow: called with it, the first number, and keys."""
+        return cast("Callable[..., Env]", self.part("make_env_for"))
+
+    @property
+    def make_fitting_env(self) -> Callable[[Transform, str], Env]:
+        """Makes one env as the transforms before a given one leave it, to fit that one: called with it and a name."""
+        return cast("Callable[[Transform, str], Env]", self.part("make_fitting_env"))
 
     @property
     def env_spec(self) -> EnvSpec:
@@ -142,12 +168,17 @@ class Context:
     @property
     def estimator(self) -> Estimator | None:
         """The estimator, if the config names one."""
-        return cast("Estimator | None", self.parts.get("estimator"))
+        return cast("Estimator | None", self.built.get("estimator"))
 
     @property
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         """The optimizers by name."""
         return cast("dict[str, torch.optim.Optimizer]", self.part("optimizers"))
+
+    @property
+    def schedulers(self) -> list[Any]:
+        """The schedules of learning rates, in the order of the config."""
+        return cast("list[Any]", self.built.get("schedulers", []))
 
     @property
     def collector(self) -> Collector:
@@ -163,3 +194,13 @@ class Context:
     def hooks(self) -> TrainerHooks:
         """The resolved loop points."""
         return cast("TrainerHooks", self.part("hooks"))
+
+    @property
+    def learner(self) -> Learner:
+        """The learner."""
+        return cast(Learner, self.part("learner"))
+
+    @property
+    def evaluator(self) -> Evaluator | None:
+        """The evaluator, if there is one and it is built."""
+        return cast("Evaluator | None", self.built.get("evaluator"))

@@ -190,7 +190,7 @@ class CollectorContract(StateContract):
     def test_observations_pass_the_transforms(self) -> None:
         """Last observations of episodes too, each exactly once."""
         context = self.bench()
-        context.parts["transforms"].append(_Double())
+        context.built["transforms"].append(_Double())
         for batch in self.collect(context):
             expected = batch["next", "reward"].squeeze(-1)
             found = (batch["next", "observation"][..., 0] * 5).round()

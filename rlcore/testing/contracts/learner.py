@@ -80,7 +80,7 @@ class LearnerContract(ComponentContract):
     def test_moves_the_targets_of_the_loss(self) -> None:
         """A loss with target networks counts on it, after each step; the place in their interval outlives a resume."""
         context = self.bench()
-        loss, model, entries = context.parts["loss"], context.parts["model"], minibatch(context)
+        loss, model, entries = context.built["loss"], context.built["model"], minibatch(context)
         target = copy.deepcopy(model.critic)
         loss.target_updater = TargetUpdater([(model.critic, target)], interval=3)
         used, moved = self.make(context), []
@@ -102,7 +102,7 @@ class LearnerContract(ComponentContract):
         """In the order of the loop, and what they return is used."""
         context = self.bench()
         spy = _Spy()
-        context.parts["hooks"] = LoopHooks([Hook("spy", spy)])
+        context.built["hooks"] = LoopHooks([Hook("spy", spy)])
         learner = self.make(context)
         values = learner.update(minibatch(context))
         assert spy.calls == INNER, f"the inner points were called as {spy.calls}, not {INNER}"

@@ -27,13 +27,13 @@ class TransformContract(StateContract):
 
     def env(self, context: Context) -> Env:
         """Return an env of the bench, whose observations the transform has not seen."""
-        env: Env = context.part("make_env")(2)
+        env: Env = context.make_env(2)
         return env
 
     def make(self, context: Context, **changes: Any) -> Any:
         """Build the transform and fit it as a run does."""
         transform: Transform = super().make(context, **changes)
-        env = context.part("make_env")(1)
+        env = context.make_env(1)
         transform.fit(env)
         env.close()
         return transform

@@ -141,3 +141,12 @@ def test_parts_make_envs_of_their_own_with_keys_that_the_env_has():
 
 def toy_context():
     return make_trainer(sections={"hook": [{"use": "testing:toy"}]}).hooks.hooks[0].instance.context
+
+
+def test_everything_that_is_built_has_a_property_of_its_kind():
+    context = toy_context()
+    assert {"env", "env_spec", "make_env", "make_env_for", "make_fitting_env", "transforms", "optimizers"} <= {
+        *context.built
+    }
+    for kind, part in context.built.items():
+        assert getattr(context, kind) is part

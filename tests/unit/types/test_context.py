@@ -35,3 +35,10 @@ def test_a_part_that_is_not_built_is_named_with_what_there_is():
         _ = context(env=1, model=2).buffer
     assert context(env=1).env == 1
     assert context().estimator is None
+
+
+def test_what_is_built_has_two_names_and_no_further_copies():
+    base = context(env=1)
+    base.built["model"] = 2
+    assert base.parts is base.built
+    assert base.for_component("loss", "mine").model == 2

@@ -60,7 +60,7 @@ class ObservationNorm(PassThrough):
         """
         if num_iter < 2:
             raise ConfigError(f"init_stats: num_iter = {num_iter}; statistics need at least two frames")
-        env = self._context.part("make_fitting_env")(self, self._context.name)
+        env = self._context.make_fitting_env(self, self._context.name)
         try:
             self._take_statistics(env, num_iter)
         finally:

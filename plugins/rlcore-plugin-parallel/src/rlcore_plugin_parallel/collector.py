@@ -205,7 +205,7 @@ class WorkersCollector(EnvCollector):
 
     def _start(self) -> Pool:
         config, spec, model = self._config, self._spec, self._context.model
-        packed = Bundle(self._context.part("make_env_for"), spec, self._context.transforms, model).pack()
+        packed = Bundle(self._context.make_env_for, spec, self._context.transforms, model).pack()
         given = _given(Bundle.unpack(packed), self._steps)
         processes = multiprocessing.get_context(config.start_method)
         fields = memory.batch_fields(self._steps, spec.num_envs, spec.observation_space, given)

@@ -216,7 +216,7 @@ class ReplayBuffer:
             StorageError: says what differs.
         """
         entries = RowLayout.from_state(state.get("ring", {}).get("layout", [])).entries
-        spec = self._context.parts.get("env_spec")
+        spec = self._context.built.get("env_spec")
         if spec is not None and "observation" in entries:
             saved = torch.empty(entries["observation"][1], device="meta")
             check_array("an observation", saved, spec.observation_space.shape, "[env], [[transform]]")

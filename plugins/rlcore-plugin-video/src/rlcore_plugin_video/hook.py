@@ -15,7 +15,7 @@ from torch import Tensor
 from rlcore import hookimpl
 from rlcore.envs import play
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.types import Context, Env, RenderableEnv
+from rlcore.types import Context, RenderableEnv
 from rlcore_plugin_video.frames import MAX_FRAMES, center_crop, stack, tile, to_frames
 from rlcore_plugin_video.mp4 import VideoFolder
 
@@ -48,7 +48,7 @@ class VideoHook:
     def __init__(self, config: Config, context: Context) -> None:
         self._config = config
         self._context = context
-        self._make_env: Callable[..., Env] = context.part("make_env")
+        self._make_env = context.make_env
         self._env: RenderableEnv | None = None
         self._ready = False
         self._evaluations = 0
