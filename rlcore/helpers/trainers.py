@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import torch
 from torch import nn
@@ -24,6 +24,7 @@ from rlcore.stock.select_keys import SelectKeys
 from rlcore.stock.target_net_updater import TargetNetUpdaterHook
 from rlcore.stock.update_weights import UpdateWeights
 from rlcore.stock.validation_reward import LogValidationReward
+from rlcore.types.foreign import LogsHparams, Stepping, UpdatesModel, UpdatesPolicyWeights
 
 if TYPE_CHECKING:
     from rlcore.types import Key
@@ -93,7 +94,7 @@ def make_trainer(
     chosen = SimpleNamespace(**{name: setting(cfg, name, default) for name, default in DEFAULTS.items()})
     optimizer = _optimizer(loss_module, chosen)
     schedule = _schedule(optimizer, chosen)
-    if hasattr(logger, "log_hparams"):
+    if isinstance(logger, LogsHparams):
         logger.log_hparams(vars(cfg) if hasattr(cfg, "__dict__") else cfg)
     trainer = _bare(collector, loss_module, optimizer, logger, chosen)
     _before_optimisation(trainer, loss_module, chosen)
@@ -106,7 +107,7 @@ def make_trainer(
     trainer.register_op("post_steps_log", lambda batch: {"lr": optimizer.param_groups[0]["lr"]})
     if recorder is not None:
         _recorders(trainer, recorder, policy_exploration, chosen)
-    if any(hasattr(collector, method) for method in ("update_policy_weights_", "update_model")):
+    if isinstance(collector, UpdatesPolicyWeights | UpdatesModel):
         UpdateWeights(collector, 1).register(trainer)  # others act with the weights of the learner
     LogScalar().register(trainer)
     CountFramesLog(frame_skip=chosen.frame_skip).register(trainer)
@@ -165,10 +166,16 @@ def _before_optimisation(trainer: Trainer, loss_module: nn.Module, chosen: Any) 
     trainer.register_op("batch_process", lambda batch: batch.cpu())
 
 
+@runtime_checkable
+class _Noisy(Protocol):
+    """A module whose weights have noise that is sampled now and then."""
+
+    def reset_noise(self) -> object: ...
+
+
 def _reset_noise(module: nn.Module) -> None:
-    reset = getattr(module, "reset_noise", None)
-    if reset is not None:
-        reset()
+    if isinstance(module, _Noisy):
+        module.reset_noise()
 
 
 def _minibatches(trainer: Trainer, replay_buffer: Any, device: torch.device, chosen: Any) -> None:
@@ -188,10 +195,11 @@ def _after_each_step(trainer: Trainer, schedule: Any, target_net_updater: Any) -
 
 def _explore(trainer: Trainer, policy: Any, chosen: Any) -> None:
     """Let exploration decay: by the clocks of the trainer, or by the policy's own count."""
+    # that of a model of rlcore; a part of it may be a submodule, which only torch's own look-up finds
     follow = getattr(getattr(policy, "policy", None), "follow", None)
     if follow is not None:
         follow(trainer.progress)
-    if hasattr(policy, "step"):
+    if isinstance(policy, Stepping):
         trainer.register_op("post_steps", policy.step, frames=chosen.frames_per_batch)
 
 

@@ -10,6 +10,9 @@ import torch
 from rlcore.errors import HookArgumentError, HookError
 from rlcore.learners.schedules import Scheduled, bind
 from rlcore.stock.base import TrainerHookBase
+from rlcore.types import Scheduler, Stateful
+from rlcore.types.foreign import Stepping
+from rlcore.types.optional import WithOptimizer
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import ScriptTrainer
@@ -37,8 +40,8 @@ class LRSchedulerHook(TrainerHookBase):
     def __init__(self, scheduler: Any, interval: Interval = "batch") -> None:
         if interval not in ("batch", "optim"):
             raise HookArgumentError(f"LRSchedulerHook: interval = {interval!r}: expected 'batch' or 'optim'")
-        self._by_progress = hasattr(scheduler, "value") and hasattr(scheduler, "target")
-        if not self._by_progress and not callable(getattr(scheduler, "step", None)):
+        self._by_progress = isinstance(scheduler, Scheduler)
+        if not self._by_progress and not isinstance(scheduler, Stepping):
             raise HookArgumentError(
                 f"LRSchedulerHook: a {type(scheduler).__name__} has neither step(), as schedulers of torch have, nor "
                 "target and value(initial, progress), as those of rlcore"
@@ -47,7 +50,7 @@ class LRSchedulerHook(TrainerHookBase):
             raise HookArgumentError(
                 "LRSchedulerHook: ReduceLROnPlateau needs a metric at each step; call it in a hook of yours"
             )
-        self.scheduler = scheduler
+        self.scheduler: Any = scheduler
         self.interval = interval
         self._trainer: ScriptTrainer | None = None
         self._scheduled: list[Scheduled] | None = None
@@ -94,7 +97,7 @@ class LRSchedulerHook(TrainerHookBase):
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the scheduler, where it has one, and the count of optimisation steps."""
         state: dict[str, Any] = {"last_optim_count": self._last_optim_count}
-        if hasattr(self.scheduler, "state_dict"):
+        if isinstance(self.scheduler, Stateful):
             state["scheduler"] = self.scheduler.state_dict()
         return state
 
@@ -109,7 +112,7 @@ def _optimizers(trainer: ScriptTrainer) -> dict[str, torch.optim.Optimizer]:
     """Return the optimizers that take part in checkpoints, by name, those of hooks included."""
     found: dict[str, torch.optim.Optimizer] = {}
     for name, part in trainer.app_state.items():
-        optimizer = getattr(part, "optimizer", part)
+        optimizer = part.optimizer if isinstance(part, WithOptimizer) else part
         if isinstance(optimizer, torch.optim.Optimizer) and not any(optimizer is known for known in found.values()):
             found[name] = optimizer
     if not found:

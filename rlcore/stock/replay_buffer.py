@@ -10,6 +10,8 @@ from rlcore.buffers.entries import valid_mask
 from rlcore.errors import HookArgumentError
 from rlcore.state.torchrl import complete
 from rlcore.stock.base import TrainerHookBase
+from rlcore.types import Stateful
+from rlcore.types.foreign import TakesPriorities, WithSampler
 
 if TYPE_CHECKING:
     import torch
@@ -51,11 +53,11 @@ class ReplayBufferTrainer(TrainerHookBase):
         iterate: bool = False,
     ) -> None:
         for method in ("extend", "__iter__" if iterate else "sample"):
-            if not callable(getattr(replay_buffer, method, None)):
+            if not callable(getattr(replay_buffer, method, None)):  # either, as the arguments say
                 raise HookArgumentError(f"ReplayBufferTrainer: a {type(replay_buffer).__name__} has no method {method}")
-        sampler = getattr(replay_buffer, "sampler", None)
+        sampler = replay_buffer.sampler if isinstance(replay_buffer, WithSampler) else None
         by_priority = any(kind.__name__ == "PrioritizedSampler" for kind in type(sampler).__mro__)
-        if by_priority and not hasattr(replay_buffer, "update_tensordict_priority"):
+        if by_priority and not isinstance(replay_buffer, TakesPriorities):
             raise HookArgumentError(
                 f"ReplayBufferTrainer: a {type(replay_buffer).__name__} with a PrioritizedSampler cannot be told the "
                 "priorities of a sub-batch; use a buffer with update_tensordict_priority"
@@ -97,10 +99,12 @@ class ReplayBufferTrainer(TrainerHookBase):
 
     def update_priority(self, batch: Any) -> None:
         """Hand the priorities of a sub-batch to the buffer, where it takes any."""
+        # called for every sub-batch, where isinstance of a protocol would be slow
         if hasattr(self.replay_buffer, "update_tensordict_priority"):
             self.replay_buffer.update_tensordict_priority(batch)
         elif hasattr(self.replay_buffer, "update_priority"):
             index = batch.get("index", None)
+            # where a buffer has no key of its own, that of TorchRL's losses
             priority = batch.get(getattr(self.replay_buffer, "priority_key", "td_error"), None)
             if index is not None and priority is not None:
                 self.replay_buffer.update_priority(index, priority)
@@ -108,23 +112,25 @@ class ReplayBufferTrainer(TrainerHookBase):
     def inexact(self) -> str | None:
         """Return why a resume would not go on with the same buffer, or None."""
         kind = type(self.replay_buffer).__name__
-        if not hasattr(complete(self.replay_buffer), "state_dict"):
+        if not isinstance(complete(self.replay_buffer), Stateful):
             return f"the replay buffer ({kind}) has no state that could be saved"
-        if getattr(self.replay_buffer, "_prefetch", False):
+        if getattr(self.replay_buffer, "_prefetch", False):  # TorchRL's own, which other buffers have not
             return f"the replay buffer ({kind}) samples ahead in threads, before or after what is put in meanwhile"
         return None
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the buffer, where it has one, and whether a pass over it has begun."""
-        save = getattr(complete(self.replay_buffer), "state_dict", None)
-        return {"replay_buffer": save(), "iterating": self._iterator is not None} if save is not None else {}
+        buffer = complete(self.replay_buffer)
+        if not isinstance(buffer, Stateful):
+            return {}
+        return {"replay_buffer": buffer.state_dict(), "iterating": self._iterator is not None}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Set the state of the buffer; a pass over it goes on where it was, if the buffer has a sampler that knows."""
         if "replay_buffer" in state_dict:
             complete(self.replay_buffer).load_state_dict(state_dict["replay_buffer"])
-        known = hasattr(getattr(self.replay_buffer, "sampler", None), "ran_out")
-        self._iterator = _rest_of_pass(self.replay_buffer) if known and state_dict.get("iterating") else None
+        goes_on = _knows_its_pass(self.replay_buffer) and state_dict.get("iterating")
+        self._iterator = _rest_of_pass(self.replay_buffer) if goes_on else None
 
     def _next(self) -> Any:
         if self._iterator is None:
@@ -150,6 +156,11 @@ class ReplayBufferTrainer(TrainerHookBase):
             )
         missing = [0 if most == -1 else most - have for have, most in zip(size, self.max_dims, strict=True)]
         return pad(batch, [amount for number in missing for amount in (0, number)])
+
+
+def _knows_its_pass(buffer: Any) -> bool:
+    """Return whether the sampler of a buffer says when a pass over it has ended."""
+    return isinstance(buffer, WithSampler) and hasattr(buffer.sampler, "ran_out")  # as only one sampler of TorchRL does
 
 
 def _rest_of_pass(buffer: Any) -> Iterator[Any]:

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
+from rlcore.types import Stateful
+from rlcore.types.foreign import Stepping
 
 
 class TargetNetUpdaterHook(TrainerHookBase):
@@ -24,11 +26,11 @@ class TargetNetUpdaterHook(TrainerHookBase):
     default_name: ClassVar[str] = "target_net_updater"
 
     def __init__(self, target_params_updater: Any) -> None:
-        if not callable(getattr(target_params_updater, "step", None)):
+        if not isinstance(target_params_updater, Stepping):
             raise HookArgumentError(
                 f"target_params_updater: a {type(target_params_updater).__name__} has no step() that moves targets"
             )
-        self.target_params_updater = target_params_updater
+        self.target_params_updater: Any = target_params_updater
 
     def __call__(self) -> None:
         """Move the targets."""
@@ -36,8 +38,7 @@ class TargetNetUpdaterHook(TrainerHookBase):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the updater, where it has one."""
-        save = getattr(self.target_params_updater, "state_dict", None)
-        return dict(save()) if save is not None else {}
+        return dict(self.target_params_updater.state_dict()) if isinstance(self.target_params_updater, Stateful) else {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Set the state of the updater."""

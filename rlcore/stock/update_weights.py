@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from rlcore.errors import HookArgumentError, HookError
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types.context import Context
+from rlcore.types.foreign import SendsWeights, UpdatesModel, UpdatesPolicyWeights
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
@@ -139,10 +140,12 @@ class UpdateWeights(TrainerHookBase):
 
 def _way_to_send(collector: Any, sender: Any) -> Callable[..., Any]:
     """Return what is called to send weights."""
-    choices = ((sender, "update_weights"), (collector, "update_policy_weights_"), (collector, "update_model"))
-    for target, method in choices:
-        if callable(getattr(target, method, None)):
-            return getattr(target, method)  # type: ignore[no-any-return]
+    if isinstance(sender, SendsWeights):
+        return sender.update_weights
+    if isinstance(collector, UpdatesPolicyWeights):
+        return collector.update_policy_weights_
+    if isinstance(collector, UpdatesModel):
+        return collector.update_model
     if sender is not None:
         raise HookArgumentError(f"UpdateWeights: a {type(sender).__name__} has no update_weights()")
     if collector is not None:

@@ -14,7 +14,9 @@ from tensordict.nn import InteractionType, set_interaction_type
 from rlcore.buffers.entries import REWARD, entry
 from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
-from rlcore.types import Key
+from rlcore.types import Key, Stateful
+from rlcore.types.foreign import Dumps, RollsOut, WithTrainingMode, WithTransform
+from rlcore.types.optional import Closable
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -70,11 +72,11 @@ class LogValidationReward(TrainerHookBase):
             raise HookArgumentError(
                 "LogValidationReward: environment and recorder are two names of one argument; give one"
             )
-        self.environment = environment if environment is not None else recorder
-        if not callable(getattr(self.environment, "rollout", None)):
-            found = type(self.environment).__name__
+        self.environment: Any = environment if environment is not None else recorder
+        if not isinstance(self.environment, RollsOut):
+            kind = type(self.environment).__name__
             raise HookArgumentError(
-                f"LogValidationReward: environment: a {found} has no rollout(max_steps, policy, ...)"
+                f"LogValidationReward: environment: a {kind} has no rollout(max_steps, policy, ...)"
             )
         if record_interval < 1:
             raise HookArgumentError(f"LogValidationReward: record_interval = {record_interval}: expected at least 1")
@@ -99,23 +101,22 @@ class LogValidationReward(TrainerHookBase):
             return None
         with set_interaction_type(self.exploration_type), _evaluating(self.policy_exploration, self.environment):
             rollout = self._rollout()
-        record = getattr(getattr(self.environment, "transform", None), "dump", None)
-        if record is not None:
-            record(suffix=self.suffix)
-        found: dict[str, Any] = {"log_pbar": self.log_pbar}
+        if isinstance(self.environment, WithTransform) and isinstance(self.environment.transform, Dumps):
+            self.environment.transform.dump(suffix=self.suffix)
+        metrics: dict[str, Any] = {"log_pbar": self.log_pbar}
         for key in self.log_keys:
-            found |= self._metrics_of(key, rollout)
-        return found
+            metrics |= self._metrics_of(key, rollout)
+        return metrics
 
     def close(self) -> None:
         """Close the env, if it can be."""
-        if hasattr(self.environment, "close"):
+        if isinstance(self.environment, Closable):
             self.environment.close()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count of calls, and the state of the env, where it has one."""
-        save = getattr(self.environment, "state_dict", None)
-        return {"count": self._count, "environment": dict(save()) if save is not None else {}}
+        saved = dict(self.environment.state_dict()) if isinstance(self.environment, Stateful) else {}
+        return {"count": self._count, "environment": saved}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Set them."""
@@ -145,7 +146,7 @@ Recorder = LogValidationReward
 @contextmanager
 def _evaluating(*parts: Any) -> Iterator[None]:
     """Put those that are in training mode into evaluation mode, and back afterwards."""
-    changed = [part for part in parts if getattr(part, "training", False) and hasattr(part, "eval")]
+    changed = [part for part in parts if isinstance(part, WithTrainingMode) and part.training]
     for part in changed:
         part.eval()
     try:

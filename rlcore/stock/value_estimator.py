@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
+from rlcore.types import Stateful
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -37,8 +38,8 @@ class ValueEstimatorHook(TrainerHookBase):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the estimator, where it has one."""
-        save = getattr(self.value_estimator, "state_dict", None)
-        return {"value_estimator": dict(save())} if save is not None else {}
+        estimator = self.value_estimator
+        return {"value_estimator": dict(estimator.state_dict())} if isinstance(estimator, Stateful) else {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Set the state of the estimator."""

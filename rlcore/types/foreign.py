@@ -53,3 +53,116 @@ class ShutsDown(Protocol):
     def shutdown(self) -> object:
         """End everything that it started."""
         ...
+
+
+@runtime_checkable
+class Stepping(Protocol):
+    """Whatever takes steps: schedulers of torch, updaters of targets, policies whose exploration decays."""
+
+    def step(self) -> object:
+        """Take one."""
+        ...
+
+
+@runtime_checkable
+class WithSampler(Protocol):
+    """A replay buffer of TorchRL.
+
+    Attributes:
+        sampler: chooses what is sampled.
+    """
+
+    sampler: Any
+
+
+@runtime_checkable
+class TakesPriorities(Protocol):
+    """A replay buffer of TorchRL that reads the priorities of a sub-batch from its entries."""
+
+    def update_tensordict_priority(self, data: Any) -> object:
+        """Take them."""
+        ...
+
+
+@runtime_checkable
+class SendsWeights(Protocol):
+    """What sends weights to where policies act: a scheme of TorchRL."""
+
+    def update_weights(self, weights: Any = None) -> object:
+        """Send them."""
+        ...
+
+
+@runtime_checkable
+class UpdatesPolicyWeights(Protocol):
+    """A collector of TorchRL that acts with a copy of the weights."""
+
+    def update_policy_weights_(self, weights: Any = None) -> object:
+        """Copy them again."""
+        ...
+
+
+@runtime_checkable
+class UpdatesModel(Protocol):
+    """A collector of rlcore, handed over as an object."""
+
+    def update_model(self) -> object:
+        """Use the weights that the learner has now."""
+        ...
+
+
+@runtime_checkable
+class RollsOut(Protocol):
+    """An env of TorchRL, or one of rlcore in a script."""
+
+    def rollout(self, max_steps: int, policy: Any = None) -> Any:
+        """Return what happens in so many steps."""
+        ...
+
+
+@runtime_checkable
+class WithTransform(Protocol):
+    """A transformed env of TorchRL.
+
+    Attributes:
+        transform: one, or several as one.
+    """
+
+    transform: Any
+
+
+@runtime_checkable
+class Dumps(Protocol):
+    """A transform of TorchRL that keeps something to be written, such as a video."""
+
+    def dump(self, suffix: str | None = None) -> object:
+        """Write it."""
+        ...
+
+
+@runtime_checkable
+class WithTrainingMode(Protocol):
+    """A module of torch, or an env that holds some.
+
+    Attributes:
+        training: whether it is in training mode.
+    """
+
+    training: bool
+
+    def train(self) -> object:
+        """Enter training mode."""
+        ...
+
+    def eval(self) -> object:
+        """Leave it."""
+        ...
+
+
+@runtime_checkable
+class LogsHparams(Protocol):
+    """A logger that shows settings."""
+
+    def log_hparams(self, config: Any) -> object:
+        """Show them."""
+        ...
