@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rlcore.training.evaluations import better
 from rlcore.types.progress import Every, Progress
-
-if TYPE_CHECKING:
-    pass
 
 
 class SaveSchedule:

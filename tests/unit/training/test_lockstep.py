@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
 from rlcore import hookimpl
-from rlcore.errors import EndOfData
+from rlcore.errors import EndOfData, EndOfEpoch
 from rlcore.training.lockstep import Collected, Lockstep
 from rlcore.training.loop import Loop
 from rlcore.types.group import Alone
@@ -49,8 +51,6 @@ class Epochs:
 
     @hookimpl
     def process_optim_batch(self, minibatch):
-        from rlcore.errors import EndOfEpoch
-
         self.seen += 1
         if self.seen - 1 in self.ends:
             raise EndOfEpoch
@@ -177,3 +177,57 @@ def test_one_process_follows_itself():
     assert lockstep.ends(10, stop=False, stop_at=10)
     assert [lockstep.keeps(due) for due in (True, False)] == [True, False]
     assert not lockstep.together
+
+
+class Pair:
+    """Two ranks in two threads, each of which waits for the other."""
+
+    def __init__(self):
+        self.barrier = threading.Barrier(2, timeout=30)
+        self.said = [None, None]
+
+    def member(self, rank):
+        pair = self
+
+        class Member:
+            size = 2
+
+            def __init__(self):
+                self.rank = rank
+
+            def share(self, numbers):
+                pair.said[rank] = tuple(numbers)
+                pair.barrier.wait()
+                both = list(pair.said)
+                pair.barrier.wait()
+                return both
+
+        return Member()
+
+
+def test_two_loops_in_step_end_alike_whatever_happens_in_one(together):
+    class Random:
+        """Ends epochs and stops where the other does not."""
+
+        def __init__(self, rank):
+            self.rank, self.seen = rank, 0
+
+        @hookimpl
+        def process_optim_batch(self, minibatch):
+            self.seen += 1
+            if self.seen % 5 == 3 * self.rank:
+                raise EndOfEpoch
+
+        @hookimpl
+        def post_steps(self, trainer):
+            if trainer.progress.iterations == 4 + self.rank:
+                trainer.request_stop(f"rank {self.rank}")
+
+    pair = Pair()
+    loops = [together(pair.member(rank), [Random(rank)], run={"seed": rank, "total_frames": 1000}) for rank in (0, 1)]
+    with ThreadPoolExecutor(2) as threads:
+        clocks = list(threads.map(lambda loop: loop.train().state_dict(), loops))
+    assert clocks[0] == clocks[1]
+    assert (clocks[0]["iterations"], clocks[0]["frames"]) == (5, 5 * 2 * 32), "heard of one iteration later"
+    assert 0 < clocks[0]["updates"] < 5 * 4, "some epochs ended early"
+    assert [loop.stop_reason for loop in loops] == ["rank 0", "another process of the group was asked to stop"]
