@@ -114,6 +114,8 @@ class Interruption(BaseException):
 # `SystemExit` and `GeneratorExit` among it, for an error of that part.
 FROM_OUTSIDE: Final = (KeyboardInterrupt, Interruption)
 
+# of `difflib`, from 0 to 1: below it, a guess leads astray more often than it helps
+_ALIKE: Final = 0.6
 # in the attributes of an error that a part raised
 _COUNTS_AS: Final = "_rlcore_counts_as"
 
@@ -193,11 +195,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         words = candidate.replace("-", "_").split("_")
         ratios = [difflib.SequenceMatcher(None, name.lower(), word.lower()).ratio() for word in words]
         whole = difflib.SequenceMatcher(None, name.lower(), candidate.lower()).ratio()
-        return max(whole, 0.95 * max(ratios))
+        return max(whole, 0.95 * max(ratios))  # of two that are alike, the one that is alike as a whole
 
     candidates = sorted(set(known))
     best = max(candidates, key=similarity, default=None)
-    return best if best is not None and similarity(best) >= 0.6 else None
+    return best if best is not None and similarity(best) >= _ALIKE else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

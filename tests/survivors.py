@@ -44,7 +44,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.plugins",), (f"{UNIT}/plugins", "tests/third_party", f"{FAULTS}/test_d_plugins.py")),
     (("rlcore.config.file", "rlcore.config.sections"), (f"{UNIT}/config", f"{FAULTS}/test_i_config.py")),
     (
-        ("rlcore.training.entries", "rlcore.config.build_problems"),
+        ("rlcore.training.entries", "rlcore.config.problems"),
         (f"{FAULTS}/test_i_entries.py", f"{FAULTS}/test_i_all_at_once.py"),
     ),
     (("rlcore.state.memory", "rlcore.checkpoints.tensor_files"), (f"{UNIT}/state/test_memory.py",)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlcore.checkpoints.backend import Backend
-from rlcore.config.file import BACKEND_ALIASES, chosen_backend
+from rlcore.config.file import BACKEND_ALIASES, backend_of_environment
 from rlcore.config.sections import DEFAULT_USE, find_component
 from rlcore.plugins.host import PluginHost
 from rlcore.types.context import Context
@@ -18,7 +18,7 @@ def open_backend(name: str | None = None) -> Backend:
     Raises:
         PluginError: it is not installed; says how to install it.
     """
-    use = BACKEND_ALIASES.get(name or "", name) or chosen_backend() or DEFAULT_USE["checkpoint"]
+    use = BACKEND_ALIASES.get(name or "", name) or backend_of_environment() or DEFAULT_USE["checkpoint"]
     provided, config = find_component(PluginHost(), "checkpointer", use, {})
     context = Context.alone("checkpoints").for_component("checkpointer", provided.component.name)
     return Backend(provided.build(config, context), provided.component.name)

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(raw: RawConfig, options: argparse.Namespace) -> int:
     """Say what is wrong with a config and with the parts that it names, which are built in memory."""
-    from rlcore.run.problems import try_out, validated
+    from rlcore.run.checking import try_out, validated
 
     try_out(validated(raw, options.enable, options.disable))
     print(f"{options.config}: no problems found")

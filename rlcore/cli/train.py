@@ -23,8 +23,8 @@ from rlcore.process.watchdog import Hung, Watchdog
 from rlcore.reports.summary import summary
 from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
+from rlcore.run.checking import validated
 from rlcore.run.ending import Ending, StoppedAtStart, unexpected
-from rlcore.run.problems import validated
 from rlcore.run_folder import folder as run_folder
 from rlcore.run_folder.next_config import settle_after_crash
 from rlcore.run_folder.trust import check_own

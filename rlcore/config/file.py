@@ -17,8 +17,6 @@ from rlcore.plugins.component import COMPONENT_SECTIONS
 
 CKPT_BACKEND: Final = "CKPT_BACKEND"
 BACKEND_ALIASES: Final = {"memmap": "torch"}
-
-
 # read back from a resolved config, where it records what was installed
 VERSIONS: Final = "versions"
 
@@ -48,7 +46,7 @@ class RawConfig:
         return self.path.resolve().parent
 
 
-def chosen_backend(environment: Mapping[str, str] | None = None) -> str:
+def backend_of_environment(environment: Mapping[str, str] | None = None) -> str:
     """Return the checkpoint back end that the environment variable `CKPT_BACKEND` names, or an empty string.
 
     `memmap`, which is TorchRL's name for files that are mapped when they are read, stands for `torch`, which does so.
@@ -72,7 +70,7 @@ def read(path: Path, overrides: Iterable[str] = (), environment: Mapping[str, st
     _normalise(raw)
     for override in overrides:
         _override(raw, override)
-    backend = chosen_backend(environment)
+    backend = backend_of_environment(environment)
     if backend:
         raw.values.setdefault("checkpoint", {})["use"] = backend
         raw.sources["checkpoint.use"] = f"environment variable {CKPT_BACKEND}"
@@ -81,7 +79,7 @@ def read(path: Path, overrides: Iterable[str] = (), environment: Mapping[str, st
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig")  # editors on Windows begin a file with a byte order mark
     except FileNotFoundError:
         raise ConfigError(f"config file {str(path)!r} does not exist") from None
     except IsADirectoryError:

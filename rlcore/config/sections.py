@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from rlcore.config.build_problems import ConfigProblems
 from rlcore.config.core import CheckpointConfig, MetricsConfig, PluginsConfig, RunConfig
 from rlcore.config.file import VERSIONS, RawConfig, read
+from rlcore.config.problems import ConfigProblems
 from rlcore.config.validation import check_section_names, checked, core_section
 from rlcore.errors import ConfigError, PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS

@@ -159,7 +159,7 @@ class PluginHost:
         owner = Owner(name, path.name, "loose file")
         try:
             module = importlib.util.module_from_spec(spec)
-            sys.modules[path.stem] = module
+            sys.modules[path.stem] = module  # before it runs: dataclasses in it look their module up by its name
             spec.loader.exec_module(module)
         except FROM_OUTSIDE:
             raise
@@ -172,7 +172,7 @@ class PluginHost:
         """Refuse a loose file that is disabled, or would hide a plugin or a module."""
         if name in self._disabled:
             raise PluginError(f"plugin {name!r} is named by plugins.files but disabled; remove one of the two")
-        imported = sys.modules.get(path.stem)
+        imported = sys.modules.get(path.stem)  # with components, it is the same file, read for an earlier config
         hides = imported is not None and not hasattr(imported, "provide_components")
         if hides or path.stem in sys.stdlib_module_names or self.is_installed(name) or name in self.loaded:
             raise PluginError(
@@ -184,7 +184,7 @@ class PluginHost:
         conflict = version_conflict(plugin)
         if conflict:
             raise PluginError(conflict)
-        assert plugin.entry_point is not None
+        assert plugin.entry_point is not None  # `installed` makes none without
         try:
             module = plugin.entry_point.load()
         except FROM_OUTSIDE:

@@ -11,8 +11,8 @@ from rlcore.assembly.assembly import Assembly, to_device
 from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.checkpoints.backend import Backend
 from rlcore.checkpoints.provenance import Provenance
-from rlcore.config.build_problems import BuildProblems
 from rlcore.config.changes import config_hash, hooks_among, recorded
+from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config, Section
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.resolution import check_marks, marked

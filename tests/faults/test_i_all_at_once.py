@@ -2,10 +2,10 @@
 
 import pytest
 
-from rlcore.config.build_problems import ConfigProblems
 from rlcore.config.file import read
+from rlcore.config.problems import ConfigProblems
 from rlcore.errors import ConfigError, PluginError
-from rlcore.run.problems import try_out, validated
+from rlcore.run.checking import try_out, validated
 from rlcore.testing import make_run
 
 GOOD = """

@@ -54,6 +54,20 @@ def test_a_module_begins_by_saying_what_belongs_in_it(path):
     assert not text.strip() or ast.get_docstring(ast.parse(text))
 
 
+TEXT_OF_AN_ERROR = re.compile(r"(?:not )?in (?:str|repr|describe)\((?:error|failed|failure|problem|e|exc)\)")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_nothing_is_decided_by_the_text_of_an_error(path):
+    """Errors have kinds and attributes; a text may be said better at any time."""
+    assert TEXT_OF_AN_ERROR.findall(path.read_text()) == []
+
+
+@pytest.mark.parametrize("code", ['if "many" in str(error):', "x = 'a' not in describe(failed)"])
+def test_a_decision_by_the_text_of_an_error_is_found(code):
+    assert TEXT_OF_AN_ERROR.search(code)
+
+
 def test_all_versions_agree():
     versions = {folder.name: pyproject(folder)["project"]["version"] for folder in (ROOT, *PLUGINS)}
     assert set(versions.values()) == {rlcore.__version__}, versions
