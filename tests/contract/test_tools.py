@@ -4,6 +4,7 @@ import math
 import re
 from collections import deque
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -19,6 +20,7 @@ from rlcore.testing import (
     snapshot,
     through_checkpoint,
 )
+from rlcore.testing.contracts import LossContract, SchedulerContract
 from rlcore.testing.contracts.estimator import reference_gae
 
 
@@ -193,3 +195,14 @@ def test_the_reference_for_gae_is_right_where_it_is_easy():
     batch = TensorDict({"observation": torch.ones(1, 3, 1), "next": TensorDict(entries, [1, 3])}, [1, 3])
     found = reference_gae(batch, lambda observation: observation * 10, 0.5, 1.0)
     assert found.tolist() == [[1 + 1 + 0.75 - 10, 2 + 1.5 - 10, 3 - 10]]
+
+
+def test_the_bench_of_a_component_is_there_without_its_suite():
+    discrete = {"env": {"use": "testing:toy", "actions": "discrete"}}
+    ppo = LossContract.of("ppo", {"clip_epsilon": 0.125}, discrete)
+    context = ppo.bench()
+    assert isinstance(context.env_spec.action_space, gymnasium.spaces.Discrete)
+    assert set(ppo.make(context).requires) == {"actor", "critic"}
+    assert (ppo.settings().clip_epsilon, ppo.settings(clip_epsilon=0.5).clip_epsilon) == (0.125, 0.5)
+    linear = SchedulerContract.of("linear")
+    assert (linear.use, LossContract.use, ppo.use) == ("linear", "", "ppo"), "each is of its own"

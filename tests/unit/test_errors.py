@@ -15,6 +15,8 @@ from rlcore.errors import (
     exit_code_of,
     named,
     nearest,
+    note,
+    notes_of,
 )
 
 KNOWN = ["clip_epsilon", "entropy_coef", "critic_coef", "normalize_advantage", "lr"]
@@ -113,3 +115,21 @@ def test_whose_an_error_is_decides_its_exit_code_and_no_text_does(error, kind, c
     spoken = ValueError("raised by hook 'a'")
     spoken.add_note("raised by hook 'a'")
     assert exit_code_of(spoken) == 1
+
+
+def test_the_notes_of_an_error_are_those_that_were_added():
+    error = ValueError("wrong")
+    assert notes_of(error) == []
+    note(error, "first")
+    note(error, "second")
+    assert notes_of(error) == ["first", "second"] == error.__notes__
+
+
+def test_an_error_that_forbids_notes_is_left_as_it_is():
+    class ClosedError(Exception):
+        def add_note(self, text):
+            raise AttributeError("no notes")
+
+    error = ClosedError()
+    note(error, "first")
+    assert notes_of(error) == []
