@@ -11,6 +11,7 @@ from typing import Final
 from rlcore.errors import StorageError
 from rlcore.types.heart import Heart
 
+# between two looks at whether a save is given up, which nothing tells
 _LOOK_SECONDS: Final = 0.2
 
 

@@ -19,6 +19,7 @@ _KEPT: Final = (
     *("exact", "inexact", "sizes", "digests", "digest", "metadata"),
 )
 # as many as there can be: writing one again removes none
+# more checkpoints than any folder holds, so that converting removes none
 _ALL: Final = 2**31
 
 

@@ -17,6 +17,7 @@ from rlcore.files.plain_files import plain_file
 
 log = logging.getLogger(__name__)
 
+# from here on syncing or hashing takes longer than starting a thread for it
 _MANY_BYTES: Final = 16 << 20
 
 T = TypeVar("T")

@@ -15,6 +15,7 @@ from rlcore.errors import ConfigError, StorageError
 from rlcore.files.plain_files import check_plain
 
 LOCK_FILE: Final = ".lock"
+# longer than the companion of a process that is gone holds its lock
 _TAKE_OVER_SECONDS: Final = 3.0
 
 

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 _PROGRAM: Final = Path(__file__).with_name("companion_program.py")
 # at which this process writes its stacks; nobody sends it to ask for something
 _STACKS_SIGNAL: Final = getattr(signal, "SIGRTMIN", 0) + 7 if hasattr(signal, "SIGRTMIN") else None
+# for a companion to end that was told to; it has nothing to finish
 _CLOSE_SECONDS: Final = 1.0
 
 

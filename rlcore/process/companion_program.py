@@ -245,19 +245,19 @@ class Held:
 
     Args:
         folder: of the run.
-        wanted: whether the process that had it is gone, so that it can be had.
+        take: whether it is taken: the process that had it is gone, so that it can be had.
 
     Raises:
         OSError: another process has it.
     """
 
-    def __init__(self, folder: str, wanted: bool) -> None:
+    def __init__(self, folder: str, take: bool) -> None:
         self._file = os.path.join(folder, ".lock")
-        self._wanted = wanted
+        self._take = take
         self._descriptor: int | None = None
 
     def __enter__(self) -> None:
-        if not self._wanted:
+        if not self._take:
             return
         try:
             import fcntl

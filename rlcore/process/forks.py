@@ -16,6 +16,7 @@ from typing import Final
 
 from rlcore.types.heart import Heart
 
+# of linux/prctl.h, which Python has no name for
 _PR_SET_PDEATHSIG: Final = 1
 
 

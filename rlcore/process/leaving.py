@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # the interpreter itself takes some time to end, which nobody has to hear of, and which is never cut short
 _SAY_AFTER: Final = 1.0
+# between two looks at the clock; the end of the interpreter ends the thread in between
 _LOOK_SECONDS: Final = 0.1
 # what the companion gives this process beyond its own bound, as the interpreter takes seconds to end on a busy machine
 _MARGIN_SECONDS: Final = 60.0

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+# seconds of one wait, short so that a stall shows in how late it returns
 _TICK: Final = 0.05
 # a wait that returns so much later than it was to: meanwhile a call held the GIL, or the process was stopped
 _STALL: Final = 0.5

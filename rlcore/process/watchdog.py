@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 STACKS_FILE: Final = "stacks.txt"
 # interrupts a system call of the main thread; nobody sends it to ask for something, and by default it does nothing
 _WAKE: Final = signal.SIGURG
+# looks between the interruption of the main thread and the end of the process
 _GRACE_TICKS: Final = 10
 # what the companion gives this process to end, from a save that moved last on
 _LAST_SECONDS: Final = 60.0

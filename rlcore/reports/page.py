@@ -92,7 +92,7 @@ def _run_table(groups: Mapping[str, list[RunFiles]]) -> str:
         mark = f'<span class="key" style="background:{COLOURS[number % len(COLOURS)]}" title="{escape(name)}"></span>'
         for run in group:
             entries = scan(run.folder / CHECKPOINTS).entries
-            chosen, reached = best(entries), max((entry.frames for entry in entries), default=0)
+            best_entry, reached = best(entries), max((entry.frames for entry in entries), default=0)
             rows.append(
                 [
                     mark + escape(run.folder.resolve().name),
@@ -101,7 +101,7 @@ def _run_table(groups: Mapping[str, list[RunFiles]]) -> str:
                     escape(str(run.section("run").get("seed", ""))),
                     escape(run.used("env")),
                     escape(run.used("loss")),
-                    "" if chosen is None else f"{chosen.evaluation:,.1f}",
+                    "" if best_entry is None else f"{best_entry.evaluation:,.1f}",
                     _YES_NO.get(repr(run.status.get("exact")), ""),
                 ]
             )

@@ -18,6 +18,7 @@ SENT: Final = "sent.json"
 # the same once more: a position that is lost would let everything be sent a second time
 COPY: Final = "sent-copy.json"
 _CHECKSUM: Final = "xxh3"
+# of a note, so that a device in its place is not read without end
 _MOST_BYTES: Final = 1 << 30
 
 

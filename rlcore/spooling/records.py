@@ -15,6 +15,7 @@ Entry = tuple[str, str, int]
 
 # of a line that is no record; it has `line` instead of everything else
 DAMAGED: Final = "damaged"
+# of a line that is set aside, which may be of any length
 _LONGEST_SHOWN: Final = 10_000
 
 

@@ -16,9 +16,12 @@ from rlcore.spooling.spool import UNKNOWN, Record, Spool
 
 CLOSE: Final = "close\n"
 HURRY: Final = "hurry\n"
+# seconds for the rest when a logger is closed: that its caller waits, and that a process goes on for after that
 LAST_WORDS: Final = 4.0
 LINGER: Final = 60.0
+# records that are handed over together
 _BATCH: Final = 100
+# seconds before another attempt, twice as many after each that fails
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
 # after sending what there was, rest so many times as long: what comes meanwhile is one request

@@ -22,6 +22,7 @@ from rlcore.spooling.log_server import make_log_server
 from rlcore.spooling.sender import CLOSE, HURRY, LAST_WORDS, LINGER, Sender, lock_spool
 from rlcore.spooling.spool import Spool
 
+# seconds that a start waits for those of other senders of the run
 _TURN: Final = 5.0
 
 
@@ -64,7 +65,7 @@ def main() -> None:
     resume.
     """
     order = json.loads(sys.stdin.readline())
-    sys.path[:] = order["path"]
+    sys.path[:] = order["path"]  # what the training process could import, a module beside its script too
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints does not end up between the reports
 
@@ -76,7 +77,7 @@ def main() -> None:
             return
 
     if hasattr(os, "nice"):
-        os.nice(10)
+        os.nice(10)  # training comes first where cores are few
     forward = _Forward(logging.WARNING)
     forward.report = report
     logging.getLogger(order["target"].partition(".")[0]).addHandler(forward)

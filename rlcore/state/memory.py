@@ -16,7 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+# large enough that giving back a piece costs next to nothing, small enough to be resident
 PIECE_BYTES: Final = 16 << 20
+# as on Linux, which alone shows such mappings; `mmap` has the name on some systems only
 _MADV_DONTNEED: Final = 4
 
 

@@ -19,7 +19,7 @@ from rlcore.errors import StorageError
 from rlcore.types import Context
 from rlcore_plugin_dcp import metadata
 from rlcore_plugin_dcp.metadata import Saved
-from rlcore_plugin_dcp.storage import FileReader, FileWriter
+from rlcore_plugin_dcp.rank_files import FileReader, FileWriter
 
 
 class DcpCheckpointer:

@@ -22,7 +22,7 @@ from rlcore.checkpoints import Form, TensorFiles, dense, read_description, write
 from rlcore.errors import StorageError
 from rlcore.state import bytes_of
 from rlcore.types import Context
-from rlcore_plugin_torchsnapshot.storage import FlatFiles, flat
+from rlcore_plugin_torchsnapshot.flat_files import FlatFiles, flat
 
 METADATA: Final[str] = SNAPSHOT_METADATA_FNAME
 INDEX: Final = "tensors.json"

@@ -135,8 +135,8 @@ class VideoHook:
         def before_step(running: BoolArray) -> None:
             if next(steps) % config.skip:
                 return
-            wanted = [i for i, kept in enumerate(frames) if running[i] and len(kept) < config.max_frames]
-            for index, picture in zip(wanted, self._pictures(env, wanted), strict=True):
+            recorded = [i for i, kept in enumerate(frames) if running[i] and len(kept) < config.max_frames]
+            for index, picture in zip(recorded, self._pictures(env, recorded), strict=True):
                 frames[index].append(picture)
 
         returns, _ = play(env, self._context, result.seeds[0], before_step)
