@@ -172,13 +172,13 @@ class CompiledUpdate:
         return tuple(read)
 
     def _compile(self, size: int) -> Callable[..., Any]:
-        if size != _STEP:
+        if size != _STEP:  # that graph follows one of which this was said
             log.info(
                 "compiling the update for minibatches of %d: up to a minute, a few seconds once it is cached", size
             )
         options: dict[str, Any] = {}
         if self._lr.device.type == "cpu":
-            options["cpp_wrapper"] = True
+            options["cpp_wrapper"] = True  # calls the kernels from C++: Python would cost more than they do
         if hasattr(torch.compiler, "skip_all_guards_unsafe"):
             # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
             options["guard_filter_fn"] = torch.compiler.skip_all_guards_unsafe
@@ -227,9 +227,10 @@ class CompiledUpdate:
         adam = self._adam
         beta1, beta2 = adam.group["betas"]
         decay, eps = adam.group["weight_decay"], adam.group["eps"]
+        # as torch's clip_grad_norm_, which divides by a little more than the norm
         scale = 1.0 if self._max_norm is None else (self._max_norm / (norm + 1e-6)).clamp(max=1.0)
         adam.step.add_(finite.to(adam.step.dtype))
-        steps = adam.step.clamp(min=1.0)
+        steps = adam.step.clamp(min=1.0)  # a first step that is skipped would divide by zero below
         size = torch.where(finite, self._lr / (1 - beta1**steps), 0.0)
         correction = (1 - beta2**steps).sqrt()
         rate1, rate2 = (torch.where(finite, 1 - beta, 0.0) for beta in (beta1, beta2))
