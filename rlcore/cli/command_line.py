@@ -102,7 +102,7 @@ def _command(arguments: Sequence[str] | None) -> tuple[int, float]:
     if code == 0 and options.command not in _PRINT_BESIDES and not isinstance(output.lost, BrokenPipeError | None):
         print(f"error: the output could not be written: {output.lost}", file=sys.stderr)
         code = 1
-    return code, getattr(options, "grace", _END_SECONDS)
+    return code, getattr(options, "grace", _END_SECONDS)  # not every command has the option
 
 
 def _run(options: argparse.Namespace) -> int:

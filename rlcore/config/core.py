@@ -84,7 +84,7 @@ class CheckpointConfig(_Async):  # type: ignore[misc]
     @property
     def in_background(self) -> bool:
         """The key `async`."""
-        return bool(getattr(self, "async"))
+        return bool(getattr(self, "async"))  # a keyword of Python
 
 
 CORE_SECTIONS: Final[dict[str, type[BaseModel]]] = {

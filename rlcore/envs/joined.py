@@ -33,7 +33,7 @@ class JoinedEnv:
         first = envs[0].spec
         for env in envs[1:]:
             for name in ("observation_space", "action_space", "frame_skip", "reset_mode"):
-                expected, own = getattr(first, name), getattr(env.spec, name)
+                expected, own = getattr(first, name), getattr(env.spec, name)  # by name, for the message
                 if expected != own:
                     raise ConfigError(
                         f"envs to join differ in {name}: {expected} of {first.id!r}, {own} of {env.spec.id!r}"

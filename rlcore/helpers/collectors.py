@@ -164,7 +164,7 @@ def _collector(
     max_frames_per_traj: int | None = None,
     **workers: Any,
 ) -> Collector:
-    if not hasattr(policy, "policy"):
+    if not hasattr(policy, "policy"):  # it may be a submodule, which only torch's own look-up finds
         raise ConfigError(f"policy: a {type(policy).__name__} is no model of rlcore, which has an attribute `policy`")
     if max_frames_per_traj is not None and max_frames_per_traj > 0:
         raise ConfigError(f"max_frames_per_traj = {max_frames_per_traj}: the limit belongs to the env; set it there")

@@ -35,7 +35,7 @@ def make_dqn_loss(model: nn.Module, cfg: object) -> tuple[QLearningLoss, TargetU
         PluginError: rlcore-plugin-dqn is not installed.
     """
     kind = _kind(cfg)
-    q_values = getattr(model, "q_values", model)
+    q_values = getattr(model, "q_values", model)  # a submodule, which only torch's own look-up finds
     target = copy.deepcopy(q_values).requires_grad_(False) if kind == "double" else q_values
     context = SimpleNamespace(model=SimpleNamespace(q_values=q_values, target_q_values=target))
     loss: Any

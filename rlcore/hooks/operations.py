@@ -131,7 +131,7 @@ class Registered:
     @property
     def source(self) -> Any:
         """The object that an operation belongs to: the owner of a bound method, or the operation itself."""
-        return getattr(self.operation, "__self__", self.operation)
+        return getattr(self.operation, "__self__", self.operation)  # methods written in C have one too
 
 
 class Operations:
@@ -214,7 +214,7 @@ class Operations:
         given = self._names.get(id(entry.source))
         if given is not None:
             return given
-        function = getattr(entry.operation, "__qualname__", None)
+        function = getattr(entry.operation, "__qualname__", None)  # functions have one, other callables have not
         return function or type(entry.operation).__name__
 
     def _update(self) -> None:

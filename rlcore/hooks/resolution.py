@@ -76,7 +76,7 @@ class _Handle:
     def __init__(self, hook: Hook) -> None:
         self.hook = hook
         for name in marked(hook.instance):
-            setattr(self, name, getattr(hook.instance, name))
+            setattr(self, name, getattr(hook.instance, name))  # bound, as pluggy calls it
 
 
 def marked(instance: Any) -> list[str]:
@@ -85,7 +85,7 @@ def marked(instance: Any) -> list[str]:
     for name in dir(instance):
         static = inspect.getattr_static(instance, name)
         function = static.__func__ if isinstance(static, staticmethod | classmethod) else static
-        if getattr(function, _MARK, None) is not None:
+        if getattr(function, _MARK, None) is not None:  # where pluggy leaves its mark
             names.append(name)
     return names
 

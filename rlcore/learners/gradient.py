@@ -72,6 +72,7 @@ class GradientLearner(Updating):
         self._joint = JointGradients(context.group, self._steps) if context.group.size > 1 else None
         self._noise: LossNoise | None = noise_of(self._loss, context)
         self._compiled: CompiledUpdate | None = self._compile(context) if config.compile else None
+        # it may be a submodule of the loss, which only torch's own look-up finds
         self._targets: TargetUpdater | None = getattr(self._loss, "target_updater", None)
 
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:

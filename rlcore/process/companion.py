@@ -152,7 +152,7 @@ def _registered_stacks() -> IO[bytes] | None:
     """Return a file without a name into which this process writes its stacks at a signal."""
     if _STACKS_SIGNAL is None:
         return None
-    memory: Any = getattr(os, "memfd_create", None)
+    memory: Any = getattr(os, "memfd_create", None)  # Linux has it
     stream = os.fdopen(memory("stacks"), "wb") if memory is not None else tempfile.TemporaryFile()  # noqa: SIM115
     faulthandler.register(_STACKS_SIGNAL, stream, all_threads=True)
     return stream

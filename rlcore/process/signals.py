@@ -23,7 +23,7 @@ from rlcore.errors import Interruption
 
 def _present(*names: str) -> tuple[signal.Signals, ...]:
     """Return those of the signals that this system has."""
-    return tuple(getattr(signal, name) for name in names if hasattr(signal, name))
+    return tuple(getattr(signal, name) for name in names if hasattr(signal, name))  # each system has its own
 
 
 SIGNALS: Final = _present("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM")

@@ -108,7 +108,7 @@ def _is_own(module: ModuleType, owners: Mapping[str, str]) -> bool:
 
 
 def _file(name: str) -> Path | None:
-    path = getattr(sys.modules.get(name), "__file__", None)
+    path = getattr(sys.modules.get(name), "__file__", None)  # built-in modules have none
     return Path(path) if path else None
 
 

@@ -166,7 +166,7 @@ def _save_tensors(storage: Any) -> State:
 def _load_tensors(storage: Any, state: Mapping[str, Any]) -> None:
     if "tree" in state:
         _copy_into(storage, state, state["tree"])
-    elif state["initialized"] and getattr(storage, "scratch_dir", None):
+    elif state["initialized"] and getattr(storage, "scratch_dir", None):  # memory-mapped ones have it
         _copy_into(storage, state, _whole(state["_storage"]))
     else:
         type(storage).load_state_dict(storage, state)
@@ -192,7 +192,7 @@ def _copy_into(storage: Any, state: Mapping[str, Any], data: Any) -> None:
 
 def _begin(storage: Any, example: Any) -> None:
     """Make the memory of a storage from one element; files of a memory-mapped one are there from the run before."""
-    had = getattr(storage, "existsok", None)
+    had = getattr(storage, "existsok", None)  # memory-mapped ones have it
     if had is not None:
         storage.existsok = True
     storage._init(example)
@@ -288,7 +288,7 @@ def _is_class(data: Any) -> bool:
 
 
 def _refuse_named_tuples(storage: Any, data: Any) -> None:
-    if any(hasattr(part, "_fields") for part in _inner(data)):
+    if any(hasattr(part, "_fields") for part in _inner(data)):  # the mark of a named tuple
         raise StorageError(
             f"a {type(storage).__name__} of named tuples: a checkpoint gives them back as plain tuples, so it cannot "
             "carry them; put tuples, dicts or TensorDicts into the buffer"

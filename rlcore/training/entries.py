@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import ConfigError
 from rlcore.types import Key
+from rlcore.types.optional import EntryReader, EntryWriter
 from rlcore.types.records import COLLECTED, ESTIMATED
 
 if TYPE_CHECKING:
@@ -20,9 +21,18 @@ if TYPE_CHECKING:
 WRITING_POINTS: Final = ("batch_process", "pre_optim_steps", "pre_epoch", "process_optim_batch")
 
 
-def declared(part: Any, name: str) -> tuple[Key, ...] | None:
-    """Return the entries that a part, or its class, says it `reads` or `writes`; None where it says nothing."""
-    entries = getattr(part, name, None)  # of an object or a class, where it may be a property
+def reads_of(part: Any) -> tuple[Key, ...] | None:
+    """Return the entries that a part, or its class, says it reads; None where it says nothing."""
+    return _keys(part.reads) if isinstance(part, EntryReader) else None
+
+
+def writes_of(part: Any) -> tuple[Key, ...] | None:
+    """Return the entries that a part, or its class, says it writes; None where it says nothing."""
+    return _keys(part.writes) if isinstance(part, EntryWriter) else None
+
+
+def _keys(entries: Any) -> tuple[Key, ...] | None:
+    """Return declared entries; None for what a class has instead, such as a property."""
     return tuple(entries) if isinstance(entries, tuple | list) else None
 
 
@@ -34,17 +44,17 @@ def unwritten(loss: Any, writers: Iterable[Any], estimator: Any) -> list[Key]:
         writers: the parts that may put entries into batches, or their classes; the policy of the model among them.
         estimator: writes at least `ESTIMATED`; None where there is none.
     """
-    reads = declared(loss, "reads")
+    reads = reads_of(loss)
     if reads is None:
         return []
     written: set[Key] = set(COLLECTED)
     for writer in writers:
-        entries = declared(writer, "writes")
+        entries = writes_of(writer)
         if entries is None:
             return []
         written |= set(entries)
     if estimator is not None:
-        written |= {*ESTIMATED, *(declared(estimator, "writes") or ())}
+        written |= {*ESTIMATED, *(writes_of(estimator) or ())}
     return [key for key in reads if key not in written]
 
 
@@ -62,7 +72,7 @@ def problem(loss: str, missing: Iterable[Key]) -> str:
 
 def writers_of(parts: Mapping[str, Any], collector: Any, buffer: Any, hooks: LoopHooks) -> list[Any]:
     """Return who may put entries into the batches of a run, besides the estimator."""
-    policy = getattr(parts.get("model"), "policy", None)
+    policy = getattr(parts.get("model"), "policy", None)  # a submodule is found by torch's own look-up alone
     points = [hook for point in WRITING_POINTS for hook in hooks.implementations(point)]
     return [policy, *parts.get("transforms", []), collector, buffer, *(point.hook.instance for point in points)]
 

@@ -47,7 +47,8 @@ def _files(folder: Path) -> Iterator[tuple[str, int, int, int]]:
                 status = os.lstat(path)
             except OSError:  # it was renamed or removed just now
                 continue
-            yield (path, status.st_size, getattr(status, "st_blocks", 0), status.st_mtime_ns)
+            blocks = getattr(status, "st_blocks", 0)  # not on Windows
+            yield (path, status.st_size, blocks, status.st_mtime_ns)
 
 
 class Heart:

@@ -220,26 +220,6 @@ class CallsTogether(Protocol):
 
 
 @runtime_checkable
-class TargetUpdating(Protocol):
-    """What moves target networks: `rlcore.learners.targets.TargetUpdater`, or one of a library."""
-
-    def step(self) -> object:
-        """Count an optimisation step, and move the targets when they are due."""
-        ...
-
-
-@runtime_checkable
-class WithTargets(Protocol):
-    """A loss with target networks, which the learner moves after each optimisation step.
-
-    Attributes:
-        target_updater: moves them; its state, where it has one, is a part of the learner's.
-    """
-
-    target_updater: TargetUpdating
-
-
-@runtime_checkable
 class FiniteChecker(Protocol):
     """An operation at `optimizer` that can tell whether its losses and gradients were finite."""
 
