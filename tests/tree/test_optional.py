@@ -9,7 +9,7 @@ from rlcore.types import foreign, optional
 
 ROOT = Path(__file__).parents[2]
 # goes down as more is asked through protocols, and never up
-ASKED_BY_NAME = 999
+ASKED_BY_NAME = 182
 PROTOCOLS = {name: value for module in (optional, foreign) for name, value in vars(module).items()}
 PROTOCOLS = {name: value for name, value in PROTOCOLS.items() if getattr(value, "__module__", "").startswith("rlcore")}
 
