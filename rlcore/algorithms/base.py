@@ -104,13 +104,13 @@ class NamedTrainer(Trainer):
             ConfigError: the loss module has none of the names that it could have.
         """
         names = self.recipe.policy
-        found = next((getattr(self.loss_module, name) for name in names if hasattr(self.loss_module, name)), None)
-        if found is None:
+        module = next((getattr(self.loss_module, name) for name in names if hasattr(self.loss_module, name)), None)
+        if module is None:
             raise ConfigError(
                 f"{type(self).__name__}: a {type(self.loss_module).__name__} has no {' or '.join(names)}, whose "
                 "weights the collector acts with"
             )
-        return found
+        return module
 
     def weights_getter(self, module: Any) -> Callable[[], Any]:
         """Return a function that returns the weights of a module."""

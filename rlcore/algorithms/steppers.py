@@ -49,13 +49,13 @@ class TD3OptimizationStepper(OptimizationStepper):
     def step(self, trainer: ScriptTrainer, sub_batch: Any) -> Mapping[str, Tensor]:
         """Take a step, and hand the errors of the critics to a buffer that ranks by them."""
         self.calls += 1
-        critic_loss, found = trainer.compute_loss(sub_batch, method="value_loss")
+        critic_loss, errors = trainer.compute_loss(sub_batch, method="value_loss")
         self._minimise(critic_loss, self.optimizer_critic, trainer)
         actor_loss = critic_loss.new_zeros(())
         if self.calls % self.policy_update_delay == 0:
             actor_loss, *_ = trainer.compute_loss(sub_batch, method="actor_loss")
             self._minimise(actor_loss, self.optimizer_actor, trainer)
-        self._rank(trainer, sub_batch, found)
+        self._rank(trainer, sub_batch, errors)
         return {self.critic_loss_key: critic_loss.detach(), self.actor_loss_key: actor_loss.detach()}
 
     def state_dict(self) -> dict[str, Any]:
@@ -87,11 +87,11 @@ class TD3OptimizationStepper(OptimizationStepper):
         optimizer.step()
         optimizer.zero_grad(set_to_none=self.zero_grad_set_to_none)
 
-    def _rank(self, trainer: ScriptTrainer, sub_batch: Any, found: Any) -> None:
+    def _rank(self, trainer: ScriptTrainer, sub_batch: Any, errors: Any) -> None:
         update = getattr(trainer.replay_buffer, "update_tensordict_priority", None)
         if update is not None:
             key = getattr(trainer.loss_module.tensor_keys, "priority", "td_error")
-            sub_batch.set(key, found["td_error"].detach().max(0)[0])
+            sub_batch.set(key, errors["td_error"].detach().max(0)[0])
             update(sub_batch)
 
 

@@ -80,7 +80,7 @@ class Assembly:
         """Return one env, seen through the transforms before `transform`, or through all where it is not among them."""
         parts = self.context.built
         transforms: list[Transform] = parts["transforms"]
-        number = next((n for n, known in enumerate(transforms) if known is transform), len(transforms))
+        number = next((n for n, fitted in enumerate(transforms) if fitted is transform), len(transforms))
         return TransformedEnv(parts["make_env_for"](f"fit {name}", num_envs=1), transforms[:number])
 
     def check_model_parts(self, requiring: Any, provided: Provided, model: str) -> None:

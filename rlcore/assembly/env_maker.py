@@ -46,11 +46,11 @@ class EnvMaker:
         unknown = [key for key in keys if key not in type(self.config).model_fields]
         if unknown:
             raise ConfigError(f"{self.provided} has no key {', '.join(map(repr, unknown))}, which is asked of it here")
-        chosen = self.config.model_copy(update=keys)
+        config = self.config.model_copy(update=keys)
         context = self.context.for_component("env", f"{self.name} {purpose}".strip())
         if first_env:
             context = replace(context, parts={**context.built, "first_env": first_env})
-        return self.provided.build(chosen, context)  # type: ignore[no-any-return]
+        return self.provided.build(config, context)  # type: ignore[no-any-return]
 
     def counted_on(self, heart: Heart) -> EnvMaker:
         """Return the same recipe for envs that count what takes long on another heart."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from rlcore.plugins.registry import Owner
@@ -31,13 +34,30 @@ class Installed:
 
 
 def installed() -> list[Installed]:
-    """Return every installed plugin in order of name, without importing any."""
+    """Return every installed plugin in order of name, without importing any.
+
+    The metadata are read once for as long as no folder on the path changes, as every installation changes one.
+    """
+    return list(_read(tuple((place, _changed(place)) for place in sys.path)))
+
+
+def _changed(place: str) -> int | None:
+    """Return when a folder or archive on the path changed last, in nanoseconds; None where there is none."""
+    try:
+        return os.stat(place or ".").st_mtime_ns  # the empty string stands for the working directory
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=1)
+def _read(places: tuple[tuple[str, int | None], ...]) -> tuple[Installed, ...]:
+    """Return every plugin that is installed while the places are what they are."""
     plugins: dict[tuple[str, str], Installed] = {}
     for entry_point in importlib.metadata.entry_points(group=GROUP):
         name, version, requires = _identity(entry_point.dist)
         plugin = Installed(entry_point.name, entry_point.value, name, version, requires, entry_point)
         plugins.setdefault((plugin.name, plugin.distribution), plugin)
-    return sorted(plugins.values(), key=lambda plugin: (plugin.name, plugin.distribution))
+    return tuple(sorted(plugins.values(), key=lambda plugin: (plugin.name, plugin.distribution)))
 
 
 def _identity(distribution: importlib.metadata.Distribution | None) -> tuple[str, str, str]:

@@ -69,31 +69,32 @@ class Builder:
         return ConfiguredTrainer(self._parts(), self._assembly)
 
     def _build(self, further_hooks: Iterable[Any]) -> None:
+        """Build the parts in the order in which they need each other; one that fails is reported at the end."""
         parts, sections = self._context.built, self._config.sections
         if (env := self._config.one("env")) is not None:
             self._attempt("env", partial(self._assembly.env, env.provided, env.config, env.name))
         for entry in sections["transform"]:
             self._attempt("transform", partial(self._assembly.transform, entry.provided, entry.config, entry.name))
-        self._set("model")
-        self._set("loss", self._loss)
-        self._set("estimator", self._estimator)
+        self._build_one("model")
+        self._build_one("loss", self._loss)
+        self._build_one("estimator", self._estimator)
         for kind in ("optimizer", "scheduler"):
             built = {entry.name: self._attempt(kind, partial(self._section, entry)) for entry in sections[kind]}
             if self._problems.has(kind):
                 parts[f"{kind}s"] = built if kind == "optimizer" else list(built.values())
-        self._set("collector")
-        self._set("buffer")
+        self._build_one("collector")
+        self._build_one("buffer")
         hooks = self._hooks(further_hooks)
         if (resolved := self._attempt("hooks", lambda: LoopHooks(hooks))) is not None:
             parts["hooks"] = resolved
-        self._set("learner")
-        self._set("evaluator")
+        self._build_one("learner")
+        self._build_one("evaluator")
         self._attempt("entries", self._check_entries)
 
     def _attempt(self, kind: str, build: Callable[[], Any]) -> Any:
         return self._problems.attempt(kind, build, _NEEDS.get(kind, ()))
 
-    def _set(self, kind: str, build: Callable[[], Any] | None = None) -> None:
+    def _build_one(self, kind: str, build: Callable[[], Any] | None = None) -> None:
         """Build the only part of a kind; one that fails is not there for others."""
         if not self._problems.has(kind):
             return
@@ -119,13 +120,13 @@ class Builder:
         parts = self._context.built
         kinds = ("collector", "buffer", "estimator")
         sections = {kind: self._config.one(kind) for kind in kinds}
-        found = {
+        built_or_class = {
             kind: parts[kind] if kind in parts else section and section.provided.target()
             for kind, section in sections.items()
         }
-        writers = writers_of(parts, found["collector"], found["buffer"], parts["hooks"])
+        writers = writers_of(parts, built_or_class["collector"], built_or_class["buffer"], parts["hooks"])
         if sections["estimator"] is not None or self._problems.has("estimator"):  # or it did not fit its schema
-            check_entries(parts["loss"], str(self._required("loss").provided), writers, found["estimator"])
+            check_entries(parts["loss"], str(self._required("loss").provided), writers, built_or_class["estimator"])
 
     def _parts(self) -> TrainerParts:
         built = self._context.built
@@ -147,9 +148,9 @@ class Builder:
 
     def _provenance(self) -> Provenance:
         config, resolved = self._config, self._context.run.resolved_config
-        found = provenance(self._assembly, config.host, self._modules(), config.run.threads)
-        digest = config_hash(resolved, config.free_keys(), hooks_among(found.observers))
-        return replace(found, config=recorded(resolved), config_hash=digest, versions=resolved["versions"])
+        common = provenance(self._assembly, config.host, self._modules(), config.run.threads)
+        digest = config_hash(resolved, config.free_keys(), hooks_among(common.observers))
+        return replace(common, config=recorded(resolved), config_hash=digest, versions=resolved["versions"])
 
     def _modules(self) -> Iterator[str]:
         """Yield the names of the modules that components, env classes and given hooks come from."""

@@ -36,11 +36,11 @@ class Run:
         store = self.backend.store(checkpoints)
         entry = store.best() if best else None
         entry, states = (entry, store.load(entry)) if entry is not None else store.load_newest()
-        wanted = {
+        components = {
             name: component
             for name, component in self.trainer.parts.stateful.items()
             if name == "model" or name.startswith("transform.")
         }
-        restore(wanted, {name: state for name, state in states.items() if name in wanted}, {})
+        restore(components, {name: state for name, state in states.items() if name in components}, {})
         self.trainer.progress.frames = entry.frames
         return entry.frames

@@ -67,15 +67,15 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
         _check(run.config, folder, entry, watching)
         check_owners(entry.manifest["owners"], parts.provenance.owners)
     before, now = Origin.of(folder, entry), recorded(run.config.resolved())
-    found = _changes(run.config, before, watching)
+    differences = _changes(run.config, before, watching)
     options = _with_new_episodes(options, run, before.config, now)
-    report = _restore(run, entry, states, before, found, options)
+    report = _restore(run, entry, states, before, differences, options)
     for writer in run.trainer.metrics.writers:
         if f"logger.{writer.name}" in options.fresh:  # what it wrote after the checkpoint would else stand twice
             writer.begin_anew()
     asked_for = [
         *([before.foreign(parts.provenance.run_id)] if before.foreign(parts.provenance.run_id) else []),
-        *(f"[config] {change}" for change in found),
+        *(f"[config] {change}" for change in differences),
         *changed_owners(entry.manifest["owners"], parts.provenance.owners),
         *_another_horizon(before.config, now),
         *(f"{name} was dropped at frame {entry.frames}" for name in options.drop),
@@ -87,8 +87,8 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
 
 def _check(config: Config, folder: Path, entry: CheckpointEntry | None, watching: Iterable[str]) -> None:
     before = Origin.of(folder, entry)
-    found = _changes(config, before, watching) if before.config else []
-    check_unchanged(found, before.foreign(read_id(folder)))
+    differences = _changes(config, before, watching) if before.config else []
+    check_unchanged(differences, before.foreign(read_id(folder)))
 
 
 def _changes(config: Config, before: Origin, watching: Iterable[str]) -> list[str]:
@@ -111,12 +111,17 @@ def _with_new_episodes(
 
 
 def _restore(
-    run: Run, entry: CheckpointEntry, states: dict[str, Any], before: Origin, found: list[str], options: ResumeOptions
+    run: Run,
+    entry: CheckpointEntry,
+    states: dict[str, Any],
+    before: Origin,
+    differences: list[str],
+    options: ResumeOptions,
 ) -> list[Restored]:
     """Give every part its state; where the config differs, say in an error what does."""
     now = recorded(run.config.resolved())
     unusable = None
-    if found:
+    if differences:
         unusable = {name: reason for name, reason in _unusable(before.config, now) if name not in options.fresh}
         states = {**states, **_with_hyperparameters(run, states, before.config, now)}
     try:
@@ -130,8 +135,8 @@ def _restore(
             unusable=unusable,
         )
     except StorageError as error:
-        if found:
-            listed = "".join(f"\n  {change}" for change in found)
+        if differences:
+            listed = "".join(f"\n  {change}" for change in differences)
             raise StorageError(f"{error}\nthe config differs from that of the run:{listed}") from error
         raise
 
@@ -155,13 +160,13 @@ def _with_hyperparameters(
     """
     there, here = (entries_of(config, "optimizer") for config in (before, now))
     schedules_differ = before.get("scheduler") != now.get("scheduler")
-    found = {}
+    changed = {}
     for name, entry in here.items():
         state = states.get(f"optimizer.{name}")
         optimizer = run.trainer.parts.stateful.get(f"optimizer.{name}")
         if isinstance(optimizer, torch.optim.Optimizer) and state and (schedules_differ or entry != there.get(name)):
-            found[f"optimizer.{name}"] = with_hyperparameters(optimizer, state)
-    return found
+            changed[f"optimizer.{name}"] = with_hyperparameters(optimizer, state)
+    return changed
 
 
 def _asked_for(line: Restored, options: ResumeOptions) -> bool:

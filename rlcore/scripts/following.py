@@ -164,15 +164,15 @@ def _follow_auto_log(trainer: FollowingTrainer) -> None:
 
 def _switch(trainer: FollowingTrainer, hook: Hook, on: bool) -> None:
     """Add a hook under its name, or take the one of that name away, from the next iteration on."""
-    there = [known for known in trainer.hooks.coming if known.name == hook.name]
-    if on and not there:
+    present = [other for other in trainer.hooks.coming if other.name == hook.name]
+    if on and not present:
         trainer.hooks.replace([], [hook])
     elif not on:
-        for known in there:
-            close = getattr(known.instance, "shutdown", None)
+        for other in present:
+            close = getattr(other.instance, "shutdown", None)
             if close is not None:
                 close()
-        trainer.hooks.replace(there, [])
+        trainer.hooks.replace(present, [])
 
 
 def _follow_optimizer(trainer: FollowingTrainer) -> None:

@@ -139,11 +139,11 @@ def make_writers(arguments: Arguments) -> list[LogWriter]:
     """
     given = arguments.logger
     loggers = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
-    found = []
+    writers = []
     for number, logger in enumerate(loggers, start=1):
         name = type(logger).__name__ if len(loggers) == 1 else f"{type(logger).__name__}-{number}"
-        found.append(LogWriter(name, as_logger(logger)))
-    return found
+        writers.append(LogWriter(name, as_logger(logger)))
+    return writers
 
 
 def open_writers(writers: list[LogWriter], assembly: Assembly) -> list[LogWriter]:
@@ -168,16 +168,18 @@ def make_buffer(arguments: Arguments, collector: Any, hooks: LoopHooks) -> Any:
 
 
 def _learner(arguments: Arguments, assembly: Assembly, hooks: LoopHooks) -> ModuleLearner:
-    def rates() -> dict[str, float]:
+    def learning_rates() -> dict[str, float]:
         optimizers = {
             name: getattr(part, "optimizer", part)
             for name, part in assembly.stateful.items()
             if name.partition(".")[0].startswith("optimizer")
         }
-        found = {name: o.param_groups[0]["lr"] for name, o in optimizers.items() if hasattr(o, "param_groups")}
-        return {"lr" if len(found) == 1 else f"lr/{name}": float(rate) for name, rate in found.items()}
+        rates = {name: o.param_groups[0]["lr"] for name, o in optimizers.items() if hasattr(o, "param_groups")}
+        return {"lr" if len(rates) == 1 else f"lr/{name}": float(rate) for name, rate in rates.items()}
 
-    return ModuleLearner(arguments.loss_module, hooks, assembly.context.progress, None, rates, assembly.context.group)
+    return ModuleLearner(
+        arguments.loss_module, hooks, assembly.context.progress, None, learning_rates, assembly.context.group
+    )
 
 
 def _modules(assembly: Assembly) -> Iterator[str]:

@@ -71,7 +71,7 @@ class RegisteringTrainer(Arguments, Loop):
         source: Any = getattr(op, "__self__", op)
         self._registered(source)
         is_hook = hasattr(source, "register") and callable(getattr(source, "attach", None))
-        if is_hook and not any(source is known for known in self._attached):
+        if is_hook and not any(source is hook for hook in self._attached):
             self._attached.append(source)
             source.attach(self)
 

@@ -81,8 +81,8 @@ def _mover(map_location: Any) -> Callable[[Tensor], Tensor]:
 
 def _moved(value: Any, move: Callable[[Tensor], Tensor], mmap: bool) -> Any:
     if isinstance(value, Tensor):
-        found = move(value)
-        return found.clone() if found is value and not mmap else found
+        tensor = move(value)
+        return tensor.clone() if tensor is value and not mmap else tensor  # a copy is not mapped
     mark = kind_of(value)
     if mark is not None:
         return KINDS[mark].build(_moved_parts(value, KINDS[mark].plain(value), move, mmap))
