@@ -225,7 +225,8 @@ class UnmaskingBuffer(RolloutBuffer):
 
 class OrderedBuffer(RolloutBuffer):
     def _order(self, batch):
-        return torch.arange(batch.numel())
+        order, count = super()._order(batch)
+        return torch.arange(order.shape[0]), count
 
 
 class ForgetfulBuffer(RolloutBuffer):
@@ -237,8 +238,8 @@ class HalfBuffer(RolloutBuffer):
     """Draws from the first half of a batch, twice."""
 
     def _order(self, batch):
-        order = super()._order(batch)
-        return torch.where(order < batch.numel() // 2, order, order - batch.numel() // 2)
+        order, count = super()._order(batch)
+        return torch.where(order < batch.numel() // 2, order, order - batch.numel() // 2), count
 
 
 class SeedlessBuffer(RolloutBuffer):
