@@ -17,7 +17,7 @@ from rlcore.errors import ConfigError
 from rlcore.plugins.registry import Provided
 from rlcore.types import Env, Transform
 from rlcore.types.context import Context
-from rlcore.types.optional import PartUser
+from rlcore.types.optional import PartUser, offers
 
 
 class Assembly:
@@ -90,7 +90,7 @@ class Assembly:
             ConfigError: names the missing parts, whose they would be and who needs them.
         """
         built = self.context.model.parts()
-        missing = [part for part in requiring.requires if part not in built] if isinstance(requiring, PartUser) else []
+        missing = [part for part in requiring.requires if part not in built] if offers(requiring, PartUser) else []
         if missing:
             raise ConfigError(
                 f"{provided} requires the model parts {', '.join(missing)}, which {model} does not build; it builds "

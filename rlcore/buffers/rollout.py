@@ -17,7 +17,7 @@ from rlcore.buffers.minibatch import Minibatch
 from rlcore.errors import ConfigError
 from rlcore.types import MASK, Group, Key
 from rlcore.types.context import Context
-from rlcore.types.optional import BatchSized
+from rlcore.types.optional import BatchSized, offers
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -44,7 +44,7 @@ class RolloutBuffer:
 
     def __init__(self, config: Config, context: Context) -> None:
         collector = context.built.get("collector")
-        batch_steps = collector.batch_steps if isinstance(collector, BatchSized) else None
+        batch_steps = collector.batch_steps if offers(collector, BatchSized) else None
         if batch_steps is not None and config.minibatch_size > batch_steps:
             raise ConfigError(
                 f"[buffer] minibatch_size = {config.minibatch_size} is more than the {batch_steps} steps of a batch "

@@ -16,7 +16,7 @@ from rlcore.types.foreign import (
     ShutsDown,
     TensorDictLike,
 )
-from rlcore.types.optional import Closable
+from rlcore.types.optional import Closable, offers
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -42,11 +42,11 @@ class IterableCollector:
     """
 
     def __init__(self, source: Any, background: bool = False) -> None:
-        if source is not None and not isinstance(source, Iterable | Stateful):
+        if source is not None and not (isinstance(source, Iterable) or offers(source, Stateful)):
             raise ConfigError(
                 f"collector: a {type(source).__name__} cannot be iterated; pass an iterable of TensorDicts"
             )
-        if background and not isinstance(source, FillsBufferInBackground):
+        if background and not offers(source, FillsBufferInBackground):
             raise ConfigError(
                 "async_collection = True needs a collector that has start() and getattr_rb('write_count'), and writes "
                 f"into a replay buffer of its own; {type(source).__name__} has not"
@@ -78,9 +78,9 @@ class IterableCollector:
             batch = next(self._iterator)
         except StopIteration:
             raise EndOfData from None
-        if batch is None and isinstance(self.source, FillsBuffer):
+        if batch is None and offers(self.source, FillsBuffer):
             return None
-        if not isinstance(batch, TensorDictLike):
+        if not offers(batch, TensorDictLike):
             raise HookError(f"the collector gave a {type(batch).__name__}; expected a TensorDict `[env, time]`")
         self._finished = self._count_episodes(batch)
         return batch
@@ -95,7 +95,7 @@ class IterableCollector:
 
     def set_seed(self, seed: int) -> int:
         """Seed the collector, if it can be, and return the seed for what comes after it."""
-        if not isinstance(self.source, SeedableCollector):
+        if not offers(self.source, SeedableCollector):
             return seed
         following = self.source.set_seed(seed, static_seed=False)
         return seed if following is None else int(following)
@@ -105,21 +105,21 @@ class IterableCollector:
 
     def close(self) -> None:
         """Shut the source down, if it can be."""
-        if isinstance(self.source, ShutsDown):
+        if offers(self.source, ShutsDown):
             self.source.shutdown()
-        elif isinstance(self.source, Closable):
+        elif offers(self.source, Closable):
             self.source.close()
 
     def inexact(self) -> str | None:
         """Return why a resume would not go on where this collector stood, or None."""
-        if self.source is None or isinstance(self.source, Stateful):
+        if self.source is None or offers(self.source, Stateful):
             return None
         return f"the collector ({type(self.source).__name__}) has no state that could be saved; a resume starts it over"
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the source, and the running episodes."""
         state: dict[str, Any] = {}
-        if isinstance(self.source, Stateful):
+        if offers(self.source, Stateful):
             state["source"] = self.source.state_dict()
         if self._counter is not None:
             state["returns"], state["lengths"] = self._counter.returns, self._counter.lengths
@@ -128,7 +128,7 @@ class IterableCollector:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set them; an iterable without state starts over."""
         self._iterator = self._counter = None
-        if "source" in state and isinstance(self.source, Stateful):
+        if "source" in state and offers(self.source, Stateful):
             self.source.load_state_dict(state["source"])
             if "returns" in state:
                 self._counter = EpisodeCounter(len(state["returns"]))

@@ -21,7 +21,7 @@ from rlcore.errors import ConfigError, PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.registry import Provided
-from rlcore.types.optional import Observer
+from rlcore.types.optional import Observer, offers
 
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
 # the component of a section that says nothing else
@@ -90,7 +90,7 @@ class Config:
         unknown = tuple(name for name, target in targets.items() if not isinstance(target, type))
         return (
             *unknown,
-            *(name for name, target in targets.items() if isinstance(target, Observer) and target.observer),
+            *(name for name, target in targets.items() if offers(target, Observer) and target.observer),
         )
 
     def resolved(self) -> dict[str, Any]:

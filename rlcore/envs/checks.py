@@ -11,7 +11,7 @@ from rlcore.envs.episode_starts import only_resets
 from rlcore.envs.rollout import random_actions
 from rlcore.errors import EnvError
 from rlcore.types import Env, EnvSpec, Stateful, Step
-from rlcore.types.optional import Inexact, Unrestored
+from rlcore.types.optional import Inexact, Unrestored, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
@@ -143,11 +143,11 @@ def _refuse(spec: EnvSpec, where: str, problem: str | None) -> None:
 
 def inexact_env(env: Env) -> str | None:
     """Return why a resume begins new episodes in these envs, or None when they go on in the middle of theirs."""
-    if not isinstance(env, Stateful):
+    if not offers(env, Stateful):
         return f"env {env.spec.id!r} has no state that could be saved; a resume begins new episodes"
-    return env.inexact() if isinstance(env, Inexact) else None
+    return env.inexact() if offers(env, Inexact) else None
 
 
 def unrestored_env(env: Env) -> str | None:
     """Return what the last `load_state_dict` of these envs could not bring back, or None."""
-    return env.unrestored() if isinstance(env, Unrestored) else None
+    return env.unrestored() if offers(env, Unrestored) else None

@@ -17,7 +17,7 @@ from rlcore.envs.step_checks import StepCheck
 from rlcore.envs.transformed import observation_dtype
 from rlcore.errors import ConfigError
 from rlcore.types import MASK, Env, EnvSpec, Policy, Step
-from rlcore.types.optional import BatchChanger
+from rlcore.types.optional import BatchChanger, offers
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -72,7 +72,7 @@ def rollout(
     entries = actor.entries()
     ActionCheck(env.spec)(entries["action"].cpu())
     batch = record.batch(entries).to(device)
-    return env.batch(batch) if isinstance(env, BatchChanger) else batch
+    return env.batch(batch) if offers(env, BatchChanger) else batch
 
 
 def random_actions(spec: EnvSpec, seed: int) -> Iterator[Array]:

@@ -14,7 +14,7 @@ import numpy as np
 from rlcore.envs.episode_starts import EpisodeStarts
 from rlcore.envs.step_checks import StepCheck
 from rlcore.types import Env, Transform
-from rlcore.types.optional import ActionChanger, ActionSpaceChanger
+from rlcore.types.optional import ActionChanger, ActionSpaceChanger, offers
 from rlcore.types.records import EnvSpec, Step
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class TransformedEnv:
 def transformed_spec(spec: EnvSpec, transform: Transform) -> EnvSpec:
     """Return the spec of an env as a transform leaves it."""
     changed = replace(spec, observation_space=transform.observation_space(spec.observation_space))
-    if isinstance(transform, ActionSpaceChanger):
+    if offers(transform, ActionSpaceChanger):
         changed = replace(changed, action_space=transform.action_space(spec.action_space))
     return changed
 
@@ -90,7 +90,7 @@ def transformed_spec(spec: EnvSpec, transform: Transform) -> EnvSpec:
 def env_step(env: Env, transforms: Sequence[Transform]) -> Callable[[Array], Step]:
     """Return what steps an env with the actions of a policy; where no transform changes them, the env's own `step`."""
     changes: list[Callable[[Array], Array]] = [
-        transform.action for transform in reversed(transforms) if isinstance(transform, ActionChanger)
+        transform.action for transform in reversed(transforms) if offers(transform, ActionChanger)
     ]
     if not changes:
         return env.step

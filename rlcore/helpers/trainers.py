@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import torch
 from torch import nn
@@ -25,6 +25,7 @@ from rlcore.stock.target_net_updater import TargetNetUpdaterHook
 from rlcore.stock.update_weights import UpdateWeights
 from rlcore.stock.validation_reward import LogValidationReward
 from rlcore.types.foreign import LogsHparams, Stepping, UpdatesModel, UpdatesPolicyWeights
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from rlcore.types import Key
@@ -94,7 +95,7 @@ def make_trainer(
     chosen = SimpleNamespace(**{name: setting(cfg, name, default) for name, default in DEFAULTS.items()})
     optimizer = _optimizer(loss_module, chosen)
     schedule = _schedule(optimizer, chosen)
-    if isinstance(logger, LogsHparams):
+    if offers(logger, LogsHparams):
         logger.log_hparams(vars(cfg) if hasattr(cfg, "__dict__") else cfg)
     trainer = _bare(collector, loss_module, optimizer, logger, chosen)
     _before_optimisation(trainer, loss_module, chosen)
@@ -107,7 +108,7 @@ def make_trainer(
     trainer.register_op("post_steps_log", lambda batch: {"lr": optimizer.param_groups[0]["lr"]})
     if recorder is not None:
         _recorders(trainer, recorder, policy_exploration, chosen)
-    if isinstance(collector, UpdatesPolicyWeights | UpdatesModel):
+    if offers(collector, UpdatesPolicyWeights) or offers(collector, UpdatesModel):
         UpdateWeights(collector, 1).register(trainer)  # others act with the weights of the learner
     LogScalar().register(trainer)
     CountFramesLog(frame_skip=chosen.frame_skip).register(trainer)
@@ -166,7 +167,6 @@ def _before_optimisation(trainer: Trainer, loss_module: nn.Module, chosen: Any) 
     trainer.register_op("batch_process", lambda batch: batch.cpu())
 
 
-@runtime_checkable
 class _Noisy(Protocol):
     """A module whose weights have noise that is sampled now and then."""
 
@@ -174,7 +174,7 @@ class _Noisy(Protocol):
 
 
 def _reset_noise(module: nn.Module) -> None:
-    if isinstance(module, _Noisy):
+    if offers(module, _Noisy):
         module.reset_noise()
 
 
@@ -199,7 +199,7 @@ def _explore(trainer: Trainer, policy: Any, chosen: Any) -> None:
     follow = getattr(getattr(policy, "policy", None), "follow", None)
     if follow is not None:
         follow(trainer.progress)
-    if isinstance(policy, Stepping):
+    if offers(policy, Stepping):
         trainer.register_op("post_steps", policy.step, frames=chosen.frames_per_batch)
 
 

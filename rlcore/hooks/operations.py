@@ -18,7 +18,7 @@ from rlcore.errors import EndOfEpoch, HookError, did_you_mean
 from rlcore.hooks.points import Hook, LoopHooks, call
 from rlcore.hooks.resolution import Implementation
 from rlcore.hooks.specs import hookimpl
-from rlcore.types.optional import FiniteChecker
+from rlcore.types.optional import FiniteChecker, offers
 
 Operation = Callable[..., Any]
 Clipping = Callable[[], tuple[bool, float | None]]
@@ -270,7 +270,7 @@ class _Optimizers:
         self._checks = [
             Implementation(entry.hook, "optimizer", entry.source.check_finite)
             for entry in entries
-            if isinstance(entry.source, FiniteChecker)
+            if offers(entry.source, FiniteChecker)
         ]
         self._clipping = clipping
 

@@ -16,6 +16,7 @@ from rlcore.hooks.resolution import Hook as Hook
 from rlcore.hooks.resolution import Implementation, check_marks, resolve
 from rlcore.hooks.specs import POINTS
 from rlcore.types.foreign import TensorDictLike
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -327,7 +328,7 @@ def _tensordict_pipeline(implementations: tuple[Implementation, ...], value: Any
     for implementation in implementations:
         result = call(implementation, value, owner)
         if result is not None:
-            if not isinstance(result, TensorDictLike):
+            if not offers(result, TensorDictLike):
                 raise implementation.wrong_return(result, "a TensorDict, or None")
             value = result
     return value

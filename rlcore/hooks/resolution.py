@@ -14,7 +14,7 @@ import pluggy
 
 from rlcore.errors import HookError, PluginError, blame, did_you_mean
 from rlcore.hooks.specs import POINTS, PROJECT, LifeSpecs, LoopSpecs, Point
-from rlcore.types.optional import Internal
+from rlcore.types.optional import Internal, offers
 
 _MARK = f"{PROJECT}_impl"
 
@@ -37,7 +37,7 @@ class Hook:
     @property
     def internal(self) -> bool:
         """Whether it belongs to the command that trains, so that figures of hooks leave it out."""
-        return isinstance(self.instance, Internal) and self.instance.internal
+        return offers(self.instance, Internal) and self.instance.internal
 
     def __str__(self) -> str:
         return f"hook {self.name!r} ({self.owner})"

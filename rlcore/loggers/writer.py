@@ -22,7 +22,7 @@ from rlcore.loggers.room import Room
 from rlcore.loggers.standing import Standing
 from rlcore.process.patience import Patience
 from rlcore.types import Logger
-from rlcore.types.optional import DifferenceTeller, FileKeeper, Sender, StartOver
+from rlcore.types.optional import DifferenceTeller, FileKeeper, Sender, StartOver, offers
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ class LogWriter:
 
     def begin_anew(self) -> None:
         """Tell the logger that the run begins again, from nothing; as `load_state_dict`."""
-        if isinstance(self.logger, StartOver):
+        if offers(self.logger, StartOver):
             self._set_back(self.logger.begin_anew)
 
     def branch(self) -> None:
@@ -204,7 +204,7 @@ class LogWriter:
             return
         error = self._ask(call).error
         with contextlib.suppress(Exception):
-            self.differences = int(self.logger.differences) if isinstance(self.logger, DifferenceTeller) else 0
+            self.differences = int(self.logger.differences) if offers(self.logger, DifferenceTeller) else 0
         if error is None:
             return
         if self.required:
@@ -230,13 +230,13 @@ class LogWriter:
         self._standing.give_up(f"did not answer for {seconds} s")
 
     def _position(self) -> Mapping[str, Any]:
-        self.files = [Path(file) for file in self.logger.files()] if isinstance(self.logger, FileKeeper) else []
+        self.files = [Path(file) for file in self.logger.files()] if offers(self.logger, FileKeeper) else []
         return self.logger.state_dict()
 
     def _count_unsent(self) -> None:
         """Ask how much waits for a server; a logger that cannot tell may write on."""
         try:
-            self.unsent = int(self.logger.unsent) if isinstance(self.logger, Sender) else 0
+            self.unsent = int(self.logger.unsent) if offers(self.logger, Sender) else 0
         except BaseException as error:  # also an exit
             self._standing.failures += 1
             if not self._cannot_count:

@@ -17,7 +17,7 @@ from rlcore.run.build import build
 from rlcore.run.ready import Run
 from rlcore.testing.faults.chain import Job
 from rlcore.types import Stateful
-from rlcore.types.optional import Observer
+from rlcore.types.optional import Observer, offers
 
 ITERATIONS: Final = 16
 QUICK_ITERATIONS: Final = 8
@@ -77,8 +77,8 @@ class Subject:
             name
             for name, part in self.run.trainer.parts.stateful.items()
             if name.partition(".")[0] in ("hook", "transform")
-            and not isinstance(part, Stateful)
-            and not (isinstance(part, Observer) and part.observer)
+            and not offers(part, Stateful)
+            and not (offers(part, Observer) and part.observer)
         ]
 
 

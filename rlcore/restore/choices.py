@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from rlcore.errors import ConfigError, MissingStateError, did_you_mean
 from rlcore.types import Stateful
+from rlcore.types.optional import offers
 
 # checkpoints are ordered by the clocks: those of a run that counted again would stand behind those that it has
 _CLOCKS: Final = "progress"
@@ -42,7 +43,7 @@ def check_names(
             problems.append(f"--drop {name}: the checkpoint has no such state{did_you_mean(name, states)}")
         elif name in components and name not in fresh:
             problems.append(f"--drop {name}: this config builds it; to start it over, use --fresh {name}")
-    stateful = [name for name, component in components.items() if isinstance(component, Stateful)]
+    stateful = [name for name, component in components.items() if offers(component, Stateful)]
     for name in fresh:
         if name not in stateful:
             problems.append(
@@ -80,7 +81,7 @@ def check_complete(
     missing = [
         name
         for name, component in components.items()
-        if isinstance(component, Stateful) and name not in states and name not in fresh
+        if offers(component, Stateful) and name not in states and name not in fresh
     ]
     if missing:
         problems.append(

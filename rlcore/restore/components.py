@@ -19,7 +19,7 @@ from rlcore.restore.choices import check_complete, check_names, options_for
 from rlcore.restore.dependents import dependents
 from rlcore.restore.fitting import check
 from rlcore.types import Stateful
-from rlcore.types.optional import EpisodeDropper, EpisodeKeeper, Inexact, Observer
+from rlcore.types.optional import EpisodeDropper, EpisodeKeeper, Inexact, Observer, offers
 
 _LOGGER: Final = "logger."
 
@@ -83,7 +83,7 @@ def restore(
     problems = []
     for name, component in components.items():
         moved()
-        if not isinstance(component, Stateful):
+        if not offers(component, Stateful):
             report.append(Restored(name, "not stateful"))
         elif name in starting_over:
             report.append(Restored(name, "starts over", following.get(name, "")))
@@ -135,8 +135,8 @@ def _new_observers(components: Mapping[str, Any], states: Mapping[str, Any], unu
     return [
         name
         for name, component in components.items()
-        if (name.startswith(_LOGGER) or (isinstance(component, Observer) and component.observer))
-        and isinstance(component, Stateful)
+        if (name.startswith(_LOGGER) or (offers(component, Observer) and component.observer))
+        and offers(component, Stateful)
         and (name not in states or name in unusable)
     ]
 
@@ -146,14 +146,14 @@ def _begins_episodes(collector: Any, state: Any, starting_over: Collection[str])
 
     It may have dropped them for what was so at the save alone, such as an episode too long to be recorded.
     """
-    if "collector" in starting_over or (isinstance(collector, Inexact) and collector.inexact() is not None):
+    if "collector" in starting_over or (offers(collector, Inexact) and collector.inexact() is not None):
         return True
     dropped_before = state.get("dropped_episodes", 0) if isinstance(state, Mapping) else 0
-    return isinstance(collector, EpisodeDropper) and collector.dropped_episodes > dropped_before
+    return offers(collector, EpisodeDropper) and collector.dropped_episodes > dropped_before
 
 
 def _forget_episodes(components: Mapping[str, Any]) -> None:
     """Let parts drop what they keep of running episodes."""
     for component in components.values():
-        if isinstance(component, EpisodeKeeper):
+        if offers(component, EpisodeKeeper):
             component.forget_episodes()

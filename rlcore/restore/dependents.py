@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from rlcore.types.optional import WithOptimizer, WithScheduler
+from rlcore.types.optional import WithOptimizer, WithScheduler, offers
 
 
 def dependents(components: Mapping[str, Any], fresh: Collection[str]) -> dict[str, str]:
@@ -51,11 +51,11 @@ def _optimizer(component: Any) -> torch.optim.Optimizer | None:
     """Return the optimizer whose state a component saves: itself, or that of a hook."""
     if isinstance(component, torch.optim.lr_scheduler.LRScheduler):
         return None
-    optimizer = component.optimizer if isinstance(component, WithOptimizer) else component
+    optimizer = component.optimizer if offers(component, WithOptimizer) else component
     return optimizer if isinstance(optimizer, torch.optim.Optimizer) else None
 
 
 def _scheduled(component: Any) -> Any:
     """Return the optimizer whose numbers a scheduler of torch sets: the component itself, or that of a hook."""
-    scheduler = component.scheduler if isinstance(component, WithScheduler) else component
+    scheduler = component.scheduler if offers(component, WithScheduler) else component
     return scheduler.optimizer if isinstance(scheduler, torch.optim.lr_scheduler.LRScheduler) else None

@@ -27,6 +27,7 @@ from rlcore.run_folder.run_id import read_id, write_id
 from rlcore.state.exactness import outside
 from rlcore.state.memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
 from rlcore.types import InPlaceCheckpointer, Stateful
+from rlcore.types.optional import offers
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,7 @@ def _with_new_episodes(
 
     What an env held would else be put back into one that was built with other numbers, and count instead of them.
     """
-    begins = "collector" in options.fresh or not isinstance(run.trainer.parts.stateful.get("collector"), Stateful)
+    begins = "collector" in options.fresh or not offers(run.trainer.parts.stateful.get("collector"), Stateful)
     if begins or not before or before.get("env") == now.get("env"):
         return options
     log.warning("[env] differs from that of the run, so new episodes begin")

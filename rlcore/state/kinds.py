@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from rlcore.types.foreign import TensorDictLike
+from rlcore.types.optional import offers
 
 # the trees of a prioritised sampler; the module that has them is compiled
 SEGMENT_TREES: Final = ("SumSegmentTreeFp32", "SumSegmentTreeFp64", "MinSegmentTreeFp32", "MinSegmentTreeFp64")
@@ -143,4 +144,4 @@ def kind_of(value: Any) -> str | None:
 
 def is_foreign_mapping(value: Any) -> bool:
     """Return whether it reads like a dict and is more: a collection of tensordict that is none of the kinds."""
-    return isinstance(value, TensorDictLike) and not isinstance(value, Tensor | dict)
+    return offers(value, TensorDictLike) and not isinstance(value, Tensor | dict)

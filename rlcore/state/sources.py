@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import xxhash
 
-from rlcore.types.optional import ModuleNamer
+from rlcore.types.optional import ModuleNamer, offers
 
 PREFIX: Final = "source of "
 _CORE: Final = "rlcore"
@@ -74,7 +74,7 @@ def modules_of(part: Any) -> Iterator[str]:
     It names them by a method `modules()`. Other things that have one, as those of torch do, return no names.
     """
     yield type(part).__module__
-    if isinstance(part, ModuleNamer):
+    if offers(part, ModuleNamer):
         yield from (name for name in part.modules() if isinstance(name, str))
 
 

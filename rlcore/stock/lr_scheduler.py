@@ -12,7 +12,7 @@ from rlcore.learners.schedules import Scheduled, bind
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Scheduler, Stateful
 from rlcore.types.foreign import Stepping
-from rlcore.types.optional import WithOptimizer
+from rlcore.types.optional import WithOptimizer, offers
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import ScriptTrainer
@@ -41,7 +41,7 @@ class LRSchedulerHook(TrainerHookBase):
         if interval not in ("batch", "optim"):
             raise HookArgumentError(f"LRSchedulerHook: interval = {interval!r}: expected 'batch' or 'optim'")
         self._by_progress = isinstance(scheduler, Scheduler)
-        if not self._by_progress and not isinstance(scheduler, Stepping):
+        if not self._by_progress and not offers(scheduler, Stepping):
             raise HookArgumentError(
                 f"LRSchedulerHook: a {type(scheduler).__name__} has neither step(), as schedulers of torch have, nor "
                 "target and value(initial, progress), as those of rlcore"
@@ -97,7 +97,7 @@ class LRSchedulerHook(TrainerHookBase):
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the scheduler, where it has one, and the count of optimisation steps."""
         state: dict[str, Any] = {"last_optim_count": self._last_optim_count}
-        if isinstance(self.scheduler, Stateful):
+        if offers(self.scheduler, Stateful):
             state["scheduler"] = self.scheduler.state_dict()
         return state
 
@@ -112,7 +112,7 @@ def _optimizers(trainer: ScriptTrainer) -> dict[str, torch.optim.Optimizer]:
     """Return the optimizers that take part in checkpoints, by name, those of hooks included."""
     found: dict[str, torch.optim.Optimizer] = {}
     for name, part in trainer.app_state.items():
-        optimizer = part.optimizer if isinstance(part, WithOptimizer) else part
+        optimizer = part.optimizer if offers(part, WithOptimizer) else part
         if isinstance(optimizer, torch.optim.Optimizer) and not any(optimizer is known for known in found.values()):
             found[name] = optimizer
     if not found:

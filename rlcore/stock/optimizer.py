@@ -15,6 +15,7 @@ from rlcore.learners.joint import JointGradients
 from rlcore.restore.optimizers import check_state
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Stateful
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import ScriptTrainer
@@ -140,7 +141,7 @@ class OptimizerHook(TrainerHookBase):
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the optimizer; an object that only steps may have none."""
         optimizer: Any = self.optimizer
-        return optimizer.state_dict() if isinstance(self.optimizer, Stateful) else {}
+        return optimizer.state_dict() if offers(self.optimizer, Stateful) else {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Set the state of the optimizer, its learning rate and other numbers too.
@@ -149,5 +150,5 @@ class OptimizerHook(TrainerHookBase):
             StorageError: the state is of other parameters.
         """
         check_state(self.optimizer, state_dict)
-        if state_dict or isinstance(self.optimizer, Stateful):
+        if state_dict or offers(self.optimizer, Stateful):
             self.optimizer.load_state_dict(dict(state_dict))

@@ -12,6 +12,7 @@ from rlcore.state.torchrl import complete
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Stateful
 from rlcore.types.foreign import TakesPriorities, WithSampler
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     import torch
@@ -55,9 +56,9 @@ class ReplayBufferTrainer(TrainerHookBase):
         for method in ("extend", "__iter__" if iterate else "sample"):
             if not callable(getattr(replay_buffer, method, None)):  # either, as the arguments say
                 raise HookArgumentError(f"ReplayBufferTrainer: a {type(replay_buffer).__name__} has no method {method}")
-        sampler = replay_buffer.sampler if isinstance(replay_buffer, WithSampler) else None
+        sampler = replay_buffer.sampler if offers(replay_buffer, WithSampler) else None
         by_priority = any(kind.__name__ == "PrioritizedSampler" for kind in type(sampler).__mro__)
-        if by_priority and not isinstance(replay_buffer, TakesPriorities):
+        if by_priority and not offers(replay_buffer, TakesPriorities):
             raise HookArgumentError(
                 f"ReplayBufferTrainer: a {type(replay_buffer).__name__} with a PrioritizedSampler cannot be told the "
                 "priorities of a sub-batch; use a buffer with update_tensordict_priority"
@@ -112,7 +113,7 @@ class ReplayBufferTrainer(TrainerHookBase):
     def inexact(self) -> str | None:
         """Return why a resume would not go on with the same buffer, or None."""
         kind = type(self.replay_buffer).__name__
-        if not isinstance(complete(self.replay_buffer), Stateful):
+        if not offers(complete(self.replay_buffer), Stateful):
             return f"the replay buffer ({kind}) has no state that could be saved"
         if getattr(self.replay_buffer, "_prefetch", False):  # TorchRL's own, which other buffers have not
             return f"the replay buffer ({kind}) samples ahead in threads, before or after what is put in meanwhile"
@@ -121,7 +122,7 @@ class ReplayBufferTrainer(TrainerHookBase):
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the buffer, where it has one, and whether a pass over it has begun."""
         buffer = complete(self.replay_buffer)
-        if not isinstance(buffer, Stateful):
+        if not offers(buffer, Stateful):
             return {}
         return {"replay_buffer": buffer.state_dict(), "iterating": self._iterator is not None}
 
@@ -160,7 +161,7 @@ class ReplayBufferTrainer(TrainerHookBase):
 
 def _knows_its_pass(buffer: Any) -> bool:
     """Return whether the sampler of a buffer says when a pass over it has ended."""
-    return isinstance(buffer, WithSampler) and hasattr(buffer.sampler, "ran_out")  # as only one sampler of TorchRL does
+    return offers(buffer, WithSampler) and hasattr(buffer.sampler, "ran_out")  # as only one sampler of TorchRL does
 
 
 def _rest_of_pass(buffer: Any) -> Iterator[Any]:

@@ -10,6 +10,7 @@ from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Stateful
 from rlcore.types.foreign import Stepping
+from rlcore.types.optional import offers
 
 
 class TargetNetUpdaterHook(TrainerHookBase):
@@ -26,7 +27,7 @@ class TargetNetUpdaterHook(TrainerHookBase):
     default_name: ClassVar[str] = "target_net_updater"
 
     def __init__(self, target_params_updater: Any) -> None:
-        if not isinstance(target_params_updater, Stepping):
+        if not offers(target_params_updater, Stepping):
             raise HookArgumentError(
                 f"target_params_updater: a {type(target_params_updater).__name__} has no step() that moves targets"
             )
@@ -38,7 +39,7 @@ class TargetNetUpdaterHook(TrainerHookBase):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the updater, where it has one."""
-        return dict(self.target_params_updater.state_dict()) if isinstance(self.target_params_updater, Stateful) else {}
+        return dict(self.target_params_updater.state_dict()) if offers(self.target_params_updater, Stateful) else {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Set the state of the updater."""

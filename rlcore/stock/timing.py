@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from rlcore.loggers.metrics import Last
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types.context import Context
-from rlcore.types.optional import CallsTogether
+from rlcore.types.optional import CallsTogether, offers
 
 if TYPE_CHECKING:
     from rlcore.hooks.points import Hook
@@ -66,7 +66,7 @@ class LogTiming(TrainerHookBase):
 
 def _parts_of(hook: Hook) -> Sequence[Hook]:
     """Return the hooks that a hook stands for, or itself."""
-    return hook.instance.called_together if isinstance(hook.instance, CallsTogether) else (hook,)
+    return hook.instance.called_together if offers(hook.instance, CallsTogether) else (hook,)
 
 
 class LogTimingConfig(BaseModel, extra="forbid"):

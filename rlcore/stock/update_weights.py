@@ -11,6 +11,7 @@ from rlcore.errors import HookArgumentError, HookError
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types.context import Context
 from rlcore.types.foreign import SendsWeights, UpdatesModel, UpdatesPolicyWeights
+from rlcore.types.optional import offers
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
@@ -140,11 +141,11 @@ class UpdateWeights(TrainerHookBase):
 
 def _way_to_send(collector: Any, sender: Any) -> Callable[..., Any]:
     """Return what is called to send weights."""
-    if isinstance(sender, SendsWeights):
+    if offers(sender, SendsWeights):
         return sender.update_weights
-    if isinstance(collector, UpdatesPolicyWeights):
+    if offers(collector, UpdatesPolicyWeights):
         return collector.update_policy_weights_
-    if isinstance(collector, UpdatesModel):
+    if offers(collector, UpdatesModel):
         return collector.update_model
     if sender is not None:
         raise HookArgumentError(f"UpdateWeights: a {type(sender).__name__} has no update_weights()")

@@ -16,7 +16,7 @@ from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Key, Stateful
 from rlcore.types.foreign import Dumps, RollsOut, WithTrainingMode, WithTransform
-from rlcore.types.optional import Closable
+from rlcore.types.optional import Closable, offers
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -73,7 +73,7 @@ class LogValidationReward(TrainerHookBase):
                 "LogValidationReward: environment and recorder are two names of one argument; give one"
             )
         self.environment: Any = environment if environment is not None else recorder
-        if not isinstance(self.environment, RollsOut):
+        if not offers(self.environment, RollsOut):
             kind = type(self.environment).__name__
             raise HookArgumentError(
                 f"LogValidationReward: environment: a {kind} has no rollout(max_steps, policy, ...)"
@@ -101,7 +101,7 @@ class LogValidationReward(TrainerHookBase):
             return None
         with set_interaction_type(self.exploration_type), _evaluating(self.policy_exploration, self.environment):
             rollout = self._rollout()
-        if isinstance(self.environment, WithTransform) and isinstance(self.environment.transform, Dumps):
+        if offers(self.environment, WithTransform) and offers(self.environment.transform, Dumps):
             self.environment.transform.dump(suffix=self.suffix)
         metrics: dict[str, Any] = {"log_pbar": self.log_pbar}
         for key in self.log_keys:
@@ -110,12 +110,12 @@ class LogValidationReward(TrainerHookBase):
 
     def close(self) -> None:
         """Close the env, if it can be."""
-        if isinstance(self.environment, Closable):
+        if offers(self.environment, Closable):
             self.environment.close()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count of calls, and the state of the env, where it has one."""
-        saved = dict(self.environment.state_dict()) if isinstance(self.environment, Stateful) else {}
+        saved = dict(self.environment.state_dict()) if offers(self.environment, Stateful) else {}
         return {"count": self._count, "environment": saved}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -146,7 +146,7 @@ Recorder = LogValidationReward
 @contextmanager
 def _evaluating(*parts: Any) -> Iterator[None]:
     """Put those that are in training mode into evaluation mode, and back afterwards."""
-    changed = [part for part in parts if isinstance(part, WithTrainingMode) and part.training]
+    changed = [part for part in parts if offers(part, WithTrainingMode) and part.training]
     for part in changed:
         part.eval()
     try:

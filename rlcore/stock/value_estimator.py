@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Stateful
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -39,7 +40,7 @@ class ValueEstimatorHook(TrainerHookBase):
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the estimator, where it has one."""
         estimator = self.value_estimator
-        return {"value_estimator": dict(estimator.state_dict())} if isinstance(estimator, Stateful) else {}
+        return {"value_estimator": dict(estimator.state_dict())} if offers(estimator, Stateful) else {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Set the state of the estimator."""

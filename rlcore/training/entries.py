@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import ConfigError
 from rlcore.types import Key
-from rlcore.types.optional import EntryReader, EntryWriter
+from rlcore.types.optional import EntryReader, EntryWriter, offers
 from rlcore.types.records import COLLECTED, ESTIMATED
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ WRITING_POINTS: Final = ("batch_process", "pre_optim_steps", "pre_epoch", "proce
 
 def reads_of(part: Any) -> tuple[Key, ...] | None:
     """Return the entries that a part, or its class, says it reads; None where it says nothing."""
-    return _keys(part.reads) if isinstance(part, EntryReader) else None
+    return _keys(part.reads) if offers(part, EntryReader) else None
 
 
 def writes_of(part: Any) -> tuple[Key, ...] | None:
     """Return the entries that a part, or its class, says it writes; None where it says nothing."""
-    return _keys(part.writes) if isinstance(part, EntryWriter) else None
+    return _keys(part.writes) if offers(part, EntryWriter) else None
 
 
 def _keys(entries: Any) -> tuple[Key, ...] | None:

@@ -20,7 +20,7 @@ from rlcore.training.saver import Saver
 from rlcore.training.saving import Saving
 from rlcore.training.stateful import states_of
 from rlcore.types import EvaluationResult
-from rlcore.types.optional import Follower
+from rlcore.types.optional import Follower, offers
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -142,7 +142,7 @@ class TrainerInterface(PartAttributes):
         """Restore everything that has state; return what became of each component. `options` are those of `restore`."""
         parts = self.parts
         report = restore(parts.stateful, states, notes or {}, moved=parts.heart.beat, **options)
-        if isinstance(parts.learner, Follower) and Restored("learner", "starts over") in report:
+        if offers(parts.learner, Follower) and Restored("learner", "starts over") in report:
             parts.learner.follow()  # one that was restored has followed already
         self._first_frame = parts.progress.frames
         if self.saver is not None:

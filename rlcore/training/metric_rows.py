@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rlcore.loggers.metrics import Last
 from rlcore.training.parts import TrainerParts
 from rlcore.types import Episode
-from rlcore.types.optional import Measured
+from rlcore.types.optional import Measured, offers
 
 
 class MetricRows:
@@ -33,7 +33,7 @@ class MetricRows:
     def add_collected(self, episodes: Sequence[Episode]) -> None:
         """Take in the figures of the collector, and the episodes that ended in its batch."""
         metrics, collector = self._parts.metrics, self._parts.collector
-        if isinstance(collector, Measured):
+        if offers(collector, Measured):
             metrics.add(collector.metrics(), "collector/")
         metrics.extend("episode/return", [episode.return_ for episode in episodes])
         metrics.extend("episode/length", [episode.length for episode in episodes])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlcore.errors import HookError, RlcoreError, named
-from rlcore.types.optional import Observer
+from rlcore.types.optional import Observer, offers
 
 
 def in_order(stateful: dict[str, Any]) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def in_order(stateful: dict[str, Any]) -> dict[str, Any]:
 
 def observers(stateful: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the parts that watch a run and do not change it."""
-    return tuple(name for name, part in stateful.items() if isinstance(part, Observer) and part.observer)
+    return tuple(name for name, part in stateful.items() if offers(part, Observer) and part.observer)
 
 
 def states_of(stateful: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from rlcore.types.group import Alone, Group
 from rlcore.types.heart import Heart
 from rlcore.types.learning import Estimator, Learner, Loss, Scheduler
 from rlcore.types.models import Distribution, Model, Policy
+from rlcore.types.optional import offers
 from rlcore.types.outputs import Checkpointer, InPlaceCheckpointer, Logger, Stateful
 from rlcore.types.progress import ENDLESS, Every, Progress
 from rlcore.types.records import MASK, EnvSpec, Episode, EvaluationResult, Key, RunInfo, State, Step
@@ -75,6 +76,7 @@ __all__ = [
     "Step",
     "Trainer",
     "Transform",
+    "offers",
 ]
 
 _later, __getattr__, __dir__ = lazy(

@@ -5,10 +5,9 @@ They are asked for by their methods, as none of these libraries is imported here
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 
-@runtime_checkable
 class TensorDictLike(Protocol):
     """A TensorDict or tensorclass.
 
@@ -19,7 +18,6 @@ class TensorDictLike(Protocol):
     batch_size: Any
 
 
-@runtime_checkable
 class FillsBuffer(Protocol):
     """A collector of TorchRL with a replay buffer of its own, into which it may write."""
 
@@ -28,7 +26,6 @@ class FillsBuffer(Protocol):
         ...
 
 
-@runtime_checkable
 class FillsBufferInBackground(FillsBuffer, Protocol):
     """A collector of TorchRL that can write into its replay buffer while the caller does something else."""
 
@@ -37,7 +34,6 @@ class FillsBufferInBackground(FillsBuffer, Protocol):
         ...
 
 
-@runtime_checkable
 class SeedableCollector(Protocol):
     """A collector of TorchRL whose envs can be seeded."""
 
@@ -46,7 +42,6 @@ class SeedableCollector(Protocol):
         ...
 
 
-@runtime_checkable
 class ShutsDown(Protocol):
     """A collector of TorchRL, or another owner of processes."""
 
@@ -55,7 +50,6 @@ class ShutsDown(Protocol):
         ...
 
 
-@runtime_checkable
 class Stepping(Protocol):
     """Whatever takes steps: schedulers of torch, updaters of targets, policies whose exploration decays."""
 
@@ -64,7 +58,6 @@ class Stepping(Protocol):
         ...
 
 
-@runtime_checkable
 class WithSampler(Protocol):
     """A replay buffer of TorchRL.
 
@@ -75,7 +68,6 @@ class WithSampler(Protocol):
     sampler: Any
 
 
-@runtime_checkable
 class TakesPriorities(Protocol):
     """A replay buffer of TorchRL that reads the priorities of a sub-batch from its entries."""
 
@@ -84,7 +76,6 @@ class TakesPriorities(Protocol):
         ...
 
 
-@runtime_checkable
 class SendsWeights(Protocol):
     """What sends weights to where policies act: a scheme of TorchRL."""
 
@@ -93,7 +84,6 @@ class SendsWeights(Protocol):
         ...
 
 
-@runtime_checkable
 class UpdatesPolicyWeights(Protocol):
     """A collector of TorchRL that acts with a copy of the weights."""
 
@@ -102,7 +92,6 @@ class UpdatesPolicyWeights(Protocol):
         ...
 
 
-@runtime_checkable
 class UpdatesModel(Protocol):
     """A collector of rlcore, handed over as an object."""
 
@@ -111,7 +100,6 @@ class UpdatesModel(Protocol):
         ...
 
 
-@runtime_checkable
 class RollsOut(Protocol):
     """An env of TorchRL, or one of rlcore in a script."""
 
@@ -120,7 +108,6 @@ class RollsOut(Protocol):
         ...
 
 
-@runtime_checkable
 class WithTransform(Protocol):
     """A transformed env of TorchRL.
 
@@ -131,7 +118,6 @@ class WithTransform(Protocol):
     transform: Any
 
 
-@runtime_checkable
 class Dumps(Protocol):
     """A transform of TorchRL that keeps something to be written, such as a video."""
 
@@ -140,7 +126,6 @@ class Dumps(Protocol):
         ...
 
 
-@runtime_checkable
 class WithTrainingMode(Protocol):
     """A module of torch, or an env that holds some.
 
@@ -159,7 +144,6 @@ class WithTrainingMode(Protocol):
         ...
 
 
-@runtime_checkable
 class LogsHparams(Protocol):
     """A logger that shows settings."""
 

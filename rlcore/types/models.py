@@ -175,7 +175,7 @@ class Model(Protocol):
     Called in `rlcore/assembly/assembly.py`:
 
         built = self.context.model.parts()
-        missing = [part for part in requiring.requires if part not in built] if isinstance(requiring, PartUser) else []
+        missing = [part for part in requiring.requires if part not in built] if offers(requiring, PartUser) else []
     """
 
     policy: Policy

@@ -1,14 +1,14 @@
-"""What a part may have besides its interface; the core asks `isinstance(part, Seedable)` and does without where not.
+"""What a part may have besides its interface; the core asks `offers(part, Seedable)` and does without where not.
 
-A part inherits from none of these: the methods and attributes are all that counts. They must lie on the object or its
-class, since `isinstance` does not see what a `__getattr__` would give on every version of Python.
+A part inherits from none of these: the methods and attributes are all that counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
     import gymnasium
@@ -16,10 +16,34 @@ if TYPE_CHECKING:
 
     from rlcore.types.records import Array, Key
 
+Interface = TypeVar("Interface")
+
+
+def offers(part: object, interface: type[Interface]) -> TypeGuard[Interface]:
+    """Return whether a part has every method and attribute that an interface names, however it comes by them.
+
+    `isinstance` would not do: on Python 3.11 it takes a property that raises for an attribute, and from 3.12 on it does
+    not see what a `__getattr__` gives, such as the submodules of a `torch.nn.Module`.
+
+    Args:
+        part: any object, or a class.
+        interface: a protocol.
+    """
+    protocol: Any = interface
+    return all(hasattr(part, name) for name in members(protocol))
+
+
+@cache
+def members(interface: Any) -> tuple[str, ...]:
+    """Return the names of the methods and attributes of a protocol, with those that it inherits."""
+    own = (vars(base) for base in interface.__mro__ if base.__module__ not in ("builtins", "typing"))
+    names = {name for space in own for name in (*space, *space.get("__annotations__", ()))}
+    return tuple(sorted(name for name in names if not name.startswith("_")))
+
+
 # what a resume asks
 
 
-@runtime_checkable
 class Inexact(Protocol):
     """Any part with a state, and an env: one that may be unable to go on exactly where it stood."""
 
@@ -28,7 +52,6 @@ class Inexact(Protocol):
         ...
 
 
-@runtime_checkable
 class Unrestored(Protocol):
     """Any part with a state, and an env: one whose `load_state_dict` may bring back less than was saved."""
 
@@ -37,7 +60,6 @@ class Unrestored(Protocol):
         ...
 
 
-@runtime_checkable
 class Observer(Protocol):
     """A hook or logger that may only watch: without it, the run has the same bits.
 
@@ -48,7 +70,6 @@ class Observer(Protocol):
     observer: bool
 
 
-@runtime_checkable
 class EpisodeKeeper(Protocol):
     """A transform, buffer or hook that carries something of the running episodes from batch to batch."""
 
@@ -57,7 +78,6 @@ class EpisodeKeeper(Protocol):
         ...
 
 
-@runtime_checkable
 class EpisodeDropper(Protocol):
     """A collector that counts the running episodes with which its resumes could not go on.
 
@@ -68,7 +88,6 @@ class EpisodeDropper(Protocol):
     dropped_episodes: int
 
 
-@runtime_checkable
 class Follower(Protocol):
     """A learner that moves numbers by the progress of the run."""
 
@@ -77,7 +96,6 @@ class Follower(Protocol):
         ...
 
 
-@runtime_checkable
 class ModuleNamer(Protocol):
     """A part, most of all an env, whose behaviour is written in other modules than that of its class."""
 
@@ -89,7 +107,6 @@ class ModuleNamer(Protocol):
 # what is asked while a run is built
 
 
-@runtime_checkable
 class EntryReader(Protocol):
     """A loss that says what it needs of a minibatch.
 
@@ -100,7 +117,6 @@ class EntryReader(Protocol):
     reads: Sequence[Key]
 
 
-@runtime_checkable
 class EntryWriter(Protocol):
     """A policy, transform, collector, buffer, estimator or hook that says what it puts into batches.
 
@@ -111,7 +127,6 @@ class EntryWriter(Protocol):
     writes: Sequence[Key]
 
 
-@runtime_checkable
 class PartUser(Protocol):
     """An estimator that uses parts of the model, as every loss does.
 
@@ -122,7 +137,6 @@ class PartUser(Protocol):
     requires: Sequence[str]
 
 
-@runtime_checkable
 class BatchSized(Protocol):
     """A collector whose batches all have one size.
 
@@ -133,7 +147,6 @@ class BatchSized(Protocol):
     batch_steps: int
 
 
-@runtime_checkable
 class Seedable(Protocol):
     """A collector that was made outside of a run, and takes its seed from it."""
 
@@ -142,7 +155,6 @@ class Seedable(Protocol):
         ...
 
 
-@runtime_checkable
 class ActionChanger(Protocol):
     """A transform that changes actions on their way to the env."""
 
@@ -151,7 +163,6 @@ class ActionChanger(Protocol):
         ...
 
 
-@runtime_checkable
 class ActionSpaceChanger(Protocol):
     """A transform behind which the policy sees another action space than that of the env."""
 
@@ -160,7 +171,6 @@ class ActionSpaceChanger(Protocol):
         ...
 
 
-@runtime_checkable
 class BatchChanger(Protocol):
     """An env that changes batches of its own steps, as one seen through transforms does."""
 
@@ -172,7 +182,6 @@ class BatchChanger(Protocol):
 # what is asked of a hook
 
 
-@runtime_checkable
 class WithOptimizer(Protocol):
     """A hook that owns an optimizer: its state is that of the optimizer.
 
@@ -183,7 +192,6 @@ class WithOptimizer(Protocol):
     optimizer: Any
 
 
-@runtime_checkable
 class WithScheduler(Protocol):
     """A hook that owns a scheduler of torch.
 
@@ -194,7 +202,6 @@ class WithScheduler(Protocol):
     scheduler: Any
 
 
-@runtime_checkable
 class Internal(Protocol):
     """A hook that may belong to the command that trains, and not to the run.
 
@@ -205,7 +212,6 @@ class Internal(Protocol):
     internal: bool
 
 
-@runtime_checkable
 class CallsTogether(Protocol):
     """A hook that stands for several at one point.
 
@@ -219,7 +225,6 @@ class CallsTogether(Protocol):
 # what is asked while a run trains
 
 
-@runtime_checkable
 class FiniteChecker(Protocol):
     """An operation at `optimizer` that can tell whether its losses and gradients were finite."""
 
@@ -232,7 +237,6 @@ class FiniteChecker(Protocol):
         ...
 
 
-@runtime_checkable
 class UpdateSkipper(Protocol):
     """A learner that leaves out updates that are not finite.
 
@@ -243,7 +247,6 @@ class UpdateSkipper(Protocol):
     skipped_updates: int
 
 
-@runtime_checkable
 class Measured(Protocol):
     """A collector with figures of its own."""
 
@@ -252,7 +255,6 @@ class Measured(Protocol):
         ...
 
 
-@runtime_checkable
 class Closable(Protocol):
     """Whatever holds something that must be released."""
 
@@ -264,7 +266,6 @@ class Closable(Protocol):
 # what a log writer asks its logger
 
 
-@runtime_checkable
 class FileKeeper(Protocol):
     """A logger that writes files."""
 
@@ -273,7 +274,6 @@ class FileKeeper(Protocol):
         ...
 
 
-@runtime_checkable
 class StartOver(Protocol):
     """A logger that can remove what it wrote."""
 
@@ -282,7 +282,6 @@ class StartOver(Protocol):
         ...
 
 
-@runtime_checkable
 class DifferenceTeller(Protocol):
     """A logger that compares what it wrote with its state.
 
@@ -293,7 +292,6 @@ class DifferenceTeller(Protocol):
     differences: int
 
 
-@runtime_checkable
 class Sender(Protocol):
     """A logger that sends to a server what lies on this machine's disk.
 

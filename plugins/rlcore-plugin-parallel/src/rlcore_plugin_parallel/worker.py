@@ -24,7 +24,7 @@ from rlcore.envs import inexact_env, only_resets, unrestored_env
 from rlcore.errors import describe
 from rlcore.process import STOPPING, lenient
 from rlcore.state import seed_all
-from rlcore.types import Policy, Stateful
+from rlcore.types import Policy, Stateful, offers
 from rlcore_plugin_parallel.all_rows import AllRows
 from rlcore_plugin_parallel.bundle import Bundle
 from rlcore_plugin_parallel.memory import Block, Counters, Stopped, batch_storage, copy_weights, weights_of
@@ -148,13 +148,13 @@ class Worker:
 
     def state(self) -> dict[str, Any]:
         """Return the running episodes, and what the transforms keep of them."""
-        transforms = [t.state_dict() if isinstance(t, Stateful) else None for t in self._transforms]
+        transforms = [t.state_dict() if offers(t, Stateful) else None for t in self._transforms]
         return {**self._stepper.state_dict(), "transforms": transforms}
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on with the saved episodes."""
         for transform, saved in zip(self._transforms, state["transforms"], strict=True):
-            if saved is not None and isinstance(transform, Stateful):
+            if saved is not None and offers(transform, Stateful):
                 transform.load_state_dict(saved)
         self._stepper.load_state_dict(state)
 
