@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
     import gymnasium
@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from rlcore.types.records import Array, Key
 
 Interface = TypeVar("Interface")
+_ABSENT: Final = object()
 
 
 def offers(part: object, interface: type[Interface]) -> TypeGuard[Interface]:
     """Return whether a part has every method and attribute that an interface names, however it comes by them.
+
+    A method has to be one that can be called: a part may set it to None to say that it goes without, and may use its
+    name for something else.
 
     `isinstance` would not do: on Python 3.11 it takes a property that raises for an attribute, and from 3.12 on it does
     not see what a `__getattr__` gives, such as the submodules of a `torch.nn.Module`.
@@ -30,7 +34,14 @@ def offers(part: object, interface: type[Interface]) -> TypeGuard[Interface]:
         interface: a protocol.
     """
     protocol: Any = interface
-    return all(hasattr(part, name) for name in members(protocol))
+    methods = methods_of(protocol)
+    return all(_suits(part, getattr(part, name, _ABSENT), name in methods) for name in members(protocol))
+
+
+def _suits(part: object, value: object, method: bool) -> bool:
+    if method and not isinstance(part, type):  # of a class: what its objects have in place of a property is not known
+        return callable(value)
+    return value is not _ABSENT
 
 
 @cache
@@ -39,6 +50,12 @@ def members(interface: Any) -> tuple[str, ...]:
     own = (vars(base) for base in interface.__mro__ if base.__module__ not in ("builtins", "typing"))
     names = {name for space in own for name in (*space, *space.get("__annotations__", ()))}
     return tuple(sorted(name for name in names if not name.startswith("_")))
+
+
+@cache
+def methods_of(interface: Any) -> frozenset[str]:
+    """Return the names of the methods of a protocol; its class has those alone, and only annotations of the rest."""
+    return frozenset(members(interface)).intersection(dir(interface))
 
 
 # what a resume asks

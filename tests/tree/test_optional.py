@@ -3,11 +3,12 @@
 import ast
 from pathlib import Path
 from typing import Protocol
+from unittest import mock
 
 import pytest
 import torch
 
-from rlcore.types import foreign, optional
+from rlcore.types import foreign, optional, outputs
 from rlcore.types.optional import members, offers
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +69,24 @@ def test_what_is_offered_is_what_can_be_had():
     assert not offers(module, foreign.WithTransform)
     module.add_module("transform", torch.nn.Linear(1, 1))
     assert offers(module, foreign.WithTransform), "a submodule"
+
+
+class GoesWithout:
+    """Inherits methods that it does without, and uses the name of another for a number."""
+
+    state_dict = None
+    load_state_dict = None
+    unrestored = 3
+    observer = None
+
+
+def test_a_method_that_cannot_be_called_is_none():
+    assert not offers(GoesWithout(), outputs.Stateful)
+    assert not offers(GoesWithout(), optional.Unrestored)
+    assert offers(GoesWithout(), optional.Observer), "an attribute may be anything"
+    assert offers(mock.Mock(), outputs.Stateful)
+    assert offers(mock.Mock(spec=["state_dict", "load_state_dict"]), outputs.Stateful)
+    assert not offers(mock.Mock(spec=["state_dict"]), outputs.Stateful)
 
 
 def test_the_members_of_a_protocol_are_its_names_and_those_that_it_inherits():

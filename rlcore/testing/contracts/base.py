@@ -162,7 +162,7 @@ class ComponentContract:
         """The component trains and is saved; a run that stops in its middle and resumes is the run without a stop."""
         whole = self.run(folder=tmp_path / "whole").trainer
         whole.train()
-        assert whole.progress.frames >= whole.run.total_frames
+        assert whole.progress.frames >= whole.run_info.total_frames
         for name, part in whole.parts.stateful.items():
             missing = [method for method in ("state_dict", "load_state_dict") if not hasattr(part, method)]
             assert len(missing) != 1, f"{name} keeps no state over a resume, since it has no {missing[0]}"
@@ -172,7 +172,7 @@ class ComponentContract:
             whole = self.run(folder=tmp_path / "long", around=around).trainer
             whole.train()
         stopped = self.run(folder=tmp_path / "parts", around=around).trainer
-        stopped.stop_at = whole.run.total_frames // 2
+        stopped.stop_at = whole.run_info.total_frames // 2
         stopped.train()
         resumed = self.run(folder=tmp_path / "parts", resume=True, around=around).trainer
         resumed.train()
