@@ -9,11 +9,11 @@ from rlcore.errors import NoSuchAttributeError, did_you_mean
 from rlcore.hooks.operations import DESTINATIONS
 
 # private attributes of TorchRL's trainer that scripts are seen to set, and what does the same here
-_PEERS: Final = {
+INSTEAD: Final = {
     "_collected_frames": "collected_frames",
     "_last_log": "log_interval",
     "_last_save": "save_trainer_interval",
-    "_log_dict": "metrics.latest(name), which is read only",
+    "_log_dict": "metrics.newest(name), which is read only",
     "_log_interval": "log_interval",
     "_modules": "register_module(name, module)",
     "_optim_count": "progress.updates",
@@ -22,7 +22,7 @@ _PEERS: Final = {
     "_stop_training": "request_stop(reason)",
 }
 # the lists of operations there, by destination
-_PEERS_OPERATIONS: Final = {f"_{destination}_ops" for destination in (*DESTINATIONS, "pre_optim")}
+_OPERATIONS: Final = {f"_{destination}_ops" for destination in (*DESTINATIONS, "pre_optim")}
 
 
 def check_name(name: str, attributes: Iterable[str] | None) -> None:
@@ -35,8 +35,8 @@ def check_name(name: str, attributes: Iterable[str] | None) -> None:
     Raises:
         NoSuchAttributeError: says what to use instead.
     """
-    if name in _PEERS or name in _PEERS_OPERATIONS:
-        instead = _PEERS.get(name, "register_op(destination, operation)")
+    if name in INSTEAD or name in _OPERATIONS:
+        instead = INSTEAD.get(name, "register_op(destination, operation)")
         raise NoSuchAttributeError(f"Trainer.{name} belongs to another library and does nothing here: use {instead}")
     if attributes is None or name.startswith("_"):
         return

@@ -42,7 +42,8 @@ class RegisteringTrainer(Arguments, Loop):
         """Become the loop of these parts, which are registered in the assembly."""
         Loop.__init__(self, parts)
         self._assembly = assembly
-        self._operations = Operations(self.hooks, lambda: (self.clip_grad_norm, self.clip_norm))
+        arguments = vars(self)  # asked for every sub-batch, so not through the attributes
+        self._operations = Operations(self.hooks, lambda: (arguments["clip_grad_norm"], arguments["clip_norm"]))
         # states of a checkpoint whose modules are yet to be registered
         self._waiting: dict[str, Any] = {}
         # hook objects that were told of this trainer

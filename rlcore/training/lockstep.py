@@ -36,19 +36,20 @@ class Lockstep:
 
     Args:
         group: the processes that train together.
+
+    Attributes:
+        together: whether there are others.
     """
 
     def __init__(self, group: Group) -> None:
+        self.together = group.size > 1
         self._group = group
         self._agreed: Collected | None = None
 
-    @property
-    def together(self) -> bool:
-        """Whether there are others."""
-        return self._group.size > 1
-
     def agree(self, own: Collected) -> Collected:
         """Return what all say together; every process calls this once per iteration, after it collected."""
+        if not self.together:  # at no cost, as some runs have an iteration per step
+            return own
         steps, episodes, out_of_data, stop, stop_at, keep = zip(*self._group.share(own), strict=True)
         ended = max(out_of_data)
         self._agreed = Collected(sum(steps), sum(episodes), ended, max(ended, *stop), min(stop_at), keep[0])

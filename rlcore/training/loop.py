@@ -144,7 +144,8 @@ class Loop(TrainerInterface):
 
     def _agree(self, steps: int = 0, episodes: int = 0, out_of_data: bool = False) -> Collected:
         """Return what the processes that train together collected, and follow those that end."""
-        keep = self.saving.last_good_due(self.parts.progress.frames + steps * self.parts.frame_skip)
+        frames = self.parts.progress.frames + steps * self.parts.frame_skip
+        keep = self._lockstep.together and self.saving.last_good_due(frames)  # alone, the loop asks when it is there
         own = Collected(steps, episodes, out_of_data, self.stop_reason is not None, self.stop_at, keep)
         together = self._lockstep.agree(own)
         if together.out_of_data:

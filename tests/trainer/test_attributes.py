@@ -8,6 +8,7 @@ import torch
 from rlcore import ConfigError, LRSchedulerHook, TargetNetUpdaterHook, Trainer, hookimpl
 from rlcore.errors import NoSuchAttributeError
 from rlcore.learners.schedules import Linear, ScheduleConfig
+from rlcore.scripts.foreign import INSTEAD
 from rlcore.testing import make_trainer as make_configured
 from tests.trainer.scripts import Batches, Regression, Rows, make, make_batch, weights
 
@@ -82,6 +83,16 @@ def test_a_trainer_of_a_config_shows_them_and_leaves_changing_to_the_config():
     with pytest.raises(NoSuchAttributeError):
         trainer.total_frame = 3
     trainer.stop_at = 16
+
+
+@pytest.mark.parametrize("use", sorted(set(INSTEAD.values())))
+def test_what_a_private_attribute_of_another_library_is_told_to_be_is_there(use):
+    expression = use.partition(",")[0]
+    name, call, _ = expression.partition("(")
+    value = make()
+    for part in name.split("."):
+        value = getattr(value, part)
+    assert callable(value) == bool(call)
 
 
 @pytest.mark.parametrize(

@@ -171,12 +171,20 @@ def test_the_first_rank_says_when_a_copy_of_the_state_is_kept(together, rank, mo
 def test_one_process_follows_itself():
     lockstep = Lockstep(Alone())
     own = Collected(steps=5, episodes=1, out_of_data=0, stop=1, stop_at=10, keep=1)
-    assert lockstep.agree(own) == own
+    assert lockstep.agree(own) is own, "without work, as an iteration may be a single step"
     assert not lockstep.ends(5, stop=False, stop_at=10), "not what was said before, but what it says now"
     assert lockstep.ends(5, stop=True, stop_at=10)
     assert lockstep.ends(10, stop=False, stop_at=10)
     assert [lockstep.keeps(due) for due in (True, False)] == [True, False]
     assert not lockstep.together
+
+
+def test_one_process_asks_once_per_iteration_whether_to_keep_a_copy_of_the_state(together, monkeypatch):
+    loop, asked = together(Alone(), write=True), []
+    monkeypatch.setattr(loop.saving, "last_good_due", lambda frames: asked.append(frames) or False)
+    for _ in loop:
+        pass
+    assert asked == list(range(0, loop.progress.frames, 32))
 
 
 class Pair:
