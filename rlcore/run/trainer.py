@@ -52,7 +52,7 @@ def _arguments(parts: TrainerParts, built: Mapping[str, Any]) -> dict[str, Any]:
         "seed": parts.run.seed,
         "log_interval": parts.metrics.every.interval,
         "save_trainer_file": parts.store.folder if parts.store is not None else None,
-        "num_epochs": getattr(parts.buffer, "num_epochs", 1),
+        "num_epochs": parts.buffer.num_epochs,
         "auto_log_optim_steps": parts.update_prefix is not None,
         "replay_buffer": parts.buffer,
     }
