@@ -70,7 +70,8 @@ class GradientStep:
             losses: of the loss.
             alone: whether no other optimizer follows; then the graph is freed.
         """
-        self.follow_groups()
+        if len(self.optimizer.param_groups) != self._groups:  # asked here, as a call for each minibatch costs time
+            self.follow_groups()
         total = total_loss(losses, self.names)
         self._total = total.detach()
         if not alone:
@@ -95,7 +96,8 @@ class GradientStep:
         Raises:
             ConfigError: no parameter has a gradient.
         """
-        self._put_into_parameters()
+        if self._taken is not None:
+            self._put_into_parameters()
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         if not gradients:
             raise ConfigError(
