@@ -18,7 +18,6 @@ _KEPT: Final = (
     *("run_id", "config", "config_hash", "owners", "observers", "versions", "domain"),
     *("exact", "inexact", "sizes", "digests", "digest", "metadata"),
 )
-# as many as there can be: writing one again removes none
 # more checkpoints than any folder holds, so that converting removes none
 _ALL: Final = 2**31
 

@@ -31,6 +31,8 @@ def open_log(path: Path) -> BinaryIO:
 def whole_lines(path: Path, begin: int = 0) -> Iterator[bytes]:
     """Yield the lines of a log file, each with its end; one that is cut off at the end of the file is left out.
 
+    A process may append to the file meanwhile.
+
     Args:
         path: of the file; one that is absent has no lines.
         begin: byte at which the first line begins.
@@ -44,8 +46,9 @@ def whole_lines(path: Path, begin: int = 0) -> Iterator[bytes]:
     with open_log(path) as stream:
         stream.seek(begin)
         for line in stream:
-            if line.endswith(b"\n"):
-                yield line
+            if not line.endswith(b"\n"):
+                return  # the rest of it may come meanwhile, and would be taken for a line
+            yield line
 
 
 def cut_back(path: Path, size: int) -> str:

@@ -1,10 +1,13 @@
 """Log files are read by whole lines and cut back, and what is lost of them is said."""
 
+import io
 import os
+from itertools import islice
 
 import pytest
 
 from rlcore.errors import StorageError
+from rlcore.files import log_files
 from rlcore.files.growing import GrowingFile
 from rlcore.files.log_files import cut_back, whole_lines
 from rlcore.files.table import Table
@@ -17,6 +20,25 @@ def test_a_line_that_is_cut_off_is_left_out(tmp_path):
     assert list(whole_lines(file, 4)) == [b"two\n"]
     assert list(whole_lines(file, 8)) == []
     assert list(whole_lines(tmp_path / "absent")) == []
+
+
+def test_the_rest_of_a_line_that_is_written_meanwhile_is_no_line(tmp_path, monkeypatch):
+    file = tmp_path / "log"
+    file.write_bytes(b"one\ntw")
+
+    class Growing(io.BytesIO):
+        def readline(self, size=-1):
+            line = super().readline(size)
+            if line == b"tw":  # another process writes the rest now
+                end = self.tell()
+                self.write(b"o\nthree\n")
+                self.seek(end)
+            return line
+
+        __next__ = readline
+
+    monkeypatch.setattr(log_files, "open_log", lambda path: Growing(path.read_bytes()))
+    assert list(islice(whole_lines(file), 3)) == [b"one\n"]
 
 
 def test_a_link_is_not_read(tmp_path):
