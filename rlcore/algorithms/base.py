@@ -7,13 +7,15 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from rlcore.algorithms.recipes import Recipe
-from rlcore.errors import ArgumentTypeError, ConfigError
+from rlcore.errors import ConfigError
 from rlcore.scripts.arguments import Arguments
 from rlcore.scripts.trainer import Trainer
 from rlcore.stock.log_scalar import LogScalar
 from rlcore.stock.replay_buffer import ReplayBufferTrainer
 from rlcore.stock.update_weights import UpdateWeights
 from rlcore.stock.utd_ratio import UTDRHook
+from rlcore.types.foreign import OnDevice, TakesKeys, WithStorage
+from rlcore.types.optional import offers
 
 
 class NamedTrainer(Trainer):
@@ -78,7 +80,7 @@ class NamedTrainer(Trainer):
 
     def register_replay(self, buffer: Any) -> Any:
         """Extend and draw from the buffer, and save it."""
-        hook = ReplayBufferTrainer(buffer, flatten_tensordicts=True, device=_device(buffer), iterate=True)
+        hook = ReplayBufferTrainer(buffer, flatten_tensordicts=True, device=storage_device(buffer), iterate=True)
         self.register_module("replay_buffer", hook)
         if not self.async_collection:  # else the collector extends it
             self.register_op("pre_epoch", hook.extend)
@@ -104,7 +106,8 @@ class NamedTrainer(Trainer):
             ConfigError: the loss module has none of the names that it could have.
         """
         names = self.recipe.policy
-        module = next((getattr(self.loss_module, name) for name in names if hasattr(self.loss_module, name)), None)
+        modules = (getattr(self.loss_module, name, None) for name in names)  # names are of the recipe
+        module = next((module for module in modules if module is not None), None)
         if module is None:
             raise ConfigError(
                 f"{type(self).__name__}: a {type(self.loss_module).__name__} has no {' or '.join(names)}, whose "
@@ -125,7 +128,7 @@ class NamedTrainer(Trainer):
 
     def tell_keys(self) -> None:
         """Tell the loss module the names of its entries."""
-        if self.recipe.keys and hasattr(self.loss_module, "set_keys"):
+        if self.recipe.keys and offers(self.loss_module, TakesKeys):
             self.loss_module.set_keys(**{name: self.key(name) for name in self.recipe.keys})
 
     def register_logging(self) -> None:
@@ -156,21 +159,9 @@ class NamedTrainer(Trainer):
         return hooks
 
 
-def check_kind(owner: str, name: str, value: Any, methods: tuple[str, ...], kind: str) -> None:
-    """Refuse an argument that lacks a method or attribute.
-
-    Raises:
-        ArgumentTypeError: names what is missing.
-    """
-    missing = [method for method in methods if not hasattr(value, method)]
-    if missing:
-        raise ArgumentTypeError(
-            f"{owner}: {name} is a {type(value).__name__}, which has no {missing[0]}; it requires {kind}"
-        )
-
-
-def _device(buffer: Any) -> Any:
-    return getattr(getattr(buffer, "storage", None), "device", "cpu")
+def storage_device(buffer: Any) -> Any:
+    """Return the device of what a replay buffer of TorchRL holds; the CPU for one that does not say."""
+    return buffer.storage.device if offers(buffer, WithStorage) and offers(buffer.storage, OnDevice) else "cpu"
 
 
 def _signature(recipe: Recipe) -> inspect.Signature:

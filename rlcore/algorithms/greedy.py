@@ -7,6 +7,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from rlcore.stock.base import TrainerHookBase
+from rlcore.types import Stateful
+from rlcore.types.optional import offers
 from rlcore.types.progress import Progress
 
 
@@ -34,7 +36,7 @@ class GreedySteps(TrainerHookBase):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the frames so far, and the state of the module."""
-        state = dict(self.module.state_dict()) if hasattr(self.module, "state_dict") else None
+        state = dict(self.module.state_dict()) if offers(self.module, Stateful) else None
         return {"frames": self._frames, "module": state}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from rlcore.algorithms.base import NamedTrainer
 from rlcore.algorithms.greedy import GreedySteps
 from rlcore.algorithms.recipes import CQL, DDPG, DQN, IQL, SAC, TD3, Recipe
 from rlcore.algorithms.steppers import RankingStepper
 from rlcore.errors import ConfigError
+from rlcore.types.foreign import KnowsEnv, WithLagrange, WithSpec
+from rlcore.types.optional import offers
 
 
 class DDPGTrainer(NamedTrainer):
@@ -102,7 +104,7 @@ class CQLTrainer(NamedTrainer):
         loss = arguments.get("loss_module")
         tell_action_space(collector, loss)
         names = ["loss_actor", "loss_qvalue", "loss_cql", "loss_alpha"]
-        names += ["loss_alpha_prime"] if getattr(loss, "with_lagrange", False) else []
+        names += ["loss_alpha_prime"] if offers(loss, WithLagrange) and loss.with_lagrange else []
         arguments["optimization_stepper"] = RankingStepper(names)
 
 
@@ -126,21 +128,28 @@ class TD3Trainer(NamedTrainer):
         return TensorDictSequential(super().policy(), explore)
 
 
+class _OfEntries(Protocol):
+    """A spec with one for each entry."""
+
+    def get(self, key: Any) -> Any: ...
+
+
 def tell_action_space(collector: Any, loss: Any) -> None:
     """Tell a loss module the action space of a collector, if its target entropy follows from one that it lacks.
 
     Raises:
         ConfigError: the collector does not know it.
     """
+    # both by name, as they are TorchRL's own
     if not hasattr(loss, "_action_spec") or loss._action_spec is not None:
         return
     entropy = getattr(loss, "_target_entropy", None)
     if entropy is not None:
-        spec: Any = getattr(loss.actor_network, "spec", None)
-        spec = spec.get(loss.tensor_keys.action) if hasattr(spec, "get") else spec
+        spec: Any = loss.actor_network.spec if offers(loss.actor_network, WithSpec) else None
+        spec = spec.get(loss.tensor_keys.action) if offers(spec, _OfEntries) else spec
         if entropy != "auto" or spec is not None:
             return
-    if not hasattr(collector, "getattr_env"):
+    if not offers(collector, KnowsEnv):
         raise ConfigError(
             f"the target entropy of {type(loss).__name__} follows from the action space, which a "
             f"{type(collector).__name__} as the collector does not know; hand action_spec to the loss"

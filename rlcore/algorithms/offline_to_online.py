@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from rlcore.algorithms.base import check_kind
+from rlcore.algorithms.base import storage_device
 from rlcore.algorithms.off_policy import SACTrainer
 from rlcore.algorithms.recipes import SAC, Recipe
-from rlcore.errors import ConfigError
+from rlcore.errors import ArgumentTypeError, ConfigError
 from rlcore.state.torchrl import complete
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import MASK
+from rlcore.types.foreign import OfflineAndOnline
+from rlcore.types.optional import missing
 
 
 class MixedReplay(TrainerHookBase):
@@ -85,8 +87,12 @@ class OfflineToOnlineTrainer(SACTrainer):
     recipe: ClassVar[Recipe] = Recipe({**SAC.options, "anneal_frames": None}, keys=SAC.keys)
 
     def __init__(self, *, replay_buffer: Any, batch_size: int | None = None, **arguments: Any) -> None:
-        parts = ("offline_buffer", "online_buffer", "anneal")
-        check_kind(type(self).__name__, "replay_buffer", replay_buffer, parts, "an OfflineToOnlineReplayBuffer")
+        lacks = missing(replay_buffer, OfflineAndOnline)
+        if lacks:
+            raise ArgumentTypeError(
+                f"{type(self).__name__}: replay_buffer is a {type(replay_buffer).__name__}, which has no {lacks[0]}; "
+                "it requires an OfflineToOnlineReplayBuffer"
+            )
         if arguments.get("async_collection"):
             raise ConfigError(f"{type(self).__name__}: the collector cannot run in the background; leave it out")
         self._sub_batch = batch_size
@@ -97,8 +103,7 @@ class OfflineToOnlineTrainer(SACTrainer):
         self._anneal_frames = self.options["anneal_frames"]
         if self._anneal_frames is None:
             self._anneal_frames = self.total_frames or 0
-        device = getattr(buffer.online_buffer.storage, "device", "cpu")
-        hook = MixedReplay(buffer, self._sub_batch, device)
+        hook = MixedReplay(buffer, self._sub_batch, storage_device(buffer.online_buffer))
         hook.register(self)
         return hook
 

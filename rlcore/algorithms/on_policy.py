@@ -9,7 +9,10 @@ from rlcore.algorithms.base import NamedTrainer
 from rlcore.algorithms.recipes import A2C, PPO, REINFORCE, Recipe
 from rlcore.errors import ConfigError, MissingPluginError
 from rlcore.stock.lr_scheduler import LRSchedulerHook
+from rlcore.stock.replay_buffer import sampler_of
 from rlcore.stock.value_estimator import ValueEstimatorHook
+from rlcore.types.foreign import TakesKeys
+from rlcore.types.optional import offers
 
 log = logging.getLogger(__name__)
 
@@ -48,18 +51,19 @@ class OnPolicyTrainer(NamedTrainer):
 
     def register_replay(self, buffer: Any) -> Any:
         """Extend and sample from the buffer, and say so if it would not sample each step once."""
-        kinds = {kind.__name__ for kind in type(getattr(buffer, "sampler", None)).__mro__}
+        sampler = sampler_of(buffer)
+        kinds = {kind.__name__ for kind in type(sampler).__mro__}
         if not self.async_collection and "SamplerWithoutReplacement" not in kinds:
             log.warning(
                 "%s: the buffer samples with a %s; only a SamplerWithoutReplacement uses each step once per epoch",
                 type(self).__name__,
-                type(getattr(buffer, "sampler", None)).__name__,
+                type(sampler).__name__,
             )
         return super().register_replay(buffer)
 
     def register_sending(self) -> None:
         """Send the weights that the collector's schemes name, or those of the policy."""
-        schemes = getattr(self.collector, "_weight_sync_schemes", None)
+        schemes = getattr(self.collector, "_weight_sync_schemes", None)  # by name, as it is TorchRL's own
         where = self.options["weight_update_map"]
         if not schemes:
             if where is not None:
@@ -75,7 +79,7 @@ class OnPolicyTrainer(NamedTrainer):
 
     def _estimator(self) -> Any:
         estimator = self.options["gae"] or self._gae()
-        if hasattr(estimator, "set_keys"):
+        if offers(estimator, TakesKeys):
             estimator.set_keys(**{name: self.key(name) for name in ("reward", "done", "terminated")})
         return estimator
 

@@ -72,8 +72,8 @@ class TD3OptimizationStepper(OptimizationStepper):
         Raises:
             StorageError: the state is of other parameters.
         """
-        for name in ("optimizer_actor", "optimizer_critic"):
-            check_state(getattr(self, name), state_dict[name])
+        check_state(self.optimizer_actor, state_dict["optimizer_actor"])
+        check_state(self.optimizer_critic, state_dict["optimizer_critic"])
         self.calls = state_dict["calls"]
         self.optimizer_actor.load_state_dict(state_dict["optimizer_actor"])
         self.optimizer_critic.load_state_dict(state_dict["optimizer_critic"])
@@ -88,6 +88,7 @@ class TD3OptimizationStepper(OptimizationStepper):
         optimizer.zero_grad(set_to_none=self.zero_grad_set_to_none)
 
     def _rank(self, trainer: ScriptTrainer, sub_batch: Any, errors: Any) -> None:
+        # both by name: asked at every sub-batch, as the buffer of a trainer can be set at any time
         update = getattr(trainer.replay_buffer, "update_tensordict_priority", None)
         if update is not None:
             key = getattr(trainer.loss_module.tensor_keys, "priority", "td_error")

@@ -131,7 +131,12 @@ class Registered:
     @property
     def source(self) -> Any:
         """The object that an operation belongs to: the owner of a bound method, or the operation itself."""
-        return getattr(self.operation, "__self__", self.operation)  # methods written in C have one too
+        return source_of(self.operation)
+
+
+def source_of(operation: Operation) -> Any:
+    """Return the object that an operation belongs to: the owner of a bound method, or the operation itself."""
+    return getattr(operation, "__self__", operation)  # by name, as methods written in C have one too
 
 
 class Operations:

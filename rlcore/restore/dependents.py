@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from rlcore.types.optional import WithOptimizer, WithScheduler, offers
+from rlcore.restore.optimizers import optimizer_of
+from rlcore.types.optional import WithScheduler, offers
 
 
 def dependents(components: Mapping[str, Any], fresh: Collection[str]) -> dict[str, str]:
@@ -51,7 +52,7 @@ def _optimizer(component: Any) -> torch.optim.Optimizer | None:
     """Return the optimizer whose state a component saves: itself, or that of a hook."""
     if isinstance(component, torch.optim.lr_scheduler.LRScheduler):
         return None
-    optimizer = component.optimizer if offers(component, WithOptimizer) else component
+    optimizer = optimizer_of(component)
     return optimizer if isinstance(optimizer, torch.optim.Optimizer) else None
 
 

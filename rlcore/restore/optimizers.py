@@ -13,9 +13,15 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import StorageError
+from rlcore.types.optional import WithOptimizer, offers
 
 # entries of a group that are no hyperparameters
 _NOT_SET: Final = ("params", "param_names")
+
+
+def optimizer_of(part: Any) -> Any:
+    """Return the optimizer of a hook that owns one, or else the part itself."""
+    return part.optimizer if offers(part, WithOptimizer) else part
 
 
 def check_state(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:

@@ -116,8 +116,8 @@ def check(arguments: Arguments) -> None:
         raise ConfigError(f"learner_poll_interval = {arguments.learner_poll_interval!r}: expected a positive number")
     if arguments.batch_size is not None or arguments.learner_backend_options:
         log.warning("batch_size and learner_backend_options belong to a remote learner and change nothing here")
-    for name in ("loss_module", "checkpoint_metadata"):
-        value = getattr(arguments, name)
+    called = {"loss_module": arguments.loss_module, "checkpoint_metadata": arguments.checkpoint_metadata}
+    for name, value in called.items():
         if value is not None and not callable(value):
             raise ArgumentTypeError(f"{name}: a {type(value).__name__} cannot be called")
     if arguments.checkpoint is not None and not isinstance(arguments.checkpoint, str):
@@ -130,8 +130,8 @@ def check(arguments: Arguments) -> None:
 
 
 def _check_counts(arguments: Arguments) -> None:
-    for name in ("total_frames", "frame_skip"):
-        value = getattr(arguments, name)
+    counts: dict[str, Any] = {"total_frames": arguments.total_frames, "frame_skip": arguments.frame_skip}
+    for name, value in counts.items():
         if value is None:  # no end, and one frame a step
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:

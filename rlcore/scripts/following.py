@@ -12,7 +12,7 @@ from rlcore.assembly.assembly import Assembly
 from rlcore.errors import ConfigError
 from rlcore.hooks.points import Hook
 from rlcore.scripts.arguments import check, horizon
-from rlcore.scripts.hooks import ArgumentHooks
+from rlcore.scripts.hooks import ArgumentHooks, updater_of
 from rlcore.scripts.metadata import metadata
 from rlcore.scripts.parts import (
     as_collector,
@@ -26,6 +26,8 @@ from rlcore.scripts.registering import RegisteringTrainer
 from rlcore.scripts.storage import open_storage
 from rlcore.state.torchrl import complete
 from rlcore.training.parts import TrainerParts
+from rlcore.types.foreign import MakesMinibatches, ShutsDown
+from rlcore.types.optional import offers
 from rlcore.types.progress import Every
 
 
@@ -84,7 +86,7 @@ def _follow_steps(trainer: FollowingTrainer) -> None:
     Raises:
         ConfigError: a buffer of rlcore makes the minibatches.
     """
-    if hasattr(trainer.replay_buffer, "minibatches"):
+    if offers(trainer.replay_buffer, MakesMinibatches):
         raise ConfigError("the replay buffer of this trainer says how many minibatches there are; set it there")
     _follow_batches(trainer)
 
@@ -104,7 +106,7 @@ def _follow_loss_module(trainer: FollowingTrainer) -> None:
     trainer.learner.loss_module = new  # type: ignore[attr-defined]
     if trainer.model is old:
         trainer.parts.model = new
-    if getattr(old, "target_updater", None) is not getattr(new, "target_updater", None):
+    if updater_of(old) is not updater_of(new):
         trainer._argument_hooks.follow_targets(trainer)
 
 
@@ -169,9 +171,8 @@ def _switch(trainer: FollowingTrainer, hook: Hook, on: bool) -> None:
         trainer.hooks.replace([], [hook])
     elif not on:
         for other in present:
-            close = getattr(other.instance, "shutdown", None)
-            if close is not None:
-                close()
+            if offers(other.instance, ShutsDown):
+                other.instance.shutdown()
         trainer.hooks.replace(present, [])
 
 

@@ -8,6 +8,8 @@ from rlcore.errors import ArgumentTypeError
 from rlcore.scripts.registering import RegisteringTrainer
 from rlcore.stock.optimizer import OptimizerHook
 from rlcore.stock.target_net_updater import TargetNetUpdaterHook
+from rlcore.types.foreign import Stepping
+from rlcore.types.optional import RegistersItself, TargetMover, WithTargetUpdater, offers
 
 
 class ArgumentHooks:
@@ -49,7 +51,7 @@ class ArgumentHooks:
             ArgumentTypeError: it has no method `step`.
         """
         new = trainer.optimization_stepper
-        if new is not None and not callable(getattr(new, "step", None)):
+        if new is not None and not offers(new, Stepping):
             raise ArgumentTypeError(
                 f"optimization_stepper: a {type(new).__name__} has no method step(trainer, sub_batch)"
             )
@@ -57,7 +59,7 @@ class ArgumentHooks:
             trainer._operations.forget(self._stepper)
             trainer._replace_part("optimization_stepper", self._stepper, None)
         self._stepper = new
-        if hasattr(new, "register"):
+        if offers(new, RegistersItself):
             new.register(trainer)
         trainer.learner.replace_step(  # type: ignore[attr-defined]
             None if new is None else lambda minibatch: new.step(trainer, minibatch)
@@ -65,7 +67,7 @@ class ArgumentHooks:
 
     def follow_targets(self, trainer: RegisteringTrainer) -> None:
         """Move the targets of the trainer's updater, or of that which the loss module brings."""
-        updater = trainer.target_net_updater or getattr(trainer.loss_module, "target_updater", None)
+        updater = trainer.target_net_updater or updater_of(trainer.loss_module)
         hook = None if updater is None else TargetNetUpdaterHook(updater)
         if self.targets is not None:
             trainer._operations.forget(self.targets)
@@ -76,7 +78,7 @@ class ArgumentHooks:
 
     def step_aside(self, trainer: RegisteringTrainer, operation: Any) -> None:
         """Move no targets where a script registers a hook for the same updater: they would move twice."""
-        updater = getattr(operation, "target_params_updater", None)
+        updater = operation.target_params_updater if offers(operation, TargetMover) else None
         if self.targets is None or operation is self.targets or updater is not self.targets.target_params_updater:
             return
         trainer._operations.forget(self.targets)
@@ -88,6 +90,11 @@ class ArgumentHooks:
             trainer._operations.forget(self.optimizer)
             trainer._replace_part("optimizer", self.optimizer, None)
             self.optimizer = None
+
+
+def updater_of(loss: Any) -> Any:
+    """Return what moves the target networks of a loss; None for one without."""
+    return loss.target_updater if offers(loss, WithTargetUpdater) else None
 
 
 def _save_as_module(trainer: RegisteringTrainer, name: str, old: Any, new: Any) -> None:

@@ -20,6 +20,7 @@ from rlcore.loggers.metrics import Last
 from rlcore.loggers.plain import as_logger
 from rlcore.loggers.writer import LogWriter
 from rlcore.plugins.host import PluginHost
+from rlcore.restore.optimizers import optimizer_of
 from rlcore.scripts.arguments import Arguments
 from rlcore.scripts.storage import open_storage
 from rlcore.state.generators import seed_all
@@ -28,6 +29,8 @@ from rlcore.state.torchrl import complete
 from rlcore.training.entries import check_entries, writers_of
 from rlcore.training.parts import TrainerParts
 from rlcore.types.context import Context
+from rlcore.types.foreign import Collects, MakesMinibatches, WarmsUp, WithParamGroups
+from rlcore.types.optional import Seedable, offers
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import Trainer
@@ -50,7 +53,7 @@ def make_parts(arguments: Arguments, hooks: Iterable[Any], evaluator: Any, assem
     context = assembly.context
     collector = as_collector(arguments)
     if arguments.seed is not None:
-        seed_all(collector.set_seed(arguments.seed) if hasattr(collector, "set_seed") else arguments.seed)
+        seed_with(collector, arguments.seed)
     loop_hooks = LoopHooks(_hooks(arguments, hooks, assembly))
     _register_handed_over(arguments, collector, evaluator, assembly)
     parts = trainer_parts(
@@ -72,17 +75,22 @@ def make_parts(arguments: Arguments, hooks: Iterable[Any], evaluator: Any, assem
     return parts
 
 
+def seed_with(collector: Any, seed: int) -> None:
+    """Seed a collector that takes a seed, and torch, NumPy and Python with the seed that follows from it."""
+    seed_all(collector.set_seed(seed) if offers(collector, Seedable) else seed)
+
+
 def _check_entries(parts: TrainerParts, context: Context) -> None:
     """Refuse a loss of rlcore that reads entries which nothing writes, registered operations included."""
     loss = context.built.get("loss")
-    if loss is not None and getattr(parts.learner, "loss_module", None) is loss:
+    if loss is not None and isinstance(parts.learner, ModuleLearner) and parts.learner.loss_module is loss:
         writers = writers_of(context.built, parts.collector, parts.buffer, parts.hooks)
         check_entries(loss, type(loss).__name__, writers, parts.estimator)
 
 
 def as_collector(arguments: Arguments) -> Any:
     """Return what collects: the collector itself if it is one of rlcore, or else one over the iterable."""
-    if hasattr(arguments.collector, "collect"):
+    if offers(arguments.collector, Collects):
         return arguments.collector
     return IterableCollector(arguments.collector, arguments.async_collection)
 
@@ -156,13 +164,13 @@ def open_writers(writers: list[LogWriter], assembly: Assembly) -> list[LogWriter
 
 def make_buffer(arguments: Arguments, collector: Any, hooks: LoopHooks) -> Any:
     """Return what makes minibatches: a buffer of rlcore, or whole batches of which hooks make them."""
-    if hasattr(arguments.replay_buffer, "minibatches"):
+    if offers(arguments.replay_buffer, MakesMinibatches):
         return arguments.replay_buffer
-    warmup_frames = int(getattr(getattr(collector, "source", collector), "init_random_frames", 0) or 0)
+    source = _handed_over_as(collector)
     return WholeBatches(
         arguments.num_epochs,
         arguments.optim_steps_per_batch,
-        warmup_frames,
+        int(source.init_random_frames or 0) if offers(source, WarmsUp) else 0,
         lambda: hooks.used("process_optim_batch"),
     )
 
@@ -170,11 +178,11 @@ def make_buffer(arguments: Arguments, collector: Any, hooks: LoopHooks) -> Any:
 def _learner(arguments: Arguments, assembly: Assembly, hooks: LoopHooks) -> ModuleLearner:
     def learning_rates() -> dict[str, float]:
         optimizers = {
-            name: getattr(part, "optimizer", part)
+            name: optimizer_of(part)
             for name, part in assembly.stateful.items()
             if name.partition(".")[0].startswith("optimizer")
         }
-        rates = {name: o.param_groups[0]["lr"] for name, o in optimizers.items() if hasattr(o, "param_groups")}
+        rates = {name: o.param_groups[0]["lr"] for name, o in optimizers.items() if offers(o, WithParamGroups)}
         return {"lr" if len(rates) == 1 else f"lr/{name}": float(rate) for name, rate in rates.items()}
 
     return ModuleLearner(
@@ -182,9 +190,14 @@ def _learner(arguments: Arguments, assembly: Assembly, hooks: LoopHooks) -> Modu
     )
 
 
+def _handed_over_as(part: Any) -> Any:
+    """Return what a script handed over for a part: the iterable that a collector wraps, or the part itself."""
+    return part.source if isinstance(part, IterableCollector) else part
+
+
 def _modules(assembly: Assembly) -> Iterator[str]:
     """Yield the names of the modules that a script's run is written in: its own, and those of what it hands over."""
     yield "__main__"
     for part in assembly.stateful.values():
-        yield type(getattr(part, "source", part)).__module__
+        yield type(_handed_over_as(part)).__module__
     yield from modules_of(assembly.context.built.get("env"))

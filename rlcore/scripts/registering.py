@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.assembly.assembly import Assembly
 from rlcore.errors import HookError, MissingStateError
-from rlcore.hooks.operations import Operations
+from rlcore.hooks.operations import Operations, source_of
 from rlcore.restore.components import Restored, restore
 from rlcore.scripts.arguments import Arguments
 from rlcore.state.exactness import unrestored_parts
@@ -17,6 +17,9 @@ from rlcore.state.torchrl import complete
 from rlcore.training.loop import Loop
 from rlcore.training.parts import TrainerParts
 from rlcore.training.stateful import in_order, observers
+from rlcore.types import Stateful
+from rlcore.types.foreign import UpdatesPolicyWeights
+from rlcore.types.optional import HookObject, offers
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
@@ -69,10 +72,9 @@ class RegisteringTrainer(Arguments, Loop):
             HookError: there is no such destination, or `op` cannot be called.
         """
         self._operations.add(dest, op, kwargs)
-        source: Any = getattr(op, "__self__", op)
+        source = source_of(op)
         self._registered(source)
-        is_hook = hasattr(source, "register") and callable(getattr(source, "attach", None))
-        if is_hook and not any(source is hook for hook in self._attached):
+        if offers(source, HookObject) and not any(source is hook for hook in self._attached):
             self._attached.append(source)
             source.attach(self)
 
@@ -99,7 +101,7 @@ class RegisteringTrainer(Arguments, Loop):
         if module_name in self.parts.stateful:
             taken = type(self.parts.stateful[module_name]).__name__
             raise HookError(f"register_module: the name {module_name!r} is taken by a {taken}; choose another one")
-        if not hasattr(complete(module), "state_dict") or not hasattr(module, "load_state_dict"):
+        if not offers(complete(module), Stateful):
             raise HookError(
                 f"register_module({module_name!r}): a {type(module).__name__} has no state_dict and load_state_dict"
             )
@@ -114,6 +116,7 @@ class RegisteringTrainer(Arguments, Loop):
         """Return the losses of a sub-batch, of the loss module or of one of its methods."""
         if self.loss_module is None:
             raise HookError("compute_loss: there is no loss_module")
+        # any method that the caller names
         return (self.loss_module if method is None else getattr(self.loss_module, method))(sub_batch)
 
     def load_state_dict(
@@ -173,6 +176,5 @@ class RegisteringTrainer(Arguments, Loop):
 
     def _tell_collector(self) -> None:
         """Let a collector that acts with copies of the weights have the restored ones."""
-        send = getattr(self.collector, "update_policy_weights_", None)
-        if send is not None:
-            send()
+        if offers(self.collector, UpdatesPolicyWeights):
+            self.collector.update_policy_weights_()

@@ -15,16 +15,19 @@ from typing import TYPE_CHECKING, Any
 from rlcore.assembly.assembly import Assembly
 from rlcore.errors import ArgumentTypeError, NoCheckpointError
 from rlcore.loggers.metrics import Last
+from rlcore.restore.optimizers import optimizer_of
 from rlcore.scripts.arguments import check, horizon
 from rlcore.scripts.following import FollowingTrainer
 from rlcore.scripts.foreign import check_name
 from rlcore.scripts.metadata import metadata
-from rlcore.scripts.parts import make_parts
+from rlcore.scripts.parts import make_parts, seed_with
 from rlcore.scripts.registering import SCRIPT
 from rlcore.scripts.storage import open_checkpoint, placed
 from rlcore.state.exactness import outside
 from rlcore.stock.timing import LogTiming
 from rlcore.types.context import Context
+from rlcore.types.foreign import WithParamGroups
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -97,7 +100,7 @@ class Trainer(FollowingTrainer):
         self._strict = type(self) is Trainer
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self.__dict__ and not hasattr(type(self), name):
+        if name not in self.__dict__ and not hasattr(type(self), name):  # any name that a script may set
             check_name(name, (*dir(type(self)), *vars(self)) if self._strict else None)
         super().__setattr__(name, value)
 
@@ -131,13 +134,9 @@ class Trainer(FollowingTrainer):
         Args:
             seed: default: the attribute `seed`; without one, nothing happens.
         """
-        from rlcore.state.generators import seed_all
-
         seed = self.seed if seed is None else seed
-        if seed is None:
-            return
-        seeding = getattr(self.parts.collector, "set_seed", None)
-        seed_all(seed if seeding is None else seeding(seed))
+        if seed is not None:
+            seed_with(self.parts.collector, seed)
 
     def save_trainer(self, force_save: bool = False) -> Path | None:
         """Save a checkpoint if one is due, or in any case; return its folder, or None where nothing was saved."""
@@ -182,7 +181,7 @@ class Trainer(FollowingTrainer):
         parts = self.parts.stateful
         # the parts of rlcore know where their tensors belong, and optimizers put theirs beside their parameters
         stay = [name for name in states if owners.get(name) != SCRIPT and name != "loss_module"]
-        stay += [name for name, part in parts.items() if hasattr(getattr(part, "optimizer", part), "param_groups")]
+        stay += [name for name, part in parts.items() if offers(optimizer_of(part), WithParamGroups)]
         states = placed(states, map_location, mmap, stay)
         self.load_state_dict(states, owners=owners, **options)
         provenance = self.parts.provenance

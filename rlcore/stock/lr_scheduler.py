@@ -9,10 +9,11 @@ import torch
 
 from rlcore.errors import HookArgumentError, HookError
 from rlcore.learners.schedules import Scheduled, bind
+from rlcore.restore.optimizers import optimizer_of
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Scheduler, Stateful
 from rlcore.types.foreign import Stepping
-from rlcore.types.optional import WithOptimizer, offers
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import ScriptTrainer
@@ -112,7 +113,7 @@ def _optimizers(trainer: ScriptTrainer) -> dict[str, torch.optim.Optimizer]:
     """Return the optimizers that take part in checkpoints, by name, those of hooks included."""
     found: dict[str, torch.optim.Optimizer] = {}
     for name, part in trainer.app_state.items():
-        optimizer = part.optimizer if offers(part, WithOptimizer) else part
+        optimizer = optimizer_of(part)
         if isinstance(optimizer, torch.optim.Optimizer) and not any(optimizer is known for known in found.values()):
             found[name] = optimizer
     if not found:

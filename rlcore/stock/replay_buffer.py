@@ -11,7 +11,7 @@ from rlcore.errors import HookArgumentError
 from rlcore.state.torchrl import complete
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Stateful
-from rlcore.types.foreign import TakesPriorities, WithSampler
+from rlcore.types.foreign import KnowsItsPass, TakesPriorities, WithSampler
 from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class ReplayBufferTrainer(TrainerHookBase):
         for method in ("extend", "__iter__" if iterate else "sample"):
             if not callable(getattr(replay_buffer, method, None)):  # either, as the arguments say
                 raise HookArgumentError(f"ReplayBufferTrainer: a {type(replay_buffer).__name__} has no method {method}")
-        sampler = replay_buffer.sampler if offers(replay_buffer, WithSampler) else None
-        by_priority = any(kind.__name__ == "PrioritizedSampler" for kind in type(sampler).__mro__)
+        by_priority = any(kind.__name__ == "PrioritizedSampler" for kind in type(sampler_of(replay_buffer)).__mro__)
         if by_priority and not offers(replay_buffer, TakesPriorities):
             raise HookArgumentError(
                 f"ReplayBufferTrainer: a {type(replay_buffer).__name__} with a PrioritizedSampler cannot be told the "
@@ -130,7 +129,7 @@ class ReplayBufferTrainer(TrainerHookBase):
         """Set the state of the buffer; a pass over it goes on where it was, if the buffer has a sampler that knows."""
         if "replay_buffer" in state_dict:
             complete(self.replay_buffer).load_state_dict(state_dict["replay_buffer"])
-        goes_on = _knows_its_pass(self.replay_buffer) and state_dict.get("iterating")
+        goes_on = offers(sampler_of(self.replay_buffer), KnowsItsPass) and state_dict.get("iterating")
         self._iterator = _rest_of_pass(self.replay_buffer) if goes_on else None
 
     def _next(self) -> Any:
@@ -159,9 +158,9 @@ class ReplayBufferTrainer(TrainerHookBase):
         return pad(batch, [amount for number in missing for amount in (0, number)])
 
 
-def _knows_its_pass(buffer: Any) -> bool:
-    """Return whether the sampler of a buffer says when a pass over it has ended."""
-    return offers(buffer, WithSampler) and hasattr(buffer.sampler, "ran_out")  # as only one sampler of TorchRL does
+def sampler_of(buffer: Any) -> Any:
+    """Return the sampler of a replay buffer of TorchRL; None for another buffer."""
+    return buffer.sampler if offers(buffer, WithSampler) else None
 
 
 def _rest_of_pass(buffer: Any) -> Iterator[Any]:

@@ -5,6 +5,7 @@ They are asked for by their methods, as none of these libraries is imported here
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 
@@ -42,8 +43,26 @@ class SeedableCollector(Protocol):
         ...
 
 
+class WarmsUp(Protocol):
+    """A collector of TorchRL.
+
+    Attributes:
+        init_random_frames: with which its buffer is filled before anything is trained; None for none.
+    """
+
+    init_random_frames: int | None
+
+
+class KnowsEnv(Protocol):
+    """A collector of TorchRL with envs of its own."""
+
+    def getattr_env(self, attr: str) -> Any:
+        """Return an attribute of an env, wherever it lies."""
+        ...
+
+
 class ShutsDown(Protocol):
-    """A collector of TorchRL, or another owner of processes."""
+    """A collector of TorchRL, a hook, or another owner of what must be ended."""
 
     def shutdown(self) -> object:
         """End everything that it started."""
@@ -66,6 +85,52 @@ class WithSampler(Protocol):
     """
 
     sampler: Any
+
+
+class KnowsItsPass(Protocol):
+    """A sampler of TorchRL that gives each element once before any of them again.
+
+    Attributes:
+        ran_out: whether a pass has ended.
+    """
+
+    ran_out: bool
+
+
+class WithStorage(Protocol):
+    """A replay buffer of TorchRL.
+
+    Attributes:
+        storage: holds its elements.
+    """
+
+    storage: Any
+
+
+class OnDevice(Protocol):
+    """A storage of TorchRL, or anything else that lies on a device.
+
+    Attributes:
+        device: of torch, or its name.
+    """
+
+    device: Any
+
+
+class OfflineAndOnline(Protocol):
+    """A replay buffer of TorchRL with data of another policy and with those of a run.
+
+    Attributes:
+        offline_buffer: with the former.
+        online_buffer: with the latter.
+    """
+
+    offline_buffer: Any
+    online_buffer: Any
+
+    def anneal(self, step: int, total_steps: int) -> object:
+        """Sample fewer offline data."""
+        ...
 
 
 class TakesPriorities(Protocol):
@@ -92,12 +157,66 @@ class UpdatesPolicyWeights(Protocol):
         ...
 
 
+class Collects(Protocol):
+    """A collector of rlcore, handed over as an object."""
+
+    def collect(self) -> Any:
+        """Return the next batch `[env, time]`."""
+        ...
+
+
+class MakesMinibatches(Protocol):
+    """A buffer of rlcore, handed over as an object."""
+
+    def minibatches(self) -> Iterable[Any]:
+        """Yield what each optimisation step takes."""
+        ...
+
+
 class UpdatesModel(Protocol):
     """A collector of rlcore, handed over as an object."""
 
     def update_model(self) -> object:
         """Use the weights that the learner has now."""
         ...
+
+
+class TakesKeys(Protocol):
+    """A loss or an estimator of TorchRL."""
+
+    def set_keys(self, **keys: Any) -> object:
+        """Take the names of entries."""
+        ...
+
+
+class WithLagrange(Protocol):
+    """A loss of TorchRL with a Lagrange multiplier, or without.
+
+    Attributes:
+        with_lagrange: whether it has one.
+    """
+
+    with_lagrange: bool
+
+
+class WithParamGroups(Protocol):
+    """An optimizer of torch.
+
+    Attributes:
+        param_groups: parameters with their learning rate and other numbers.
+    """
+
+    param_groups: list[dict[str, Any]]
+
+
+class WithSpec(Protocol):
+    """An env, or a module of TorchRL that makes actions.
+
+    Attributes:
+        spec: says what its spaces are.
+    """
+
+    spec: Any
 
 
 class RollsOut(Protocol):

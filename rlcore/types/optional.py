@@ -33,9 +33,13 @@ def offers(part: object, interface: type[Interface]) -> TypeGuard[Interface]:
         part: any object, or a class.
         interface: a protocol.
     """
-    protocol: Any = interface
-    methods = methods_of(protocol)
-    return all(_suits(part, getattr(part, name, _ABSENT), name in methods) for name in members(protocol))
+    return not missing(part, interface)
+
+
+def missing(part: object, interface: Any) -> list[str]:
+    """Return the names of what an interface has and a part does not offer."""
+    methods = methods_of(interface)
+    return [name for name in members(interface) if not _suits(part, getattr(part, name, _ABSENT), name in methods)]
 
 
 def _suits(part: object, value: object, method: bool) -> bool:
@@ -144,6 +148,16 @@ class EntryWriter(Protocol):
     writes: Sequence[Key]
 
 
+class WithTargetUpdater(Protocol):
+    """A loss with target networks.
+
+    Attributes:
+        target_updater: moves them, by its `step()`; None where nothing has to.
+    """
+
+    target_updater: Any
+
+
 class PartUser(Protocol):
     """An estimator that uses parts of the model, as every loss does.
 
@@ -217,6 +231,32 @@ class WithScheduler(Protocol):
     """
 
     scheduler: Any
+
+
+class RegistersItself(Protocol):
+    """A hook object of a script."""
+
+    def register(self, trainer: Any) -> object:
+        """Register its methods with a trainer."""
+        ...
+
+
+class HookObject(RegistersItself, Protocol):
+    """A hook object of a script that takes note of its trainer."""
+
+    def attach(self, trainer: Any) -> object:
+        """Take note of it; called once, when the first of its methods is registered."""
+        ...
+
+
+class TargetMover(Protocol):
+    """A hook object that moves target networks.
+
+    Attributes:
+        target_params_updater: with which it does.
+    """
+
+    target_params_updater: Any
 
 
 class Internal(Protocol):
