@@ -51,7 +51,7 @@ def check_names(
             )
         elif name == _CLOCKS:
             problems.append(
-                f"--fresh {name}: a run cannot count again, since its checkpoints are ordered by its clocks; begin "
+                f"--fresh {name}: a run cannot set its clocks back, since its checkpoints are ordered by them; begin "
                 "another run"
             )
     if problems:

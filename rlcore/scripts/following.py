@@ -62,7 +62,7 @@ def _follow_total_frames(trainer: FollowingTrainer) -> None:
 
 
 def _follow_frame_skip(trainer: FollowingTrainer) -> None:
-    """Count the frames of a step again."""
+    """Count as many frames for each step from here on."""
     trainer.parts.frame_skip = trainer.frame_skip or 1
 
 
@@ -72,7 +72,7 @@ def _follow_batches(trainer: FollowingTrainer) -> None:
 
 
 def _follow_replay_buffer(trainer: FollowingTrainer) -> None:
-    """Save another replay buffer, and draw from it if it is one of rlcore."""
+    """Save another replay buffer, and sample from it if it is one of rlcore."""
     registered = trainer._assembly.stateful
     new = complete(trainer.replay_buffer)
     if not any(part is new for part in registered.values()):

@@ -232,7 +232,7 @@ def test_every_wrong_name_is_named_at_once(cli, stopped):
     assert "--fresh y: this config builds no such part" in outcome.err
     outcome = cli("train", path, "--quiet", "--resume", "--fresh", "progress")
     assert outcome.code == 2
-    assert "a run cannot count again" in outcome.err
+    assert "a run cannot set its clocks back" in outcome.err
 
 
 def test_parts_that_come_and_go_are_named_at_once(cli, stopped, write_config):

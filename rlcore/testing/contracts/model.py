@@ -62,7 +62,7 @@ class ModelContract(StateContract):
         other = self.make(self.bench(around={"run": _run(2)}))
         equal = [n for (n, a), b in zip(first.named_parameters(), other.parameters(), strict=True) if torch.equal(a, b)]
         random = [name for name in equal if name.endswith("weight")]
-        assert not random, f"the same weights for two seeds: {', '.join(random)}; sample them from context.seed()"
+        assert not random, f"the same weights for two seeds: {', '.join(random)}; seed them with context.seed()"
 
     def test_critic_gives_one_value_per_observation(self) -> None:
         """`[..., *observation]` to `[..., 1]`, whatever the leading shape."""
