@@ -52,6 +52,8 @@ def _optimizer(component: Any) -> torch.optim.Optimizer | None:
     """Return the optimizer whose state a component saves: itself, or that of a hook."""
     if isinstance(component, torch.optim.lr_scheduler.LRScheduler):
         return None
+    if isinstance(component, torch.optim.Optimizer):  # first, as it may have another one inside
+        return component
     optimizer = optimizer_of(component)
     return optimizer if isinstance(optimizer, torch.optim.Optimizer) else None
 

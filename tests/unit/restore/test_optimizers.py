@@ -169,6 +169,17 @@ def test_what_depends_on_a_part_starts_over_with_it(fresh, following):
     assert set(dependents(parts(), fresh)) == following
 
 
+def test_an_optimizer_around_another_one_is_followed_as_itself():
+    class Lookahead(torch.optim.Optimizer):
+        def __init__(self, optimizer):
+            super().__init__(optimizer.param_groups, {"lr": 0.1})
+            self.optimizer = optimizer
+
+    outer = Lookahead(torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1))
+    scheduler = torch.optim.lr_scheduler.StepLR(outer, 1)
+    assert dependents({"optimizer": outer, "schedule": scheduler}, ["optimizer"]) == {"schedule": "optimizer"}
+
+
 def test_the_report_says_why_a_part_starts_over():
     components = parts()
     states = {name: part.state_dict() for name, part in components.items()}
