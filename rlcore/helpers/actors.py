@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rlcore.errors import ConfigError, NotSupportedError
 from rlcore.helpers.settings import setting
 from rlcore.plugins.known import published
 from rlcore.types.context import Context
+from rlcore.types.foreign import WithSpec
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     import torch
@@ -17,6 +19,16 @@ _ABSENT: Final = {
     "noisy": "it explores with random actions: set eps_init and eps_end",
     "from_pixels": "its network takes vectors; bring a model of your own for images",
 }
+
+
+class _WithObservations(Protocol):
+    """The spec of an env of rlcore.
+
+    Attributes:
+        observation_space: of one env.
+    """
+
+    observation_space: Any
 
 
 def make_dqn_actor(proof_environment: Any, cfg: object, device: torch.device | str = "cpu") -> QNetworkModel:
@@ -35,8 +47,7 @@ def make_dqn_actor(proof_environment: Any, cfg: object, device: torch.device | s
         ConfigError: the env has no spec of rlcore, or its spaces do not fit; a setting that is not there.
         PluginError: rlcore-plugin-dqn is not installed.
     """
-    spec = getattr(proof_environment, "spec", None)
-    if not hasattr(spec, "observation_space"):
+    if not (offers(proof_environment, WithSpec) and offers(proof_environment.spec, _WithObservations)):
         raise ConfigError(
             f"make_dqn_actor: a {type(proof_environment).__name__} has no spec with observation_space and "
             "action_space; it takes a vector env of rlcore, such as transformed_env_constructor makes"
@@ -46,7 +57,7 @@ def make_dqn_actor(proof_environment: Any, cfg: object, device: torch.device | s
             raise NotSupportedError(f"{name} = True: make_dqn_actor has no such network; {instead}")
     component = published("model", "q-network")
     context = Context.alone("script", setting(cfg, "seed", 42), device=device).for_component("model", "q-network")
-    context.built["env_spec"] = spec
+    context.built["env_spec"] = proof_environment.spec
     config = component.schema()(**_shape(cfg), **_exploration(cfg))
     model: QNetworkModel = component.target()(config, context).to(device)
     return model

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import copy
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rlcore.errors import NotSupportedError
 from rlcore.helpers.settings import setting
 from rlcore.learners.targets import TargetUpdater
 from rlcore.plugins.known import published
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from rlcore_plugin_dqn.loss import QLearningLoss
     from torch import nn
+
+
+class _WithQValues(Protocol):
+    """A model of rlcore with a Q-network as a part.
+
+    Attributes:
+        q_values: that network.
+    """
+
+    q_values: Any
 
 
 def make_dqn_loss(model: nn.Module, cfg: object) -> tuple[QLearningLoss, TargetUpdater | None]:
@@ -35,7 +46,7 @@ def make_dqn_loss(model: nn.Module, cfg: object) -> tuple[QLearningLoss, TargetU
         PluginError: rlcore-plugin-dqn is not installed.
     """
     kind = _kind(cfg)
-    q_values = getattr(model, "q_values", model)  # a submodule, which only torch's own look-up finds
+    q_values = model.q_values if offers(model, _WithQValues) else model
     target = copy.deepcopy(q_values).requires_grad_(False) if kind == "double" else q_values
     context = SimpleNamespace(model=SimpleNamespace(q_values=q_values, target_q_values=target))
     loss: Any

@@ -41,7 +41,7 @@ def correct_for_frame_skip(cfg: Settings) -> Settings:
     if not isinstance(skip, int) or skip < 1:
         raise ConfigError(f"frame_skip = {skip!r} must be a whole number of at least 1")
     for name in COUNTS:
-        count = getattr(cfg, name, None)
+        count = setting(cfg, name, None)
         if count is not None and count > 0:
             setattr(cfg, name, max(1, count // skip))
     return cfg

@@ -20,8 +20,14 @@ def setting(settings: object, name: str, default: Any = _MISSING) -> Any:
     Raises:
         ConfigError: it is required and not there; names the nearest one.
     """
-    value = getattr(settings, name, default)
+    value = getattr(settings, name, default)  # any name
     if value is _MISSING:
-        names = [key for key in getattr(settings, "__dict__", {}) if not key.startswith("_")]
+        held = as_dict(settings)
+        names = [key for key in held if not key.startswith("_")] if isinstance(held, dict) else []
         raise ConfigError(f"the settings have no {name!r}{did_you_mean(name, names)}")
     return value
+
+
+def as_dict(settings: object) -> Any:
+    """Return what a settings object has, by name; itself where its attributes are not in a dictionary."""
+    return vars(settings) if hasattr(settings, "__dict__") else settings  # as objects with slots have none

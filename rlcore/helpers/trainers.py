@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
-from rlcore.helpers.settings import setting
+from rlcore.helpers.settings import as_dict, setting
 from rlcore.scripts.trainer import Trainer
 from rlcore.stock.batch_sub_sampler import BatchSubSampler
 from rlcore.stock.clear_cuda_cache import ClearCudaCache
@@ -25,7 +25,7 @@ from rlcore.stock.target_net_updater import TargetNetUpdaterHook
 from rlcore.stock.update_weights import UpdateWeights
 from rlcore.stock.validation_reward import LogValidationReward
 from rlcore.types.foreign import LogsHparams, Stepping, UpdatesModel, UpdatesPolicyWeights
-from rlcore.types.optional import offers
+from rlcore.types.optional import Acting, ClockFollower, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Key
@@ -96,7 +96,7 @@ def make_trainer(
     optimizer = _optimizer(loss_module, chosen)
     schedule = _schedule(optimizer, chosen)
     if offers(logger, LogsHparams):
-        logger.log_hparams(vars(cfg) if hasattr(cfg, "__dict__") else cfg)
+        logger.log_hparams(as_dict(cfg))
     trainer = _bare(collector, loss_module, optimizer, logger, chosen)
     _before_optimisation(trainer, loss_module, chosen)
     _minibatches(trainer, replay_buffer, next(loss_module.parameters()).device, chosen)
@@ -195,10 +195,8 @@ def _after_each_step(trainer: Trainer, schedule: Any, target_net_updater: Any) -
 
 def _explore(trainer: Trainer, policy: Any, chosen: Any) -> None:
     """Let exploration decay: by the clocks of the trainer, or by the policy's own count."""
-    # that of a model of rlcore; a part of it may be a submodule, which only torch's own look-up finds
-    follow = getattr(getattr(policy, "policy", None), "follow", None)
-    if follow is not None:
-        follow(trainer.progress)
+    if offers(policy, Acting) and offers(policy.policy, ClockFollower):
+        policy.policy.follow(trainer.progress)
     if offers(policy, Stepping):
         trainer.register_op("post_steps", policy.step, frames=chosen.frames_per_batch)
 

@@ -58,5 +58,6 @@ def point(kind: PointKind, where: Where) -> Callable[[Spec], Spec]:
 
 def points_of(*specs: type) -> dict[str, Point]:
     """Return the points that the methods of these classes declare, by name, in the order of the methods."""
+    # by name, where `point` left its mark; a class holds other things too
     points = [getattr(function, _POINT, None) for spec in specs for function in vars(spec).values()]
     return {point.name: point for point in points if point is not None}

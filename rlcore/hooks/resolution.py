@@ -6,7 +6,7 @@ pluggy marks, validates and orders the implementations; calling them is in `poin
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,18 +76,29 @@ class _Handle:
     def __init__(self, hook: Hook) -> None:
         self.hook = hook
         for name in marked(hook.instance):
-            setattr(self, name, getattr(hook.instance, name))  # bound, as pluggy calls it
+            setattr(self, name, _bound(hook.instance, name))
 
 
 def marked(instance: Any) -> list[str]:
     """Return the names of the attributes of `instance` that carry `@hookimpl`, without running properties."""
-    names = []
+    return list(_marks(instance))
+
+
+def _marks(instance: Any) -> dict[str, Mapping[str, Any]]:
+    """Return what each `@hookimpl` of `instance` says, by the name of the attribute."""
+    marks = {}
     for name in dir(instance):
         static = inspect.getattr_static(instance, name)
         function = static.__func__ if isinstance(static, staticmethod | classmethod) else static
-        if getattr(function, _MARK, None) is not None:  # where pluggy leaves its mark
-            names.append(name)
-    return names
+        mark = getattr(function, _MARK, None)  # by name, where pluggy leaves it
+        if mark is not None:
+            marks[name] = mark
+    return marks
+
+
+def _bound(instance: Any, name: str) -> Callable[..., Any]:
+    """Return a marked function as it is called: bound to the instance."""
+    return getattr(instance, name)  # type: ignore[no-any-return]  # of the name of its point
 
 
 def check_marks(hook: Hook) -> None:
@@ -99,21 +110,20 @@ def check_marks(hook: Hook) -> None:
     Raises:
         PluginError: names the hook, and the nearest point for each that does not fit.
     """
-    names = marked(hook.instance)
-    if not names:
+    marks = _marks(hook.instance)
+    if not marks:
         raise PluginError(f"{hook} implements no point: mark its methods with @hookimpl")
-    problems = [problem for name in names for problem in _problems(hook, name)]
+    problems = [problem for name, mark in marks.items() for problem in _problems(hook, name, mark)]
     if problems:
         raise PluginError("\n  ".join(problems))
 
 
-def _problems(hook: Hook, name: str) -> Iterator[str]:
+def _problems(hook: Hook, name: str, mark: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with what a hook, or its class, marks under a name."""
     if name not in POINTS:
         yield f"{hook} implements {name!r}, which is not a point{did_you_mean(name, POINTS)}"
         return
-    options = getattr(getattr(hook.instance, name), _MARK)
-    if options.get("wrapper") or options.get("hookwrapper"):
+    if mark.get("wrapper") or mark.get("hookwrapper"):
         yield (
             f"{hook} wraps {name!r}; wrappers are refused on loop points: they would cost a generator per call. "
             "Use the points before and after it."
@@ -131,7 +141,7 @@ def _problems(hook: Hook, name: str) -> Iterator[str]:
 
 def _parameters(instance: Any, name: str) -> list[inspect.Parameter]:
     """Return the parameters of a method, without the instance where a class is asked for it."""
-    parameters = list(inspect.signature(getattr(instance, name)).parameters.values())
+    parameters = list(inspect.signature(_bound(instance, name)).parameters.values())
     bare = isinstance(instance, type) and inspect.isfunction(inspect.getattr_static(instance, name))
     return parameters[1:] if bare else parameters
 
@@ -163,7 +173,7 @@ def resolve(hooks: Iterable[Hook]) -> dict[str, tuple[Implementation, ...]]:
 
 
 def _implementations(manager: pluggy.PluginManager, point: Point) -> tuple[Implementation, ...]:
-    caller = getattr(manager.hook, point.name)
+    caller = getattr(manager.hook, point.name)  # pluggy has one for each name
     found = []
     for implementation in reversed(caller.get_hookimpls()):
         call = _adapter(implementation.function, tuple(implementation.argnames), point)

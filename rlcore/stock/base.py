@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from rlcore.errors import HookError
 from rlcore.hooks.operations import DESTINATIONS
 from rlcore.hooks.specs import hookimpl
+from rlcore.types.optional import DictSaver, offers
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import ScriptTrainer
@@ -38,8 +39,7 @@ class TrainerHookBase:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a checkpoint must carry; by default what `save_dict` returns, or nothing."""
-        save = getattr(self, "save_dict", None)
-        return dict(save()) if save is not None else {}
+        return dict(self.save_dict()) if offers(self, DictSaver) else {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take back what `state_dict` returned.
@@ -69,8 +69,13 @@ class TrainerHookBase:
             )
         # first, so that nothing is registered under a name that is taken
         trainer.register_module(name or self.default_name or type(self).__name__, self)
-        for destination, method in self.destinations.items():
-            trainer.register_op(destination, getattr(self, method))
+        for destination, method in _methods(self, self.destinations).items():
+            trainer.register_op(destination, method)
+
+
+def _methods(hook: TrainerHookBase, destinations: Mapping[str, str]) -> dict[str, Callable[..., Any]]:
+    """Return the methods of a hook object that these destinations name."""
+    return {destination: getattr(hook, name) for destination, name in destinations.items()}
 
 
 def as_component(hook: HookType, destinations: Mapping[str, str] | None = None) -> HookType:
@@ -84,11 +89,11 @@ def as_component(hook: HookType, destinations: Mapping[str, str] | None = None) 
         HookError: a destination whose operations are called together.
     """
     functions = {}
-    for name, method in (destinations or hook.destinations).items():
+    for name, method in _methods(hook, destinations or hook.destinations).items():
         destination = DESTINATIONS[name]
         if destination.adapt is None:
             raise HookError(f"{type(hook).__name__}: {name!r} cannot be reached from a config; use register_op")
-        functions[destination.point] = destination.adapt(getattr(hook, method))
+        functions[destination.point] = destination.adapt(method)
     own_setup = functions.pop("setup", None)
 
     def setup(trainer: ScriptTrainer) -> None:

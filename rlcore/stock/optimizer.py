@@ -15,7 +15,7 @@ from rlcore.learners.joint import JointGradients
 from rlcore.restore.optimizers import check_state
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Stateful
-from rlcore.types.optional import offers
+from rlcore.types.optional import Grouped, offers
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import ScriptTrainer
@@ -49,7 +49,7 @@ class ClippedStep(GradientStep):
 
     def __init__(self, optimizer: torch.optim.Optimizer, names: tuple[str, ...], learner: Any = None) -> None:
         super().__init__(optimizer, None, optimizer.param_groups[0]["params"][0].device, names)
-        group = getattr(learner, "group", None)
+        group = learner.group if offers(learner, Grouped) else None
         self._learner = learner
         self._joint = JointGradients(group, [self]) if group is not None and group.size > 1 else None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,8 +12,8 @@ from rlcore.errors import HookArgumentError
 from rlcore.state.torchrl import complete
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Stateful
-from rlcore.types.foreign import KnowsItsPass, TakesPriorities, WithSampler
-from rlcore.types.optional import offers
+from rlcore.types.foreign import KnowsItsPass, TakesPriorities, WithSampler, NamesPriority, GivesSamples, TakesBatches, TakesIndexedPriorities
+from rlcore.types.optional import missing, offers
 
 if TYPE_CHECKING:
     import torch
@@ -53,9 +54,10 @@ class ReplayBufferTrainer(TrainerHookBase):
         max_dims: Sequence[int] | None = None,
         iterate: bool = False,
     ) -> None:
-        for method in ("extend", "__iter__" if iterate else "sample"):
-            if not callable(getattr(replay_buffer, method, None)):  # either, as the arguments say
-                raise HookArgumentError(f"ReplayBufferTrainer: a {type(replay_buffer).__name__} has no method {method}")
+        lacks = missing(replay_buffer, TakesBatches if iterate else GivesSamples)
+        lacks += ["__iter__"] if iterate and not isinstance(replay_buffer, Iterable) else []
+        if lacks:
+            raise HookArgumentError(f"ReplayBufferTrainer: a {type(replay_buffer).__name__} has no method {lacks[0]}")
         by_priority = any(kind.__name__ == "PrioritizedSampler" for kind in type(sampler_of(replay_buffer)).__mro__)
         if by_priority and not offers(replay_buffer, TakesPriorities):
             raise HookArgumentError(
@@ -69,6 +71,7 @@ class ReplayBufferTrainer(TrainerHookBase):
         self.flatten_tensordicts = flatten_tensordicts
         self.max_dims = None if max_dims is None else tuple(max_dims)
         self.iterate = iterate
+        self._rank = _way_to_rank(replay_buffer)
         self._iterator: Iterator[Any] | None = None
 
     def extend(self, batch: TensorDict) -> TensorDict:
@@ -99,22 +102,15 @@ class ReplayBufferTrainer(TrainerHookBase):
 
     def update_priority(self, batch: Any) -> None:
         """Hand the priorities of a sub-batch to the buffer, where it takes any."""
-        # called for every sub-batch, where isinstance of a protocol would be slow
-        if hasattr(self.replay_buffer, "update_tensordict_priority"):
-            self.replay_buffer.update_tensordict_priority(batch)
-        elif hasattr(self.replay_buffer, "update_priority"):
-            index = batch.get("index", None)
-            # where a buffer has no key of its own, that of TorchRL's losses
-            priority = batch.get(getattr(self.replay_buffer, "priority_key", "td_error"), None)
-            if index is not None and priority is not None:
-                self.replay_buffer.update_priority(index, priority)
+        if self._rank is not None:
+            self._rank(batch)
 
     def inexact(self) -> str | None:
         """Return why a resume would not go on with the same buffer, or None."""
         kind = type(self.replay_buffer).__name__
         if not offers(complete(self.replay_buffer), Stateful):
             return f"the replay buffer ({kind}) has no state that could be saved"
-        if getattr(self.replay_buffer, "_prefetch", False):  # TorchRL's own, which other buffers have not
+        if getattr(self.replay_buffer, "_prefetch", False):  # by name, as it is TorchRL's own
             return f"the replay buffer ({kind}) samples ahead in threads, before or after what is put in meanwhile"
         return None
 
@@ -163,8 +159,25 @@ def sampler_of(buffer: Any) -> Any:
     return buffer.sampler if offers(buffer, WithSampler) else None
 
 
+def _way_to_rank(buffer: Any) -> Callable[[Any], object] | None:
+    """Return what is called with each sub-batch to hand its priorities to a buffer; None where it takes none."""
+    if offers(buffer, TakesPriorities):
+        return buffer.update_tensordict_priority
+    if not offers(buffer, TakesIndexedPriorities):
+        return None
+    # where a buffer has no key of its own, that of TorchRL's losses
+    return partial(_rank_by_index, buffer, buffer.priority_key if offers(buffer, NamesPriority) else "td_error")
+
+
+def _rank_by_index(buffer: TakesIndexedPriorities, key: Any, batch: Any) -> None:
+    index, priority = batch.get("index", None), batch.get(key, None)
+    if index is not None and priority is not None:
+        buffer.update_priority(index, priority)
+
+
 def _rest_of_pass(buffer: Any) -> Iterator[Any]:
     """Sample until the pass ends, as an iterator of the buffer does; a new one of those would begin another pass."""
+    # what was sampled ahead is asked for by name, as it is TorchRL's own
     while not buffer.sampler.ran_out or len(getattr(buffer, "_prefetch_queue", ())):
         yield buffer.sample()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field
 
@@ -16,6 +16,8 @@ from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import ScriptTrainer
+
+_ABSENT: Final = object()
 
 IntervalUnit = Literal["batches", "optim_steps"]
 
@@ -132,10 +134,10 @@ class UpdateWeights(TrainerHookBase):
                 "UpdateWeights: weight_update_map begins at a trainer; hand it over, or call register(trainer)"
             )
         for name in path.split("."):
-            if not hasattr(found, name):
+            owner, found = found, getattr(found, name, _ABSENT)  # a path may name anything
+            if found is _ABSENT:
                 place = f"UpdateWeights: weight_update_map[{destination!r}] = {path!r}"
-                raise HookError(f"{place}: a {type(found).__name__} has no {name!r}")
-            found = getattr(found, name)
+                raise HookError(f"{place}: a {type(owner).__name__} has no {name!r}")
         return TensorDict.from_module(found)
 
 

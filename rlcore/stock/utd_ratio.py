@@ -58,5 +58,6 @@ class UTDRHook(TrainerHookBase):
 
     def _of_buffer(self, name: str) -> Any:
         buffer = self.trainer.replay_buffer
+        # by name, as a collector is asked for what its buffer has
         value = self.trainer.collector.getattr_rb(name) if buffer is None else getattr(buffer, name, None)
         return value() if callable(value) else value

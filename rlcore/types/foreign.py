@@ -77,6 +77,22 @@ class Stepping(Protocol):
         ...
 
 
+class TakesBatches(Protocol):
+    """A replay buffer."""
+
+    def extend(self, batch: Any) -> object:
+        """Put the steps of a batch into it."""
+        ...
+
+
+class GivesSamples(TakesBatches, Protocol):
+    """A replay buffer from which samples can be taken one by one."""
+
+    def sample(self, batch_size: int | None = None) -> Any:
+        """Return a sub-batch."""
+        ...
+
+
 class WithSampler(Protocol):
     """A replay buffer of TorchRL.
 
@@ -139,6 +155,24 @@ class TakesPriorities(Protocol):
     def update_tensordict_priority(self, data: Any) -> object:
         """Take them."""
         ...
+
+
+class TakesIndexedPriorities(Protocol):
+    """A replay buffer that is handed the priorities of a sub-batch beside their indices."""
+
+    def update_priority(self, index: Any, priority: Any) -> object:
+        """Take them."""
+        ...
+
+
+class NamesPriority(Protocol):
+    """A replay buffer that says where priorities are.
+
+    Attributes:
+        priority_key: the entry of a sub-batch.
+    """
+
+    priority_key: Any
 
 
 class SendsWeights(Protocol):

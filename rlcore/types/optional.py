@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import gymnasium
     from tensordict import TensorDict
 
+    from rlcore.types.group import Group
+    from rlcore.types.progress import Progress
     from rlcore.types.records import Array, Key
 
 Interface = TypeVar("Interface")
@@ -117,6 +119,14 @@ class Follower(Protocol):
         ...
 
 
+class ClockFollower(Protocol):
+    """A policy whose exploration decays by the clocks of a run."""
+
+    def follow(self, progress: Progress) -> None:
+        """Decay by those clocks from here on."""
+        ...
+
+
 class ModuleNamer(Protocol):
     """A part, most of all an env, whose behaviour is written in other modules than that of its class."""
 
@@ -156,6 +166,16 @@ class WithTargetUpdater(Protocol):
     """
 
     target_updater: Any
+
+
+class Acting(Protocol):
+    """A model, whose policy acts in envs.
+
+    Attributes:
+        policy: acts with the weights of the model.
+    """
+
+    policy: Any
 
 
 class PartUser(Protocol):
@@ -249,6 +269,14 @@ class HookObject(RegistersItself, Protocol):
         ...
 
 
+class DictSaver(Protocol):
+    """A hook object whose state has the name that it has in TorchRL."""
+
+    def save_dict(self) -> Mapping[str, Any]:
+        """Return the state."""
+        ...
+
+
 class TargetMover(Protocol):
     """A hook object that moves target networks.
 
@@ -292,6 +320,16 @@ class FiniteChecker(Protocol):
             NumericalError: one was not finite.
         """
         ...
+
+
+class Grouped(Protocol):
+    """A learner that says with which processes it trains.
+
+    Attributes:
+        group: those processes.
+    """
+
+    group: Group
 
 
 class UpdateSkipper(Protocol):
