@@ -219,7 +219,9 @@ class Operations:
         given = self._names.get(id(entry.source))
         if given is not None:
             return given
-        function = getattr(entry.operation, "__qualname__", None)  # by name: functions have one, other callables have not
+        function = getattr(
+            entry.operation, "__qualname__", None
+        )  # by name: functions have one, other callables have not
         return function or type(entry.operation).__name__
 
     def _update(self) -> None:

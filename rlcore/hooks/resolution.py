@@ -14,7 +14,8 @@ import pluggy
 
 from rlcore.errors import HookError, PluginError, blame, did_you_mean
 from rlcore.hooks.specs import POINTS, PROJECT, LifeSpecs, LoopSpecs, Point
-from rlcore.types.optional import Internal, offers
+from rlcore.types.hook_parts import Internal
+from rlcore.types.optional import offers
 
 _MARK = f"{PROJECT}_impl"
 

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from rlcore.restore.optimizers import optimizer_of
-from rlcore.types.optional import WithScheduler, offers
+from rlcore.types.hook_parts import WithScheduler
+from rlcore.types.optional import offers
 
 
 def dependents(components: Mapping[str, Any], fresh: Collection[str]) -> dict[str, str]:

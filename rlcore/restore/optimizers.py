@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import StorageError
-from rlcore.types.optional import WithOptimizer, offers
+from rlcore.types.hook_parts import WithOptimizer
+from rlcore.types.optional import offers
 
 # entries of a group that are no hyperparameters
 _NOT_SET: Final = ("params", "param_names")

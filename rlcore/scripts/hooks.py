@@ -9,7 +9,8 @@ from rlcore.scripts.registering import RegisteringTrainer
 from rlcore.stock.optimizer import OptimizerHook
 from rlcore.stock.target_net_updater import TargetNetUpdaterHook
 from rlcore.types.foreign import Stepping
-from rlcore.types.optional import RegistersItself, TargetMover, WithTargetUpdater, offers
+from rlcore.types.hook_parts import RegistersItself, TargetMover
+from rlcore.types.optional import WithTargetUpdater, offers
 
 
 class ArgumentHooks:

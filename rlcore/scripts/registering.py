@@ -19,7 +19,8 @@ from rlcore.training.parts import TrainerParts
 from rlcore.training.stateful import in_order, observers
 from rlcore.types import Stateful
 from rlcore.types.foreign import UpdatesPolicyWeights
-from rlcore.types.optional import HookObject, offers
+from rlcore.types.hook_parts import HookObject
+from rlcore.types.optional import offers
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from rlcore.errors import HookError
 from rlcore.hooks.operations import DESTINATIONS
 from rlcore.hooks.specs import hookimpl
-from rlcore.types.optional import DictSaver, offers
+from rlcore.types.hook_parts import DictSaver
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import ScriptTrainer

@@ -12,7 +12,15 @@ from rlcore.errors import HookArgumentError
 from rlcore.state.torchrl import complete
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Stateful
-from rlcore.types.foreign import KnowsItsPass, TakesPriorities, WithSampler, NamesPriority, GivesSamples, TakesBatches, TakesIndexedPriorities
+from rlcore.types.foreign import (
+    GivesSamples,
+    KnowsItsPass,
+    NamesPriority,
+    TakesBatches,
+    TakesIndexedPriorities,
+    TakesPriorities,
+    WithSampler,
+)
 from rlcore.types.optional import missing, offers
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field
 from rlcore.loggers.metrics import Last
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types.context import Context
-from rlcore.types.optional import CallsTogether, offers
+from rlcore.types.hook_parts import CallsTogether
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from rlcore.hooks.points import Hook

@@ -1,0 +1,80 @@
+"""What a hook may have besides its points; asked for by `offers`, as what stands in `optional.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+
+class WithOptimizer(Protocol):
+    """A hook that owns an optimizer: its state is that of the optimizer.
+
+    Attributes:
+        optimizer: of torch, or an object that steps.
+    """
+
+    optimizer: Any
+
+
+class WithScheduler(Protocol):
+    """A hook that owns a scheduler of torch.
+
+    Attributes:
+        scheduler: moves the numbers of an optimizer.
+    """
+
+    scheduler: Any
+
+
+class RegistersItself(Protocol):
+    """A hook object of a script."""
+
+    def register(self, trainer: Any) -> object:
+        """Register its methods with a trainer."""
+        ...
+
+
+class HookObject(RegistersItself, Protocol):
+    """A hook object of a script that takes note of its trainer."""
+
+    def attach(self, trainer: Any) -> object:
+        """Take note of it; called once, when the first of its methods is registered."""
+        ...
+
+
+class DictSaver(Protocol):
+    """A hook object whose state has the name that it has in TorchRL."""
+
+    def save_dict(self) -> Mapping[str, Any]:
+        """Return the state."""
+        ...
+
+
+class TargetMover(Protocol):
+    """A hook object that moves target networks.
+
+    Attributes:
+        target_params_updater: with which it does.
+    """
+
+    target_params_updater: Any
+
+
+class Internal(Protocol):
+    """A hook that may belong to the command that trains, and not to the run.
+
+    Attributes:
+        internal: whether it does, so that figures of hooks leave it out.
+    """
+
+    internal: bool
+
+
+class CallsTogether(Protocol):
+    """A hook that stands for several at one point.
+
+    Attributes:
+        called_together: those hooks, in which their times are kept.
+    """
+
+    called_together: Sequence[Any]
