@@ -10,6 +10,7 @@ import torch
 
 from rlcore.errors import EndOfEpoch
 from rlcore.types import Alone, Context, Group, Key
+from rlcore.types.optional import NoiseSampler, offers
 from rlcore.types.progress import Progress
 from rlcore.types.trainer import InnerPoints
 
@@ -100,5 +101,5 @@ class LossNoise:
 
 def noise_of(loss: Any, context: Context) -> LossNoise | None:
     """Return what samples the noise of a loss; None for one without `sample_noise`."""
-    sample = getattr(loss, "sample_noise", None)
-    return LossNoise(sample, context) if callable(sample) else None
+    samples = offers(loss, NoiseSampler) and callable(loss.sample_noise)
+    return LossNoise(loss.sample_noise, context) if samples else None

@@ -20,6 +20,7 @@ from rlcore.errors import ConfigError
 from rlcore.learners.adam import AdamState
 from rlcore.learners.gradient_step import total_loss
 from rlcore.learners.joint import JointGradients, rows_of
+from rlcore.learners.torch_private import look_up
 from rlcore.types import Key
 from rlcore.types.heart import Heart
 
@@ -179,9 +180,10 @@ class CompiledUpdate:
         options: dict[str, Any] = {}
         if self._lr.device.type == "cpu":
             options["cpp_wrapper"] = True  # calls the kernels from C++: Python would cost more than they do
-        if hasattr(torch.compiler, "skip_all_guards_unsafe"):
+        no_guards = look_up(torch.compiler, "skip_all_guards_unsafe")
+        if no_guards is not None:
             # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
-            options["guard_filter_fn"] = torch.compiler.skip_all_guards_unsafe
+            options["guard_filter_fn"] = no_guards
         whole = self._whole_step if self._joint is None else self._before_sum if size != _STEP else self._after_sum
         return torch.compile(_own_copy(whole), fullgraph=True, dynamic=False, options=options)
 

@@ -21,6 +21,7 @@ from rlcore.learners.targets import TargetUpdater
 from rlcore.learners.torch_private import WatchedStep
 from rlcore.types import Key
 from rlcore.types.context import Context
+from rlcore.types.optional import LossChooser, WithTargetUpdater, offers
 from rlcore.types.settings import FREE_AT_RESUME
 
 if TYPE_CHECKING:
@@ -65,15 +66,21 @@ class GradientLearner(Updating):
         self.skipped_updates = 0
         self._skip_budget = config.skip_budget if config.on_nonfinite == "skip" else 0
         self._steps = [
-            GradientStep(optimizer, config.max_grad_norm, context.device, getattr(optimizer, "losses", ()))
+            GradientStep(
+                optimizer,
+                config.max_grad_norm,
+                context.device,
+                _losses_of(optimizer),
+            )
             for optimizer in self.optimizers.values()
         ]
         self._schedules = bind(context.schedulers, self.optimizers)
         self._joint = JointGradients(context.group, self._steps) if context.group.size > 1 else None
         self._noise: LossNoise | None = noise_of(self._loss, context)
         self._compiled: CompiledUpdate | None = self._compile(context) if config.compile else None
-        # it may be a submodule of the loss, which only torch's own look-up finds
-        self._targets: TargetUpdater | None = getattr(self._loss, "target_updater", None)
+        self._targets: TargetUpdater | None = None
+        if offers(self._loss, WithTargetUpdater):
+            self._targets = self._loss.target_updater
 
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         """Take the loss and step; return the losses, the metrics of the loss and `grad_norm`, 0-d tensors."""
@@ -218,3 +225,8 @@ class GradientLearner(Updating):
             return None
         steps = [(step.optimizer, step.names) for step in self._steps]
         return CompiledUpdate(self._loss, steps, self._max_grad_norm, context.heart, self._joint)
+
+
+def _losses_of(optimizer: Any) -> tuple[str, ...]:
+    """Return the losses that an optimizer minimises; none for all of them."""
+    return optimizer.losses if offers(optimizer, LossChooser) else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MethodType
 
 import torch
 from torch import Tensor
@@ -54,7 +55,9 @@ class GradientStep:
         self._total = torch.zeros((), device=device)
         self._norms = foreach_norm()
         # what torch's own does is done here without calling it, and another may do more
-        self._clears_itself = getattr(optimizer.zero_grad, "__func__", None) is not torch.optim.Optimizer.zero_grad
+        clears = optimizer.zero_grad
+        is_torchs = isinstance(clears, MethodType) and clears.__func__ is torch.optim.Optimizer.zero_grad
+        self._clears_itself = not is_torchs
         self._taken: tuple[Tensor | None, ...] | None = None
 
     def follow_groups(self) -> None:

@@ -10,6 +10,7 @@ from rlcore.errors import HookError
 from rlcore.learners.base import Updating
 from rlcore.learners.joint import rows_of
 from rlcore.types import Group
+from rlcore.types.optional import NoiseSampler, offers
 from rlcore.types.progress import Progress
 from rlcore.types.trainer import InnerPoints
 
@@ -44,7 +45,7 @@ class ModuleLearner(Updating):
         group: Group | None = None,
     ) -> None:
         super().__init__(hooks, progress, group)
-        if hasattr(type(loss_module), "sample_noise"):
+        if offers(type(loss_module), NoiseSampler):
             raise HookError(
                 f"the loss {type(loss_module).__name__} has sample_noise, for which the learner of a config has a "
                 "generator: train it from a config, or wrap it in a module that samples from a generator of yours"

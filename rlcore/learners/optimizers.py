@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from rlcore.errors import ConfigError, did_you_mean
 from rlcore.types.context import Context
+from rlcore.types.models import part_of
 
 if TYPE_CHECKING:
     from torch.nn import Parameter
@@ -88,5 +89,5 @@ def parameters_of(parts: list[str], context: Context) -> list[Parameter]:
                 f"[optimizer] {context.name!r}: the model has no part {part!r}"
                 f"{did_you_mean(part, context.model.parts())}; it has {', '.join(context.model.parts())}"
             )
-        modules.append(getattr(model, part))
+        modules.append(part_of(model, part))
     return list({id(p): p for module in modules for p in module.parameters() if p.requires_grad}.values())

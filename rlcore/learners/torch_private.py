@@ -6,6 +6,7 @@ uses it is built.
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -114,11 +115,9 @@ def steps_as_torch_does(optimizer: torch.optim.Optimizer) -> bool:
 
 def _is_of_torch(step: Any) -> bool:
     """Return whether a function and everything that it wraps are defined in the folder of torch's optimizers."""
-    layer = getattr(step, "__func__", step)
-    while isinstance(layer, types.FunctionType):
-        if not layer.__code__.co_filename.startswith(_FOLDER):
-            return False
-        if not hasattr(layer, "__wrapped__"):
-            return True
-        layer = layer.__wrapped__
-    return False
+    layer = step.__func__ if isinstance(step, types.MethodType) else step
+    return _lies_in_folder(inspect.unwrap(layer, stop=lambda inner: not _lies_in_folder(inner)))
+
+
+def _lies_in_folder(function: object) -> bool:
+    return isinstance(function, types.FunctionType) and function.__code__.co_filename.startswith(_FOLDER)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlcore.errors import HookError, RlcoreError, named
-from rlcore.types.optional import Observer, offers
+from rlcore.types.optional import Observer, Saveable, offers
 
 
 def in_order(stateful: dict[str, Any]) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def states_of(stateful: Mapping[str, Any]) -> dict[str, Any]:
     """Return the state of each part that has one; an error of a part names it."""
     states = {}
     for name, part in stateful.items():
-        if hasattr(part, "state_dict"):  # parts without one are listed too, since they may make a resume inexact
+        if offers(part, Saveable):  # parts without one are listed too, since they may make a resume inexact
             kind = HookError if name.startswith("hook.") else RlcoreError
             with named(f"{name.replace('.', ' ')} in its state_dict", kind):
                 states[name] = part.state_dict()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import torch
@@ -183,3 +183,12 @@ class Model(Protocol):
     def parts(self) -> tuple[str, ...]:
         """Return the names of the parts that were built; each is an attribute, a `torch.nn.Module`."""
         ...
+
+
+def part_of(model: Any, name: str) -> Any:
+    """Return a part of a model, one of those that its `parts()` names.
+
+    Raises:
+        AttributeError: the model has none of that name.
+    """
+    return getattr(model, name)  # the names are the model's own

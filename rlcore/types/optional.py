@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
     import gymnasium
+    import torch
     from tensordict import TensorDict
+    from torch import Tensor
 
     from rlcore.types.group import Group
     from rlcore.types.progress import Progress
@@ -65,6 +67,14 @@ def methods_of(interface: Any) -> frozenset[str]:
 
 
 # what a resume asks
+
+
+class Saveable(Protocol):
+    """Any part with a state, whether or not it takes one back: `Stateful` does both."""
+
+    def state_dict(self) -> Any:
+        """Return it."""
+        ...
 
 
 class Inexact(Protocol):
@@ -158,6 +168,14 @@ class EntryWriter(Protocol):
     writes: Sequence[Key]
 
 
+class NoiseSampler(Protocol):
+    """A loss in which something is random."""
+
+    def sample_noise(self, rows: int, generator: torch.Generator) -> Tensor:
+        """Return the noise `[rows, ...]` that the loss takes beside a minibatch of so many rows."""
+        ...
+
+
 class WithTargetUpdater(Protocol):
     """A loss with target networks.
 
@@ -176,6 +194,16 @@ class Acting(Protocol):
     """
 
     policy: Any
+
+
+class LossChooser(Protocol):
+    """An optimizer that minimises some of the losses.
+
+    Attributes:
+        losses: their names; empty for all.
+    """
+
+    losses: tuple[str, ...]
 
 
 class PartUser(Protocol):
