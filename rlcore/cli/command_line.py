@@ -65,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"rlcore {__version__}")
+    top.set_defaults(grace=_END_SECONDS)  # one command has an option for it
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _train(commands)
     _config(commands)
@@ -102,7 +103,7 @@ def _command(arguments: Sequence[str] | None) -> tuple[int, float]:
     if code == 0 and options.command not in _PRINT_BESIDES and not isinstance(output.lost, BrokenPipeError | None):
         print(f"error: the output could not be written: {output.lost}", file=sys.stderr)
         code = 1
-    return code, getattr(options, "grace", _END_SECONDS)  # not every command has the option
+    return code, options.grace
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 import tomli_w
 from pydantic import BaseModel
 
-from rlcore.config.core import CORE_SECTIONS
 from rlcore.config.file import RawConfig, read
 from rlcore.config.schema import config_schema
 from rlcore.config.sections import Config, tables, validate
@@ -57,9 +56,9 @@ def _left_out(config: Config) -> Iterator[str]:
 
 def explain(config: Config) -> Iterator[str]:
     """Yield a line per key: its value, where the value comes from, what it means."""
-    for name in CORE_SECTIONS:
+    for name, values in config.core().items():
         yield f"[{name}]"
-        yield from _keys(getattr(config, name), name, config.raw)
+        yield from _keys(values, name, config.raw)
     for name, sections in config.sections.items():
         for section in sections:
             yield f"[{section.label}] {section.provided}"
@@ -69,9 +68,10 @@ def explain(config: Config) -> Iterator[str]:
 
 
 def _keys(values: BaseModel, section: str, raw: RawConfig) -> Iterator[str]:
+    value_of = dict(values)
     for key, field in type(values).model_fields.items():
         source = _source(raw, section, key, given=key in values.model_fields_set)
-        yield f"  {key} = {getattr(values, key)!r}  ({source})  {field.description or ''}".rstrip()
+        yield f"  {key} = {value_of[key]!r}  ({source})  {field.description or ''}".rstrip()
 
 
 def _source(raw: RawConfig, section: str, key: str, given: bool) -> str:

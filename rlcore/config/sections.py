@@ -65,6 +65,10 @@ class Config:
     raw: RawConfig
     host: PluginHost = field(repr=False)
 
+    def core(self) -> dict[str, BaseModel]:
+        """Return the sections that belong to no component."""
+        return {"run": self.run, "plugins": self.plugins, "metrics": self.metrics}
+
     def one(self, section: str) -> Section | None:
         """Return the only section of that name, or None."""
         entries = self.sections.get(section, [])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from rlcore.config.core import CORE_SECTIONS
 from rlcore.config.file import VERSIONS, RawConfig
@@ -44,7 +45,8 @@ def _taken(
     """Return what is wrong with a section, its model where nothing is, and what each right key was taken for."""
     try:
         model = schema.model_validate(keys)
-        return [], model, {key: getattr(model, key, None) for key in keys}
+        values = dict(model)
+        return [], model, {key: values.get(key) for key in keys}
     except ValidationError as error:
         lines = explain(error, schema, section, owner, more)
         wrong = {problem["loc"][0]: problem["type"] for problem in error.errors() if problem["loc"]}
@@ -119,6 +121,11 @@ def explain(
 
 def _keys_at(schema: Any, location: tuple[Any, ...]) -> list[str]:
     for part in location:
-        field_info = schema.model_fields.get(part) if hasattr(schema, "model_fields") else None
+        field_info = _fields(schema).get(part)
         schema = field_info.annotation if field_info else None
-    return list(schema.model_fields) if hasattr(schema, "model_fields") else []
+    return list(_fields(schema))
+
+
+def _fields(schema: Any) -> dict[str, FieldInfo]:
+    """Return the keys of a schema; none of a type that is no schema."""
+    return schema.model_fields if isinstance(schema, type) and issubclass(schema, BaseModel) else {}

@@ -11,7 +11,7 @@ import numpy as np
 from rlcore.envs.checks import inexact_env, unrestored_env
 from rlcore.errors import ConfigError
 from rlcore.state.sources import modules_of
-from rlcore.types import Env, Step
+from rlcore.types import Env, EnvSpec, Step
 
 if TYPE_CHECKING:
     from rlcore.types import Array
@@ -32,11 +32,11 @@ class JoinedEnv:
             raise ConfigError("there are no envs to join")
         first = envs[0].spec
         for env in envs[1:]:
-            for name in ("observation_space", "action_space", "frame_skip", "reset_mode"):
-                expected, own = getattr(first, name), getattr(env.spec, name)  # by name, for the message
-                if expected != own:
+            own = _common(env.spec)
+            for name, expected in _common(first).items():
+                if expected != own[name]:
                     raise ConfigError(
-                        f"envs to join differ in {name}: {expected} of {first.id!r}, {own} of {env.spec.id!r}"
+                        f"envs to join differ in {name}: {expected} of {first.id!r}, {own[name]} of {env.spec.id!r}"
                     )
         self._envs = list(envs)
         ends = np.cumsum([env.spec.num_envs for env in envs]).tolist()
@@ -85,3 +85,13 @@ class JoinedEnv:
         """Set the state of every env."""
         for env, saved in zip(self._envs, state["envs"], strict=True):
             env.load_state_dict(saved)  # type: ignore[attr-defined]
+
+
+def _common(spec: EnvSpec) -> dict[str, object]:
+    """Return what has to be the same in all envs that are joined, by name."""
+    return {
+        "observation_space": spec.observation_space,
+        "action_space": spec.action_space,
+        "frame_skip": spec.frame_skip,
+        "reset_mode": spec.reset_mode,
+    }

@@ -66,12 +66,7 @@ class GradientLearner(Updating):
         self.skipped_updates = 0
         self._skip_budget = config.skip_budget if config.on_nonfinite == "skip" else 0
         self._steps = [
-            GradientStep(
-                optimizer,
-                config.max_grad_norm,
-                context.device,
-                _losses_of(optimizer),
-            )
+            GradientStep(optimizer, config.max_grad_norm, context.device, _losses_of(optimizer))
             for optimizer in self.optimizers.values()
         ]
         self._schedules = bind(context.schedulers, self.optimizers)

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _PROGRAM: Final = Path(__file__).with_name("companion_program.py")
 # at which this process writes its stacks; nobody sends it to ask for something
-_STACKS_SIGNAL: Final = getattr(signal, "SIGRTMIN", 0) + 7 if hasattr(signal, "SIGRTMIN") else None
+_STACKS_SIGNAL: Final = signal.Signals["SIGRTMIN"] + 7 if "SIGRTMIN" in signal.Signals.__members__ else None
 # for a companion to end that was told to; it has nothing to finish
 _CLOSE_SECONDS: Final = 1.0
 
@@ -152,7 +152,7 @@ def _registered_stacks() -> IO[bytes] | None:
     """Return a file without a name into which this process writes its stacks at a signal."""
     if _STACKS_SIGNAL is None:
         return None
-    memory: Any = getattr(os, "memfd_create", None)  # Linux has it
+    memory: Any = getattr(os, "memfd_create", None)  # Linux has it, where the C library that Python was built with does
     stream = os.fdopen(memory("stacks"), "wb") if memory is not None else tempfile.TemporaryFile()  # noqa: SIM115
     faulthandler.register(_STACKS_SIGNAL, stream, all_threads=True)
     return stream

@@ -81,7 +81,7 @@ _FORKS: Final = _Forks()
 
 def guard(heart: Heart) -> None:
     """End every process that is forked from now on when its copy of this heart beats."""
-    if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    if sys.platform != "win32":  # which has no forks
         _FORKS.hearts.add(heart)
         _FORKS.starter = _starter()
         _FORKS.register()

@@ -23,7 +23,7 @@ from rlcore.errors import Interruption
 
 def _present(*names: str) -> tuple[signal.Signals, ...]:
     """Return those of the signals that this system has."""
-    return tuple(getattr(signal, name) for name in names if hasattr(signal, name))  # each system has its own
+    return tuple(signal.Signals[name] for name in names if name in signal.Signals.__members__)
 
 
 SIGNALS: Final = _present("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM")

@@ -54,7 +54,7 @@ class Lenient:
                 os.close(nowhere)
 
     def __eq__(self, other: object) -> bool:
-        return self.stream == getattr(other, "stream", other)
+        return self.stream == (other.stream if isinstance(other, Lenient) else other)
 
     def __hash__(self) -> int:
         return hash(self.stream)

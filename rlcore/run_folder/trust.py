@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from rlcore.errors import ConfigError
@@ -19,7 +20,7 @@ def check_own(folder: Path, trusted: bool) -> None:
     Raises:
         ConfigError: it belongs to another user, and nobody said to trust it.
     """
-    if trusted or not hasattr(os, "geteuid"):  # this system has no such owners
+    if trusted or sys.platform == "win32":  # which has no such owners
         return
     for path in (folder, folder / CONFIG_FILE, folder / CHECKPOINTS):
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -62,6 +62,5 @@ def make_log_server(target: str, arguments: Mapping[str, Any]) -> LogServer:
         target: `module:Class`.
         arguments: for its constructor.
     """
-    module, _, name = target.partition(":")
-    server: LogServer = getattr(importlib.import_module(module), name)(**arguments)
+    server: LogServer = pkgutil.resolve_name(target)(**arguments)
     return server

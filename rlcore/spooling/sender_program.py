@@ -76,7 +76,7 @@ def main() -> None:
         except OSError:  # nobody listens any more
             return
 
-    if hasattr(os, "nice"):
+    if sys.platform != "win32":
         os.nice(10)  # training comes first where cores are few
     forward = _Forward(logging.WARNING)
     forward.report = report

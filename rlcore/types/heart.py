@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ def _files(folder: Path) -> Iterator[tuple[str, int, int, int]]:
                 status = os.lstat(path)
             except OSError:  # it was renamed or removed just now
                 continue
-            blocks = getattr(status, "st_blocks", 0)  # not on Windows
+            blocks = status.st_blocks if sys.platform != "win32" else 0
             yield (path, status.st_size, blocks, status.st_mtime_ns)
 
 

@@ -228,7 +228,7 @@ class Launcher:
         scratch.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> Self:
-        if hasattr(os, "fork"):
+        if sys.platform != "win32":  # which has no forks
             command = [sys.executable, "-c", "from rlcore.testing.faults.template import serve; serve()"]
             self._template = subprocess.Popen(
                 command,
