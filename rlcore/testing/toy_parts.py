@@ -21,6 +21,7 @@ from rlcore.hooks.specs import hookimpl
 from rlcore.loggers.base import LoggerBase
 from rlcore.types import Key
 from rlcore.types.context import Context
+from rlcore.types.models import part_of
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -95,7 +96,7 @@ class ToyEstimator:
     def __init__(self, config: Config, context: Context) -> None:
         self.every: Final = "batch"
         self._gamma = config.gamma
-        self._critic = getattr(context.model, "critic")  # noqa: B009, a part is not in the protocol
+        self._critic = part_of(context.model, "critic")
 
     @torch.no_grad()
     def __call__(self, batch: TensorDict) -> None:

@@ -29,6 +29,8 @@ from rlcore.testing.compare import difference
 from rlcore.testing.small_run import TOY_CONFIG, make_config
 from rlcore.types import RunInfo
 from rlcore.types.context import Context
+from rlcore.types.optional import Saveable, lacking, offers
+from rlcore.types.outputs import Stateful
 
 
 @lru_cache(maxsize=128)
@@ -164,7 +166,7 @@ class ComponentContract:
         whole.train()
         assert whole.progress.frames >= whole.run_info.total_frames
         for name, part in whole.parts.stateful.items():
-            missing = [method for method in ("state_dict", "load_state_dict") if not hasattr(part, method)]
+            missing = lacking(part, Stateful)
             assert len(missing) != 1, f"{name} keeps no state over a resume, since it has no {missing[0]}"
         around = {}
         if whole.progress.iterations == 1:  # of large batches it takes more frames to have a middle
@@ -251,9 +253,9 @@ def _newest(trainer: Trainer) -> Mapping[str, Any]:
 
 def saved(component: Any) -> Any:
     """Return the state of a component as a checkpoint gives it back, or None when it has none."""
-    if not hasattr(component, "state_dict"):
+    if not offers(component, Saveable):
         return None
-    assert hasattr(component, "load_state_dict"), f"{type(component).__name__} has state_dict but no load_state_dict"
+    assert offers(component, Stateful), f"{type(component).__name__} has state_dict but no load_state_dict"
     return through_checkpoint(component.state_dict())
 
 

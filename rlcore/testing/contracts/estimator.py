@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 import torch
@@ -12,6 +12,7 @@ from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import made_up
 from rlcore.types import Estimator
 from rlcore.types.context import Context
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -44,7 +45,7 @@ class EstimatorContract(StateContract):
 
     def standardises(self) -> bool:
         """Return whether advantages are shifted and scaled over the batch; by default as the config's `standardise`."""
-        return bool(getattr(self.settings(), "standardise", False))
+        return _standardises(self.settings())
 
     def estimates(self, estimator: Estimator, batch: TensorDict) -> dict[str, Tensor]:
         """Return value targets and advantages `[env, time]` of a batch."""
@@ -207,13 +208,21 @@ class GAEContract(EstimatorContract):
             value = model.critic(batch["observation"])
         assert torch.allclose(batch["state_value"], value, atol=1e-5), "state_value is not the critic's"
         target = expected + value.squeeze(-1).double()
-        if getattr(settings, "standardise", False):
+        if _standardises(settings):
             counted = expected[mask]
             expected = (expected - counted.mean()) / counted.std()
         for key, reference in (("advantage", expected), ("value_target", target)):
             found = batch[key].squeeze(-1).double()
             error = float((found - reference)[mask].abs().max())
             assert error < 1e-4, f"{key} differs from its definition by up to {error:.2e}"
+
+
+class _Standardising(Protocol):
+    standardise: bool
+
+
+def _standardises(settings: object) -> bool:
+    return offers(settings, _Standardising) and bool(settings.standardise)
 
 
 def reference_gae(batch: TensorDict, critic: Any, gamma: float, lmbda: float) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import pytest
@@ -54,10 +55,14 @@ class HookContract(ComponentContract):
         context = trainer.hooks.hooks[0].instance.context
         batch = collected(context)
         before = batch.clone()
-        for point, owner in (("batch_process", trainer), ("pre_epoch", trainer.learner)):
+        calls: dict[str, Callable[[], Any]] = {
+            "batch_process": lambda: trainer.hooks.batch_process(batch.clone(), trainer),
+            "pre_epoch": lambda: trainer.hooks.pre_epoch(batch.clone(), trainer.learner),
+        }
+        for point, call in calls.items():
             if point not in marked(instance):
                 continue
-            changed = getattr(trainer.hooks, point)(batch.clone(), owner)
+            changed = call()
             assert changed.batch_size == batch.batch_size, f"{point} changed the size to {list(changed.batch_size)}"
             lost = set(before.keys(True, True)) - set(changed.keys(True, True))
             assert not lost, f"{point} lost the entries {', '.join(map(str, lost))}"

@@ -18,6 +18,7 @@ from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract, saved
 from rlcore.testing.contracts.data import minibatch
 from rlcore.types.context import Context
+from rlcore.types.optional import Saveable, offers
 
 INNER = ["process_optim_batch", "post_loss", "post_optim", "post_optim_log"]
 
@@ -155,7 +156,7 @@ class _Spy:
 
 def _stateful(context: Context, learner: Any) -> dict[str, Any]:
     parts = {"progress": context.progress, "model": context.model, **context.optimizers}
-    return {**parts, "learner": learner} if hasattr(learner, "state_dict") else parts
+    return {**parts, "learner": learner} if offers(learner, Saveable) else parts
 
 
 def _total(values: Mapping[str, Tensor]) -> float:

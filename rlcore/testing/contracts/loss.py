@@ -15,6 +15,8 @@ from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import minibatch
 from rlcore.types import Key
 from rlcore.types.context import Context
+from rlcore.types.models import part_of
+from rlcore.types.optional import EntryReader, NoiseSampler, offers
 
 
 class LossContract(StateContract):
@@ -65,7 +67,7 @@ class LossContract(StateContract):
         assert loss.requires, "say which parts of the model the loss requires: requires = ('actor', ...)"
         sum(value for name, value in losses.items() if name.startswith("loss_")).backward()  # type: ignore[union-attr]
         for part in loss.requires:
-            module = getattr(context.model, part)
+            module = part_of(context.model, part)
             trained = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
             bare = [name for name, parameter in trained.items() if parameter.grad is None]
             assert not bare, f"no gradient reaches {', '.join(f'{part}.{name}' for name in bare)}"
@@ -74,7 +76,7 @@ class LossContract(StateContract):
         """A run in which nothing writes an entry of `reads` is refused; others may be there or not."""
         context = self.bench()
         loss, entries = self.make(context), minibatch(context)
-        if getattr(loss, "reads", None) is None:
+        if not offers(loss, EntryReader) or loss.reads is None:
             pytest.skip("does not say which entries it reads")
         read = _Recorder({key: entries[key] for key in loss.reads})
         try:
@@ -145,7 +147,7 @@ class LossContract(StateContract):
         """All that is random in a loss is in its noise, from the generator that it is given, and for each sample."""
         context = self.bench()
         loss, entries = self.make(context), minibatch(context)
-        if not hasattr(loss, "sample_noise"):
+        if not noise(loss, entries):
             pytest.skip("nothing is random in it")
         first, again, other = (noise(loss, entries, seed)[0] for seed in (0, 0, 1))
         rows = rows_of(entries)
@@ -161,7 +163,7 @@ class LossContract(StateContract):
 
 def noise(loss: Any, entries: Mapping[Key, Tensor], seed: int = 0) -> tuple[Tensor, ...]:
     """Return the noise of a loss for a minibatch, for one that has any: `loss(minibatch, *noise)`."""
-    if not hasattr(loss, "sample_noise"):
+    if not offers(loss, NoiseSampler):
         return ()
     return (loss.sample_noise(rows_of(entries), torch.Generator().manual_seed(seed)),)
 

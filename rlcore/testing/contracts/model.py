@@ -15,6 +15,8 @@ from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import observations
 from rlcore.types import Policy
 from rlcore.types.context import Context
+from rlcore.types.models import part_of
+from rlcore.types.optional import lacking
 
 
 class ModelContract(StateContract):
@@ -33,7 +35,7 @@ class ModelContract(StateContract):
         """Return what every part makes of some observations."""
         seen = observations(context.env_spec, 5)
         with torch.no_grad():
-            return {part: getattr(component, part)(seen) for part in component.parts()}
+            return {part: part_of(component, part)(seen) for part in component.parts()}
 
     def actor(self) -> tuple[Any, Any, Context]:
         """Return a model, its policy and the bench."""
@@ -77,7 +79,7 @@ class ModelContract(StateContract):
     def test_policy_has_every_method(self) -> None:
         """The collector and the evaluator call them."""
         _, policy, _ = self.actor()
-        missing = [name for name in ("draw", "act", "describe", "mode", "refresh") if not hasattr(policy, name)]
+        missing = lacking(policy, Policy)
         assert isinstance(policy, Policy), f"the policy lacks {', '.join(missing)}"
 
     def test_actions_fit_the_action_space(self) -> None:

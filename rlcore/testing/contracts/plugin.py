@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
+from pydantic import BaseModel
+
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Provided
@@ -66,7 +68,9 @@ class PluginContract:
         """The import strings lead to a callable and to a schema."""
         for provided in self.components():
             assert callable(provided.target())
-            assert hasattr(provided.schema(), "model_validate"), f"{provided}: its Config is no pydantic model"
+            schema: object = provided.schema()
+            is_model = isinstance(schema, type) and issubclass(schema, BaseModel)
+            assert is_model, f"{provided}: its Config is no pydantic model"
 
     def test_every_component_has_a_summary(self) -> None:
         """`rlcore plugins show` prints it."""

@@ -15,6 +15,7 @@ from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import actions, collected, steps_of
 from rlcore.types import Env, Transform
 from rlcore.types.context import Context
+from rlcore.types.optional import ActionChanger, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Array
@@ -104,7 +105,8 @@ class TransformContract(StateContract):
         """A transform that changes actions makes those of the policy into those of the env."""
         context = self.bench()
         transform, env = self.make(context), self.env(context)
-        if not hasattr(transform, "action"):
+        changes_actions = offers(transform, ActionChanger)
+        if not changes_actions:
             pytest.skip("does not change actions")
         space = env.spec.action_space
         taken = replace(env.spec, action_space=transform.action_space(space))

@@ -22,6 +22,7 @@ from torch import Tensor
 from rlcore.errors import ConfigError, StorageError
 from rlcore.hooks.specs import hookimpl
 from rlcore.types.context import Context
+from rlcore.types.models import part_of
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -213,7 +214,7 @@ def _parameters(model: Any) -> Mapping[str, Tensor]:
     """Return parameters and buffers of whatever the model is made of."""
     if isinstance(model, torch.nn.Module):
         return {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    modules = {name: getattr(model, name) for name in model.parts()}
+    modules = {name: part_of(model, name) for name in model.parts()}
     return {
         f"{part}.{name}": value
         for part, module in modules.items()

@@ -55,10 +55,11 @@ def watched(folder: Path, watcher: Watcher) -> Iterator[None]:
     """
     root = Path(os.path.realpath(folder))
     with ExitStack() as stack:
+        own = {name: getattr(os, name) for name in (*_NAMED, *_BY_DESCRIPTOR)}  # the tables hold names to patch
         for name, keywords in _NAMED.items():
-            stack.enter_context(mock.patch.object(os, name, _named(root, watcher, name, getattr(os, name), keywords)))
+            stack.enter_context(mock.patch.object(os, name, _named(root, watcher, name, own[name], keywords)))
         for name in _BY_DESCRIPTOR:
-            stack.enter_context(mock.patch.object(os, name, _by_descriptor(root, watcher, name, getattr(os, name))))
+            stack.enter_context(mock.patch.object(os, name, _by_descriptor(root, watcher, name, own[name])))
         stack.enter_context(mock.patch.object(os, "write", _os_write(root, watcher, os.write)))
         stack.enter_context(mock.patch.object(os, _OPENS, _os_open(root, watcher, os.open)))
         opener = _open(root, watcher, io.open)
