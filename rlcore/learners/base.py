@@ -101,5 +101,4 @@ class LossNoise:
 
 def noise_of(loss: Any, context: Context) -> LossNoise | None:
     """Return what samples the noise of a loss; None for one without `sample_noise`."""
-    samples = offers(loss, NoiseSampler) and callable(loss.sample_noise)
-    return LossNoise(loss.sample_noise, context) if samples else None
+    return LossNoise(loss.sample_noise, context) if offers(loss, NoiseSampler) else None

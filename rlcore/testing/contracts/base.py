@@ -29,7 +29,7 @@ from rlcore.testing.compare import difference
 from rlcore.testing.small_run import TOY_CONFIG, make_config
 from rlcore.types import RunInfo
 from rlcore.types.context import Context
-from rlcore.types.optional import Saveable, lacking, offers
+from rlcore.types.optional import Saveable, missing, offers
 from rlcore.types.outputs import Stateful
 
 
@@ -166,8 +166,8 @@ class ComponentContract:
         whole.train()
         assert whole.progress.frames >= whole.run_info.total_frames
         for name, part in whole.parts.stateful.items():
-            missing = lacking(part, Stateful)
-            assert len(missing) != 1, f"{name} keeps no state over a resume, since it has no {missing[0]}"
+            absent = missing(part, Stateful)
+            assert len(absent) != 1, f"{name} keeps no state over a resume, since it has no {absent[0]}"
         around = {}
         if whole.progress.iterations == 1:  # of large batches it takes more frames to have a middle
             around = {"run": {**TOY_CONFIG["run"], "total_frames": 2 * whole.progress.frames}}

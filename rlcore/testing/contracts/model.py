@@ -16,7 +16,7 @@ from rlcore.testing.contracts.data import observations
 from rlcore.types import Policy
 from rlcore.types.context import Context
 from rlcore.types.models import part_of
-from rlcore.types.optional import lacking
+from rlcore.types.optional import missing
 
 
 class ModelContract(StateContract):
@@ -79,8 +79,8 @@ class ModelContract(StateContract):
     def test_policy_has_every_method(self) -> None:
         """The collector and the evaluator call them."""
         _, policy, _ = self.actor()
-        missing = lacking(policy, Policy)
-        assert isinstance(policy, Policy), f"the policy lacks {', '.join(missing)}"
+        absent = missing(policy, Policy)
+        assert isinstance(policy, Policy), f"the policy lacks {', '.join(absent)}"
 
     def test_actions_fit_the_action_space(self) -> None:
         """The env must be able to take every action, sampled or not."""
