@@ -13,7 +13,7 @@ from rlcore.types.optional import members, offers
 
 ROOT = Path(__file__).parents[2]
 # goes down as more is asked through protocols, and never up
-ASKED_BY_NAME = 73
+ASKED_BY_NAME = 72
 PROTOCOLS = {name: value for module in (optional, hook_parts, foreign) for name, value in vars(module).items()}
 PROTOCOLS = {
     name: value for name, value in PROTOCOLS.items() if getattr(value, "_is_protocol", False) and value is not Protocol
