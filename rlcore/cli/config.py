@@ -68,7 +68,7 @@ def explain(config: Config) -> Iterator[str]:
 
 
 def _keys(values: BaseModel, section: str, raw: RawConfig) -> Iterator[str]:
-    value_of = dict(values)
+    value_of = dict(iter(values))  # the keys of a section may be called `keys`
     for key, field in type(values).model_fields.items():
         source = _source(raw, section, key, given=key in values.model_fields_set)
         yield f"  {key} = {value_of[key]!r}  ({source})  {field.description or ''}".rstrip()

@@ -45,7 +45,7 @@ def _taken(
     """Return what is wrong with a section, its model where nothing is, and what each right key was taken for."""
     try:
         model = schema.model_validate(keys)
-        values = dict(model)
+        values = dict(iter(model))  # the keys of a section may be called `keys`
         return [], model, {key: values.get(key) for key in keys}
     except ValidationError as error:
         lines = explain(error, schema, section, owner, more)

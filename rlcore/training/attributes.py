@@ -29,9 +29,10 @@ class PartAttribute(Generic[Part]):
 
     def __init__(self, name: str = "") -> None:
         self._name = name
+        self._attribute = name
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = self._name or name
+        self._name, self._attribute = self._name or name, name
 
     @overload
     def __get__(self, trainer: None, owner: type) -> Self: ...
@@ -40,7 +41,14 @@ class PartAttribute(Generic[Part]):
     def __get__(self, trainer: PartAttributes, owner: type) -> Part: ...
 
     def __get__(self, trainer: PartAttributes | None, owner: type) -> Self | Part:
-        return self if trainer is None else getattr(trainer.parts, self._name)
+        if trainer is None:
+            return self
+        parts = vars(trainer).get("parts")
+        if parts is None:  # in the constructor of a subclass
+            kind = type(trainer).__name__
+            raise AttributeError(f"{kind}.{self._attribute} is not there before the constructor of Trainer is called")
+        part: Part = getattr(parts, self._name)
+        return part
 
     def __set__(self, trainer: PartAttributes, value: Part) -> None:
         setattr(trainer.parts, self._name, value)

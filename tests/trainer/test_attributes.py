@@ -85,6 +85,17 @@ def test_a_trainer_of_a_config_shows_them_and_leaves_changing_to_the_config():
     trainer.stop_at = 16
 
 
+@pytest.mark.parametrize("name", ["progress", "run_info", "seed"])
+def test_a_subclass_that_asks_before_the_trainer_is_built_is_told_so(name):
+    class Early(Trainer):
+        def __init__(self, **arguments):
+            getattr(self, name)
+            super().__init__(**arguments)
+
+    with pytest.raises(AttributeError, match=rf"Early\.{name} is not .* before"):
+        Early(collector=[], total_frames=1)
+
+
 @pytest.mark.parametrize("use", sorted(set(INSTEAD.values())))
 def test_what_a_private_attribute_of_another_library_is_told_to_be_is_there(use):
     expression = use.partition(",")[0]

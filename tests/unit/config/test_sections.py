@@ -10,6 +10,7 @@ import tomli_w
 
 import rlcore
 from rlcore import ConfigError
+from rlcore.cli.config import explain
 from rlcore.config.schema import config_schema
 from rlcore.plugins.known import PUBLISHED, Published
 from rlcore.testing import make_config
@@ -19,6 +20,12 @@ def problem(path, *overrides):
     with pytest.raises(ConfigError) as raised:
         rlcore.load_config(path, overrides)
     return str(raised.value)
+
+
+def test_a_key_may_be_called_keys(write_config):
+    config = rlcore.load_config(write_config(hook=[{"use": "select-keys", "keys": ["observation"]}]))
+    assert config.sections["hook"][0].config.keys == ["observation"]
+    assert any(line.startswith("  keys = ['observation']") for line in explain(config))
 
 
 def test_all_problems_are_reported_together(write_config):
