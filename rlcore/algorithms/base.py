@@ -39,8 +39,7 @@ class NamedTrainer(Trainer):
     def __init_subclass__(cls) -> None:
         """Let `help` and `inspect.signature` show every argument."""
         super().__init_subclass__()
-        if hasattr(cls, "recipe"):
-            cls.__signature__ = _signature(cls.recipe)  # type: ignore[attr-defined]
+        cls.__signature__ = _signature(cls.recipe)  # type: ignore[attr-defined]
 
     def __init__(self, *, collector: Any, total_frames: int | None, **arguments: Any) -> None:
         recipe = self.recipe

@@ -11,6 +11,7 @@ from rlcore.algorithms.steppers import RankingStepper
 from rlcore.errors import ConfigError
 from rlcore.types.foreign import KnowsEnv, WithLagrange, WithSpec
 from rlcore.types.optional import offers
+from rlcore.types.torchrl_private import TakesActionSpec, WithTargetEntropy
 
 
 class DDPGTrainer(NamedTrainer):
@@ -128,6 +129,18 @@ class TD3Trainer(NamedTrainer):
         return TensorDictSequential(super().policy(), explore)
 
 
+def _needs_no_space(loss: Any) -> bool:
+    """Return whether a loss module was given its target entropy, or derives it from a space that its actor knows."""
+    if not offers(loss, WithTargetEntropy) or loss._target_entropy is None:
+        return False
+    return loss._target_entropy != "auto" or _action_spec(loss) is not None
+
+
+def _action_spec(loss: Any) -> Any:
+    spec: Any = loss.actor_network.spec if offers(loss.actor_network, WithSpec) else None
+    return spec.get(loss.tensor_keys.action) if offers(spec, _OfEntries) else spec
+
+
 class _OfEntries(Protocol):
     """A spec with one for each entry."""
 
@@ -140,15 +153,10 @@ def tell_action_space(collector: Any, loss: Any) -> None:
     Raises:
         ConfigError: the collector does not know it.
     """
-    # both by name, as they are TorchRL's own
-    if not hasattr(loss, "_action_spec") or loss._action_spec is not None:
+    if not offers(loss, TakesActionSpec) or loss._action_spec is not None:
         return
-    entropy = getattr(loss, "_target_entropy", None)
-    if entropy is not None:
-        spec: Any = loss.actor_network.spec if offers(loss.actor_network, WithSpec) else None
-        spec = spec.get(loss.tensor_keys.action) if offers(spec, _OfEntries) else spec
-        if entropy != "auto" or spec is not None:
-            return
+    if _needs_no_space(loss):
+        return
     if not offers(collector, KnowsEnv):
         raise ConfigError(
             f"the target entropy of {type(loss).__name__} follows from the action space, which a "

@@ -13,6 +13,7 @@ from rlcore.stock.replay_buffer import sampler_of
 from rlcore.stock.value_estimator import ValueEstimatorHook
 from rlcore.types.foreign import TakesKeys
 from rlcore.types.optional import offers
+from rlcore.types.torchrl_private import WithWeightSchemes
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ class OnPolicyTrainer(NamedTrainer):
 
     def register_sending(self) -> None:
         """Send the weights that the collector's schemes name, or those of the policy."""
-        schemes = getattr(self.collector, "_weight_sync_schemes", None)  # by name, as it is TorchRL's own
+        schemes = self.collector._weight_sync_schemes if offers(self.collector, WithWeightSchemes) else None
         where = self.options["weight_update_map"]
         if not schemes:
             if where is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from rlcore.algorithms.base import NamedTrainer
 from rlcore.restore.optimizers import check_state
 from rlcore.stock.optimization_stepper import DefaultOptimizationStepper, OptimizationStepper
 
@@ -102,7 +103,6 @@ class RankingStepper(DefaultOptimizationStepper):
     def step(self, trainer: ScriptTrainer, sub_batch: Any) -> dict[str, Tensor]:
         """Take a step, and return the losses."""
         losses = super().step(trainer, sub_batch)
-        replay = getattr(trainer, "replay", None)
-        if replay is not None:
-            replay.update_priority(sub_batch)
+        if isinstance(trainer, NamedTrainer) and trainer.replay is not None:
+            trainer.replay.update_priority(sub_batch)
         return losses

@@ -259,7 +259,7 @@ class _PostLoss:
             result = call(implementation, minibatch)
             if result is None:
                 continue
-            if not hasattr(result, "items"):
+            if not hasattr(result, "items"):  # here and below by name: for every minibatch
                 raise implementation.wrong_return(result, "a TensorDict, or None")
             minibatch = result
 

@@ -160,7 +160,7 @@ class LoopHooks:
         for implementation in self._process_optim_batch:
             result = call(implementation, minibatch, learner)
             if result is not None:
-                if not hasattr(result, "items"):
+                if not hasattr(result, "items"):  # here and below by name: for every minibatch
                     raise implementation.wrong_return(result, "a mapping of tensors, or None")
                 minibatch = result
         return minibatch

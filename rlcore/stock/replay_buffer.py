@@ -22,6 +22,7 @@ from rlcore.types.foreign import (
     WithSampler,
 )
 from rlcore.types.optional import missing, offers
+from rlcore.types.torchrl_private import Prefetching, SamplesAhead
 
 if TYPE_CHECKING:
     import torch
@@ -118,7 +119,7 @@ class ReplayBufferTrainer(TrainerHookBase):
         kind = type(self.replay_buffer).__name__
         if not offers(complete(self.replay_buffer), Stateful):
             return f"the replay buffer ({kind}) has no state that could be saved"
-        if getattr(self.replay_buffer, "_prefetch", False):  # by name, as it is TorchRL's own
+        if offers(self.replay_buffer, Prefetching) and self.replay_buffer._prefetch:
             return f"the replay buffer ({kind}) samples ahead in threads, before or after what is put in meanwhile"
         return None
 
@@ -185,8 +186,7 @@ def _rank_by_index(buffer: TakesIndexedPriorities, key: Any, batch: Any) -> None
 
 def _rest_of_pass(buffer: Any) -> Iterator[Any]:
     """Sample until the pass ends, as an iterator of the buffer does; a new one of those would begin another pass."""
-    # what was sampled ahead is asked for by name, as it is TorchRL's own
-    while not buffer.sampler.ran_out or len(getattr(buffer, "_prefetch_queue", ())):
+    while not buffer.sampler.ran_out or (offers(buffer, SamplesAhead) and len(buffer._prefetch_queue)):
         yield buffer.sample()
 
 

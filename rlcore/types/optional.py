@@ -55,9 +55,10 @@ def _suits(part: object, value: object, method: bool) -> bool:
 @cache
 def members(interface: Any) -> tuple[str, ...]:
     """Return the names of the methods and attributes of a protocol, with those that it inherits."""
-    own = (vars(base) for base in interface.__mro__ if base.__module__ not in ("builtins", "typing"))
-    names = {name for space in own for name in (*space, *space.get("__annotations__", ()))}
-    return tuple(sorted(name for name in names if not name.startswith("_")))
+    own = [vars(base) for base in interface.__mro__ if base.__module__ not in ("builtins", "typing")]
+    public = {name for space in own for name in space if not name.startswith("_")}
+    # an attribute may be another library's own; in the class itself, such names are those that `typing` put there
+    return tuple(sorted(public.union(*(space.get("__annotations__", ()) for space in own))))
 
 
 @cache

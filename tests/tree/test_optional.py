@@ -8,13 +8,14 @@ from unittest import mock
 import pytest
 import torch
 
-from rlcore.types import foreign, hook_parts, optional, outputs
-from rlcore.types.optional import members, offers
+from rlcore.types import foreign, hook_parts, optional, outputs, torchrl_private
+from rlcore.types.optional import members, missing, offers
 
 ROOT = Path(__file__).parents[2]
 # goes down as more is asked through protocols, and never up
-ASKED_BY_NAME = 72
-PROTOCOLS = {name: value for module in (optional, hook_parts, foreign) for name, value in vars(module).items()}
+ASKED_BY_NAME = 120
+MODULES = (optional, hook_parts, foreign, torchrl_private)
+PROTOCOLS = {name: value for module in MODULES for name, value in vars(module).items()}
 PROTOCOLS = {
     name: value for name, value in PROTOCOLS.items() if getattr(value, "_is_protocol", False) and value is not Protocol
 }
@@ -93,3 +94,11 @@ def test_the_members_of_a_protocol_are_its_names_and_those_that_it_inherits():
     assert members(optional.Observer) == ("observer",)
     assert members(foreign.FillsBufferInBackground) == ("getattr_rb", "start")
     assert members(foreign.WithTrainingMode) == ("eval", "train", "training")
+    assert members(torchrl_private.Prefetching) == ("_prefetch",), "an attribute that another library has for itself"
+
+
+def test_what_is_missing_is_named():
+    class OfflineAlone:
+        offline_buffer = None
+
+    assert missing(OfflineAlone(), foreign.OfflineAndOnline) == ["anneal", "online_buffer"]
