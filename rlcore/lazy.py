@@ -32,7 +32,7 @@ def lazy(
         if modules.get(name) == package:
             return importlib.import_module(f"{package}.{name}")
         if name in modules:
-            return getattr(importlib.import_module(modules[name]), name)
+            return getattr(importlib.import_module(modules[name]), name)  # this is how Python asks for it
         if otherwise is not None:
             return otherwise(name)
         raise unknown(package, name)

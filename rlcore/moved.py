@@ -100,7 +100,7 @@ def names_of(module: str) -> Callable[[str], Any]:
         there = RENAMED.get(name, name)
         for door in doors:
             package = importlib.import_module(door)
-            if there in getattr(package, "__all__", vars(package)):
+            if there in getattr(package, "__all__", vars(package)):  # a module alone has no `__all__`
                 text = f"from {module} import {name}: write from {door} import {there}"
                 warnings.warn(text, DeprecationWarning, stacklevel=2)
                 return getattr(package, there)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import HookError, MissingEntryError, did_you_mean
 from rlcore.types import MASK, Key
+from rlcore.types.foreign import SelectsEntries
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,7 +40,7 @@ def entry(batch: Any, key: Key, hook: object) -> Tensor:
 
 def missing(batch: Any, key: Key, hook: object) -> MissingEntryError:
     """Return the error for an entry that a batch does not have."""
-    known = list(dict.fromkeys(map(str, batch.keys(True, True) if hasattr(batch, "select") else batch.keys())))
+    known = list(dict.fromkeys(map(str, batch.keys(True, True) if offers(batch, SelectsEntries) else batch.keys())))
     return MissingEntryError(
         f"{type(hook).__name__}: the batch has no entry {key!r}{did_you_mean(str(key), known)}; "
         f"it has {', '.join(known) or 'none'}"

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from rlcore.errors import StorageError
 from rlcore.files.plain_files import plain_file
+from rlcore.state.kinds import dtype_of
 from rlcore.state.memory import bytes_of, pieces
 
 # of a description, which is read whole into memory; a tensor takes about a hundred bytes
@@ -46,9 +47,7 @@ class Form:
         Raises:
             ValueError: they say none.
         """
-        dtype, shape = getattr(torch, entry["dtype"], None), entry["shape"]
-        if not isinstance(dtype, torch.dtype):
-            raise ValueError(f"{entry['dtype']!r} is no type of tensors")
+        dtype, shape = dtype_of(entry["dtype"]), entry["shape"]
         if not all(type(size) is int and 0 <= size < 2**63 for size in shape):
             raise ValueError(f"{shape!r} is no shape")
         return cls(dtype, tuple(shape))

@@ -108,7 +108,7 @@ def _strides(parameter: Tensor) -> tuple[int, ...]:
 
 def rows_of(minibatch: Mapping[Key, Tensor]) -> int:
     """Return how many samples a minibatch has: a `Minibatch`, a TensorDict or a mapping of tensors `[sample, ...]`."""
-    size: Any = getattr(minibatch, "batch_size", None)
+    size: Any = getattr(minibatch, "batch_size", None)  # for every minibatch, where `offers` would be slow
     if size is not None:
         return prod(size)
     return next(iter(minibatch.values())).shape[0]

@@ -69,7 +69,7 @@ class ModuleLearner(Updating):
         if self.loss_module is None:
             raise HookError("there is no loss_module to train with; hand one to Trainer")
         losses = self.loss_module(minibatch) if self.rows or not self._several else {}
-        if not hasattr(losses, "items"):
+        if not hasattr(losses, "items"):  # by name here and below: `offers` for every minibatch would be slow
             raise HookError(f"the loss module returned {type(losses).__name__}; expected a TensorDict or a mapping")
         if self.rows or not self._several:  # a rank without rows takes the step of the others
             losses = self._hooks.post_loss(losses, minibatch, self)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import numpy as np
 
 from rlcore.errors import RlcoreError
+from rlcore.types.foreign import TensorLike
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from rlcore.types.records import Array
@@ -82,8 +84,11 @@ def _fetched(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_number_on_cuda(value: Any) -> bool:
-    is_tensor = hasattr(value, "numel") and not isinstance(value, Mapping)  # a TensorDict counts its elements too
-    return is_tensor and value.is_cuda and value.numel() == 1 and not value.is_complex()
+    # most are plain numbers, which are known at once; a TensorDict counts its elements too, and is a mapping
+    if isinstance(value, float | int | Mapping) or not offers(value, TensorLike):
+        return False
+    tensor: Any = value
+    return bool(tensor.is_cuda and tensor.numel() == 1 and not tensor.is_complex())
 
 
 def _number(value: Any) -> float | None:
@@ -92,7 +97,7 @@ def _number(value: Any) -> float | None:
             return float(value)
         except OverflowError:  # an integer of hundreds of digits
             return math.inf if cast(Any, value) > 0 else -math.inf
-    if hasattr(value, "numel") or isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) or offers(value, TensorLike):
         values = to_numpy(value)
         if values.size == 1 and values.dtype.kind in "biuf":
             return float(values.reshape(()))
@@ -121,7 +126,7 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 def to_numpy(data: Any) -> Array:
     """Return a tensor, array or sequence as a NumPy array on the CPU."""
-    if hasattr(data, "detach"):
+    if offers(data, TensorLike):
         data = data.detach().cpu()
         data = data.float() if str(data.dtype) == "torch.bfloat16" else data
         return data.numpy()  # type: ignore[no-any-return]

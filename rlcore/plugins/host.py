@@ -20,6 +20,7 @@ from rlcore.plugins.component import COMPONENT_SECTIONS, Component
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.known import component_names, distribution_of, guess, kinds_of, not_installed, use_of
 from rlcore.plugins.registry import Owner, Provided, Registry
+from rlcore.types.optional import Provider, offers
 
 CORE: Final = "core"
 NO_PLUGINS: Final = "RLCORE_NO_PLUGINS"
@@ -173,7 +174,7 @@ class PluginHost:
         if name in self._disabled:
             raise PluginError(f"plugin {name!r} is named by plugins.files but disabled; remove one of the two")
         imported = sys.modules.get(path.stem)  # with components, it is the same file, read for an earlier config
-        hides = imported is not None and not hasattr(imported, "provide_components")
+        hides = imported is not None and not offers(imported, Provider)
         if hides or path.stem in sys.stdlib_module_names or self.is_installed(name) or name in self.loaded:
             raise PluginError(
                 f"plugins.files names {str(path)!r}, which would hide the module or plugin {path.stem!r}; "

@@ -161,7 +161,7 @@ def lend(package: str, name: str) -> Any:
     if name not in lent:
         raise unknown(package, name)
     plugin, module = lent[name]
-    return getattr(_module(plugin, f".{module}", f"{package}.{name}"), name)
+    return getattr(_module(plugin, f".{module}", f"{package}.{name}"), name)  # the table holds names
 
 
 def _module(plugin: str, below: str, what: str) -> ModuleType:

@@ -18,6 +18,7 @@ from rlcore.errors import (
     note,
 )
 from rlcore.plugins.component import Component
+from rlcore.types.optional import Configured, offers
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -62,7 +63,8 @@ class Provided:
         """Import and return the schema of the component's config section; without one it takes no keys."""
         schema = self._import(self.component.config)
         if schema is None:
-            schema = getattr(self.target(), "Config", _no_keys())
+            target = self.target()
+            schema = target.Config if offers(target, Configured) else _no_keys()
         return schema  # type: ignore[no-any-return]
 
     def build(self, config: BaseModel, context: Context) -> Any:
@@ -97,7 +99,7 @@ class Provided:
         try:
             value: Any = importlib.import_module(module_name)
             for part in attribute.split("."):
-                value = getattr(value, part)
+                value = getattr(value, part)  # the record of a component says where it is by name
         except FROM_OUTSIDE:
             raise
         except BaseException as error:

@@ -60,7 +60,7 @@ class Lenient:
         return hash(self.stream)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
+        return getattr(self.stream, name)  # whatever the stream has
 
 
 def lenient(stream: TextIO | None) -> TextIO:

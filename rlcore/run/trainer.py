@@ -7,6 +7,7 @@ from typing import Any
 
 from rlcore.assembly.assembly import Assembly
 from rlcore.errors import ConfigError
+from rlcore.scripts.parts import handed_over_as
 from rlcore.scripts.trainer import Trainer
 from rlcore.training.parts import TrainerParts
 
@@ -43,7 +44,7 @@ def _arguments(parts: TrainerParts, built: Mapping[str, Any]) -> dict[str, Any]:
     interval = {} if parts.schedule is None else {"save_trainer_interval": parts.schedule.every.interval}
     return {
         **interval,
-        "collector": getattr(parts.collector, "source", parts.collector),
+        "collector": handed_over_as(parts.collector),
         "total_frames": parts.run.total_frames,
         "loss_module": built.get("loss"),
         "frame_skip": parts.frame_skip,

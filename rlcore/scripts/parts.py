@@ -166,7 +166,7 @@ def make_buffer(arguments: Arguments, collector: Any, hooks: LoopHooks) -> Any:
     """Return what makes minibatches: a buffer of rlcore, or whole batches of which hooks make them."""
     if offers(arguments.replay_buffer, MakesMinibatches):
         return arguments.replay_buffer
-    source = _handed_over_as(collector)
+    source = handed_over_as(collector)
     return WholeBatches(
         arguments.num_epochs,
         arguments.optim_steps_per_batch,
@@ -190,7 +190,7 @@ def _learner(arguments: Arguments, assembly: Assembly, hooks: LoopHooks) -> Modu
     )
 
 
-def _handed_over_as(part: Any) -> Any:
+def handed_over_as(part: Any) -> Any:
     """Return what a script handed over for a part: the iterable that a collector wraps, or the part itself."""
     return part.source if isinstance(part, IterableCollector) else part
 
@@ -199,5 +199,5 @@ def _modules(assembly: Assembly) -> Iterator[str]:
     """Yield the names of the modules that a script's run is written in: its own, and those of what it hands over."""
     yield "__main__"
     for part in assembly.stateful.values():
-        yield type(_handed_over_as(part)).__module__
+        yield type(handed_over_as(part)).__module__
     yield from modules_of(assembly.context.built.get("env"))

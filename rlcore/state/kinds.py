@@ -37,7 +37,12 @@ class Kind:
     build: Callable[[Any], Any]
 
 
-def _dtype(name: str) -> torch.dtype:
+def dtype_of(name: str) -> torch.dtype:
+    """Return the dtype that torch has under a name, such as `float32`.
+
+    Raises:
+        ValueError: there is none.
+    """
     dtype = vars(torch).get(name)
     if not isinstance(dtype, torch.dtype):
         raise ValueError(f"torch has no dtype {name!r}")
@@ -92,12 +97,12 @@ def _is_segment_tree(value: Any) -> bool:
 
 def _build_segment_tree(parts: list[Any]) -> Any:
     """Return a tree of the same leaves; each inner node follows from the two below it."""
-    import importlib
+    import pkgutil
 
     name, leaves = parts
     if name not in SEGMENT_TREES:
         raise ValueError(f"{name!r} is no segment tree")
-    tree = getattr(importlib.import_module(_COMPILED), name)(leaves.numel())
+    tree = pkgutil.resolve_name(f"{_COMPILED}:{name}")(leaves.numel())
     tree[torch.arange(leaves.numel())] = leaves
     return tree
 
@@ -106,9 +111,10 @@ KINDS: Final[dict[str, Kind]] = {
     "$size": Kind(lambda value: isinstance(value, torch.Size), list, torch.Size),
     "$device": Kind(lambda value: isinstance(value, torch.device), str, torch.device),
     "$dtype": Kind(
-        lambda value: isinstance(value, torch.dtype), lambda value: str(value).removeprefix("torch."), _dtype
+        lambda value: isinstance(value, torch.dtype), lambda value: str(value).removeprefix("torch."), dtype_of
     ),
     "$annotated": Kind(
+        # by name, as torch keeps this to itself
         lambda value: isinstance(value, OrderedDict) and isinstance(getattr(value, "_metadata", None), Mapping),
         lambda value: [dict(value), value._metadata],
         _annotated,

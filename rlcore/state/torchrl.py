@@ -19,6 +19,8 @@ import xxhash
 from rlcore.errors import StorageError
 from rlcore.state.hashes import add_tensor
 from rlcore.state.tree import flatten
+from rlcore.types.foreign import Clonable, MapsFiles, RefusesFiles
+from rlcore.types.optional import offers
 
 State = dict[str, Any]
 _CHILDREN: Final = (
@@ -47,7 +49,7 @@ def _parts(part: Any) -> Iterator[Any]:
     yield part
     if not _is(part, "Storage"):  # `_storage` of a storage is its data
         for name in _CHILDREN:
-            held = vars(part).get(name) if hasattr(part, "__dict__") else None
+            held = vars(part).get(name) if hasattr(part, "__dict__") else None  # by name: one with slots has none
             for child in held if isinstance(held, list | tuple) else [held]:
                 if child is not None:
                     yield from _parts(child)
@@ -166,7 +168,7 @@ def _save_tensors(storage: Any) -> State:
 def _load_tensors(storage: Any, state: Mapping[str, Any]) -> None:
     if "tree" in state:
         _copy_into(storage, state, state["tree"])
-    elif state["initialized"] and getattr(storage, "scratch_dir", None):  # memory-mapped ones have it
+    elif state["initialized"] and offers(storage, MapsFiles) and storage.scratch_dir:
         _copy_into(storage, state, _whole(state["_storage"]))
     else:
         type(storage).load_state_dict(storage, state)
@@ -192,13 +194,13 @@ def _copy_into(storage: Any, state: Mapping[str, Any], data: Any) -> None:
 
 def _begin(storage: Any, example: Any) -> None:
     """Make the memory of a storage from one element; files of a memory-mapped one are there from the run before."""
-    had = getattr(storage, "existsok", None)  # memory-mapped ones have it
-    if had is not None:
+    refuses = offers(storage, RefusesFiles) and storage.existsok is False
+    if refuses:
         storage.existsok = True
     storage._init(example)
     storage.initialized = True
-    if had is not None:
-        storage.existsok = had
+    if refuses:
+        storage.existsok = False
 
 
 def _whole(data: Any) -> Any:
@@ -265,7 +267,7 @@ def _load_loss(loss: Any, state: Mapping[str, Any], *args: Any, **options: Any) 
     saved = {key.partition(".")[0] for key in state}
     for name, attribute in _MADE_BY_READING.items():
         if name in saved:
-            getattr(loss, attribute, None)  # makes the default one, unless the script made another
+            getattr(loss, attribute, None)  # by name: reading makes the default one, unless the script made another
     return type(loss).load_state_dict(loss, state, *args, **options)
 
 
@@ -288,7 +290,7 @@ def _is_class(data: Any) -> bool:
 
 
 def _refuse_named_tuples(storage: Any, data: Any) -> None:
-    if any(hasattr(part, "_fields") for part in _inner(data)):  # the mark of a named tuple
+    if any(hasattr(part, "_fields") for part in _inner(data)):  # by name, as only this marks a named tuple
         raise StorageError(
             f"a {type(storage).__name__} of named tuples: a checkpoint gives them back as plain tuples, so it cannot "
             "carry them; put tuples, dicts or TensorDicts into the buffer"
@@ -309,4 +311,4 @@ def _copied(item: Any) -> Any:
         return {key: _copied(value) for key, value in item.items()}
     if isinstance(item, list | tuple):
         return type(item)(_copied(value) for value in item)
-    return item.clone() if hasattr(item, "clone") else item
+    return item.clone() if offers(item, Clonable) else item

@@ -99,7 +99,7 @@ def _data(value: Any, owner: Any, seen: set[int]) -> Any:
         return [_data(item, owner, seen) for item in value]
     if isinstance(value, set | frozenset):
         return sorted(map(repr, value))
-    if _belongs(value, owner) and hasattr(value, "__dict__"):
+    if _belongs(value, owner) and hasattr(value, "__dict__"):  # by name: one with slots alone has none
         return {name: _data(item, owner, seen) for name, item in vars(value).items()}
     return OPAQUE
 

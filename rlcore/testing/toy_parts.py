@@ -19,6 +19,7 @@ from rlcore.errors import ConfigError, StorageError
 from rlcore.files.growing import GrowingFile
 from rlcore.hooks.specs import hookimpl
 from rlcore.loggers.base import LoggerBase
+from rlcore.state.kinds import dtype_of
 from rlcore.types import Key
 from rlcore.types.context import Context
 from rlcore.types.models import part_of
@@ -241,7 +242,7 @@ class ToyCheckpointer:
 
 
 def _read(content: bytes, begin: int, end: int, dtype_name: str, shape: list[int]) -> Tensor:
-    dtype = getattr(torch, dtype_name)
+    dtype = dtype_of(dtype_name)
     if begin == end:
         return torch.empty(shape, dtype=dtype)
     return torch.frombuffer(bytearray(content[begin:end]), dtype=torch.uint8).view(dtype).reshape(shape)

@@ -47,7 +47,7 @@ class PartAttribute(Generic[Part]):
         if parts is None:  # in the constructor of a subclass
             kind = type(trainer).__name__
             raise AttributeError(f"{kind}.{self._attribute} is not there before the constructor of Trainer is called")
-        part: Part = getattr(parts, self._name)
+        part: Part = getattr(parts, self._name)  # one descriptor for all names
         return part
 
     def __set__(self, trainer: PartAttributes, value: Part) -> None:

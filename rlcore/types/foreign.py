@@ -303,3 +303,55 @@ class LogsHparams(Protocol):
     def log_hparams(self, config: Any) -> object:
         """Show them."""
         ...
+
+
+class TensorLike(Protocol):
+    """A tensor of torch, or what may stand in its place, such as a TensorDict."""
+
+    def numel(self) -> int:
+        """Return how many elements it has."""
+        ...
+
+    def detach(self) -> Any:
+        """Return it without the graph that it came from."""
+        ...
+
+
+class Clonable(Protocol):
+    """A tensor of torch or a TensorDict."""
+
+    def clone(self) -> Any:
+        """Return a copy that shares no memory with it."""
+        ...
+
+
+class SelectsEntries(Protocol):
+    """A TensorDict, as against any other mapping of tensors: its `keys` goes into nested ones."""
+
+    def keys(self, include_nested: bool = False, leaves_only: bool = False) -> Iterable[Any]:
+        """Yield the keys of its entries."""
+        ...
+
+    def select(self, *keys: Any) -> Any:
+        """Return one with these entries alone."""
+        ...
+
+
+class MapsFiles(Protocol):
+    """A storage of TorchRL that is memory-mapped.
+
+    Attributes:
+        scratch_dir: the folder of its files; None for one of its own.
+    """
+
+    scratch_dir: Any
+
+
+class RefusesFiles(Protocol):
+    """A storage of TorchRL that may refuse a folder in which files are already.
+
+    Attributes:
+        existsok: whether it takes them.
+    """
+
+    existsok: bool

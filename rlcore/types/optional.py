@@ -146,6 +146,27 @@ class ModuleNamer(Protocol):
         ...
 
 
+# what is asked of a plugin
+
+
+class Provider(Protocol):
+    """A module, or another object, that is a plugin with components."""
+
+    def provide_components(self) -> Any:
+        """Return them."""
+        ...
+
+
+class Configured(Protocol):
+    """A class of components that brings the schema of its section.
+
+    Attributes:
+        Config: a model of pydantic.
+    """
+
+    Config: Any
+
+
 # what is asked while a run is built
 
 

@@ -52,7 +52,7 @@ class ModelContract(StateContract):
         model = self.make(context)
         assert model.parts(), "parts() names nothing"
         for part in model.parts():
-            module = getattr(model, part, None)
+            module = getattr(model, part, None)  # a name may be wrong
             assert isinstance(module, torch.nn.Module), (
                 f"parts() names {part!r}, which is no torch.nn.Module of the model"
             )
