@@ -15,7 +15,7 @@ from rlcore.helpers.settings import setting
 from rlcore.plugins.host import PluginHost
 from rlcore.types import Collector, Env
 from rlcore.types.context import Context
-from rlcore.types.optional import Acting, offers
+from rlcore.types.optional import WithPolicy, offers
 
 OF_WORKERS: Final = ("start_method", "timeout", "max_lag", "exact_rows")
 MakeEnv = Callable[..., Env]
@@ -165,7 +165,7 @@ def _collector(
     max_frames_per_traj: int | None = None,
     **workers: Any,
 ) -> Collector:
-    if not offers(policy, Acting):
+    if not offers(policy, WithPolicy):
         raise ConfigError(f"policy: a {type(policy).__name__} is no model of rlcore, which has an attribute `policy`")
     if max_frames_per_traj is not None and max_frames_per_traj > 0:
         raise ConfigError(f"max_frames_per_traj = {max_frames_per_traj}: the limit belongs to the env; set it there")

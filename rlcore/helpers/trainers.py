@@ -25,7 +25,7 @@ from rlcore.stock.target_net_updater import TargetNetUpdaterHook
 from rlcore.stock.update_weights import UpdateWeights
 from rlcore.stock.validation_reward import LogValidationReward
 from rlcore.types.foreign import LogsHparams, Stepping, UpdatesModel, UpdatesPolicyWeights
-from rlcore.types.optional import Acting, ClockFollower, offers
+from rlcore.types.optional import ClockFollower, WithPolicy, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Key
@@ -195,7 +195,7 @@ def _after_each_step(trainer: Trainer, schedule: Any, target_net_updater: Any) -
 
 def _explore(trainer: Trainer, policy: Any, chosen: Any) -> None:
     """Let exploration decay: by the clocks of the trainer, or by the policy's own count."""
-    if offers(policy, Acting) and offers(policy.policy, ClockFollower):
+    if offers(policy, WithPolicy) and offers(policy.policy, ClockFollower):
         policy.policy.follow(trainer.progress)
     if offers(policy, Stepping):
         trainer.register_op("post_steps", policy.step, frames=chosen.frames_per_batch)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import ConfigError
 from rlcore.types import Key
-from rlcore.types.optional import Acting, EntryReader, EntryWriter, offers
+from rlcore.types.optional import EntryReader, EntryWriter, WithPolicy, offers
 from rlcore.types.records import COLLECTED, ESTIMATED
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def problem(loss: str, missing: Iterable[Key]) -> str:
 def writers_of(parts: Mapping[str, Any], collector: Any, buffer: Any, hooks: LoopHooks) -> list[Any]:
     """Return who may put entries into the batches of a run, besides the estimator."""
     model = parts.get("model")
-    policy = model.policy if offers(model, Acting) else None
+    policy = model.policy if offers(model, WithPolicy) else None
     points = [hook for point in WRITING_POINTS for hook in hooks.implementations(point)]
     return [policy, *parts.get("transforms", []), collector, buffer, *(point.hook.instance for point in points)]
 

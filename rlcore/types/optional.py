@@ -208,7 +208,7 @@ class WithTargetUpdater(Protocol):
     target_updater: Any
 
 
-class Acting(Protocol):
+class WithPolicy(Protocol):
     """A model, whose policy acts in envs.
 
     Attributes:
