@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from rlcore.types.foreign import TensorDictLike
+from rlcore.types.foreign import Annotated, TensorDictLike
 from rlcore.types.optional import offers
 
 # the trees of a prioritised sampler; the module that has them is compiled
@@ -114,8 +114,9 @@ KINDS: Final[dict[str, Kind]] = {
         lambda value: isinstance(value, torch.dtype), lambda value: str(value).removeprefix("torch."), dtype_of
     ),
     "$annotated": Kind(
-        # by name, as torch keeps this to itself
-        lambda value: isinstance(value, OrderedDict) and isinstance(getattr(value, "_metadata", None), Mapping),
+        lambda value: (
+            isinstance(value, OrderedDict) and offers(value, Annotated) and isinstance(value._metadata, Mapping)
+        ),
         lambda value: [dict(value), value._metadata],
         _annotated,
     ),

@@ -19,7 +19,7 @@ import xxhash
 from rlcore.errors import StorageError
 from rlcore.state.hashes import add_tensor
 from rlcore.state.tree import flatten
-from rlcore.types.foreign import Clonable, MapsFiles, RefusesFiles
+from rlcore.types.foreign import Clonable, MapsFiles, NamesFields, RefusesFiles
 from rlcore.types.optional import offers
 
 State = dict[str, Any]
@@ -290,7 +290,7 @@ def _is_class(data: Any) -> bool:
 
 
 def _refuse_named_tuples(storage: Any, data: Any) -> None:
-    if any(hasattr(part, "_fields") for part in _inner(data)):  # by name, as only this marks a named tuple
+    if any(offers(part, NamesFields) for part in _inner(data)):
         raise StorageError(
             f"a {type(storage).__name__} of named tuples: a checkpoint gives them back as plain tuples, so it cannot "
             "carry them; put tuples, dicts or TensorDicts into the buffer"

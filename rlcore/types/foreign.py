@@ -355,3 +355,23 @@ class RefusesFiles(Protocol):
     """
 
     existsok: bool
+
+
+class Annotated(Protocol):
+    """A state dict of torch or tensordict.
+
+    Attributes:
+        _metadata: versions and batch sizes.
+    """
+
+    _metadata: Any
+
+
+class NamesFields(Protocol):
+    """A named tuple, which nothing else tells from a plain one.
+
+    Attributes:
+        _fields: the names of its elements.
+    """
+
+    _fields: tuple[str, ...]
