@@ -49,6 +49,6 @@ def unknown(package: str, name: str) -> AttributeError:
     # `from package import module` asks for the attribute first, and need not wait for a guess
     is_module = not name.startswith("_") and find_spec(f"{package}.{name}") is not None
     guess = (
-        "" if is_module or name.startswith("_") else did_you_mean(name, getattr(sys.modules[package], "__all__", ()))
+        "" if is_module or name.startswith("_") else did_you_mean(name, vars(sys.modules[package]).get("__all__", ()))
     )
     return AttributeError(f"module {package!r} has no attribute {name!r}{guess}")

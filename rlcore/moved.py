@@ -100,11 +100,11 @@ def names_of(module: str) -> Callable[[str], Any]:
         there = RENAMED.get(name, name)
         for door in doors:
             package = importlib.import_module(door)
-            if there in getattr(package, "__all__", vars(package)):  # a module alone has no `__all__`
+            if there in vars(package).get("__all__", vars(package)):  # a module alone has no `__all__`
                 text = f"from {module} import {name}: write from {door} import {there}"
                 warnings.warn(text, DeprecationWarning, stacklevel=2)
                 return getattr(package, there)
-        if hasattr(sys.modules[module], "__path__"):  # asked before the import of a module below
+        if "__path__" in vars(sys.modules[module]):  # asked before the import of a module below
             raise unknown(module, name)
         raise MovedError(f"{module} has no {name!r} that plugins may import; {_HELP}", name=module)
 

@@ -18,6 +18,7 @@ from rlcore.errors import EndOfEpoch, HookError, did_you_mean
 from rlcore.hooks.points import Hook, LoopHooks, call
 from rlcore.hooks.resolution import Implementation
 from rlcore.hooks.specs import hookimpl
+from rlcore.types.mappings import detached, is_mapping
 from rlcore.types.optional import FiniteChecker, offers
 
 Operation = Callable[..., Any]
@@ -259,7 +260,7 @@ class _PostLoss:
             result = call(implementation, minibatch)
             if result is None:
                 continue
-            if not hasattr(result, "items"):  # here and below by name: for every minibatch
+            if not is_mapping(result):
                 raise implementation.wrong_return(result, "a TensorDict, or None")
             minibatch = result
 
@@ -288,10 +289,10 @@ class _Optimizers:
             result = call(implementation, losses, clip_grad_norm, clip_norm, index)
             if result is None:
                 continue
-            if not hasattr(result, "items"):
+            if not is_mapping(result):
                 raise implementation.wrong_return(result, "a TensorDict or a mapping of losses, or None")
             losses = result
-        return {key: value.detach() if hasattr(value, "detach") else value for key, value in losses.items()}
+        return detached(losses)
 
     @hookimpl
     def post_steps(self) -> None:

@@ -15,6 +15,7 @@ from rlcore.errors import FROM_OUTSIDE, EndOfEpoch, Interruption, PluginError
 from rlcore.hooks.resolution import Hook as Hook
 from rlcore.hooks.resolution import Implementation, check_marks, resolve
 from rlcore.hooks.specs import POINTS
+from rlcore.types.mappings import is_mapping
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,7 +161,7 @@ class LoopHooks:
         for implementation in self._process_optim_batch:
             result = call(implementation, minibatch, learner)
             if result is not None:
-                if not hasattr(result, "items"):  # here and below by name: for every minibatch
+                if not is_mapping(result):
                     raise implementation.wrong_return(result, "a mapping of tensors, or None")
                 minibatch = result
         return minibatch
@@ -172,7 +173,7 @@ class LoopHooks:
         for implementation in self._post_loss:
             result = call(implementation, losses, minibatch, learner)
             if result is not None:
-                if not hasattr(result, "items"):
+                if not is_mapping(result):
                     raise implementation.wrong_return(result, "a mapping of tensors, or None")
                 losses = result
         return losses
@@ -183,7 +184,7 @@ class LoopHooks:
         """Let the owning hook do backward and step; only called when `used("optimizer")`."""
         (implementation,) = self._optimizer
         result = call(implementation, losses, minibatch, learner)
-        if not hasattr(result, "items"):
+        if not is_mapping(result):
             raise implementation.wrong_return(result, "a mapping of metrics")
         return result  # type: ignore[no-any-return]
 

@@ -10,6 +10,7 @@ from rlcore.errors import HookError
 from rlcore.learners.base import Updating
 from rlcore.learners.joint import rows_of
 from rlcore.types import Group
+from rlcore.types.mappings import detached, is_mapping
 from rlcore.types.optional import NoiseSampler, offers
 from rlcore.types.progress import Progress
 from rlcore.types.trainer import InnerPoints
@@ -69,7 +70,7 @@ class ModuleLearner(Updating):
         if self.loss_module is None:
             raise HookError("there is no loss_module to train with; hand one to Trainer")
         losses = self.loss_module(minibatch) if self.rows or not self._several else {}
-        if not hasattr(losses, "items"):  # by name here and below: `offers` for every minibatch would be slow
+        if not is_mapping(losses):
             raise HookError(f"the loss module returned {type(losses).__name__}; expected a TensorDict or a mapping")
         if self.rows or not self._several:  # a rank without rows takes the step of the others
             losses = self._hooks.post_loss(losses, minibatch, self)
@@ -89,6 +90,6 @@ class ModuleLearner(Updating):
 
 
 def _detached(values: Any, source: str) -> dict[str, Tensor]:
-    if not hasattr(values, "items"):
+    if not is_mapping(values):
         raise HookError(f"{source} returned {type(values).__name__}; expected a TensorDict or a mapping of numbers")
-    return {key: value.detach() if hasattr(value, "detach") else value for key, value in values.items()}
+    return detached(values)
