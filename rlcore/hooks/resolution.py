@@ -14,8 +14,6 @@ import pluggy
 
 from rlcore.errors import HookError, PluginError, blame, did_you_mean
 from rlcore.hooks.specs import POINTS, PROJECT, LifeSpecs, LoopSpecs, Point
-from rlcore.types.hook_parts import Internal
-from rlcore.types.optional import offers
 
 _MARK = f"{PROJECT}_impl"
 
@@ -38,6 +36,9 @@ class Hook:
     @property
     def internal(self) -> bool:
         """Whether it belongs to the command that trains, so that figures of hooks leave it out."""
+        from rlcore.types.hook_parts import Internal  # listing plugins does without protocols
+        from rlcore.types.optional import offers
+
         return offers(self.instance, Internal) and self.instance.internal
 
     def __str__(self) -> str:

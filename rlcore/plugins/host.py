@@ -20,7 +20,6 @@ from rlcore.plugins.component import COMPONENT_SECTIONS, Component
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.known import component_names, distribution_of, guess, kinds_of, not_installed, use_of
 from rlcore.plugins.registry import Owner, Provided, Registry
-from rlcore.types.optional import Provider, offers
 
 CORE: Final = "core"
 NO_PLUGINS: Final = "RLCORE_NO_PLUGINS"
@@ -171,6 +170,8 @@ class PluginHost:
 
     def _check_free(self, path: Path, name: str) -> None:
         """Refuse a loose file that is disabled, or would hide a plugin or a module."""
+        from rlcore.types.optional import Provider, offers  # listing plugins does without protocols
+
         if name in self._disabled:
             raise PluginError(f"plugin {name!r} is named by plugins.files but disabled; remove one of the two")
         imported = sys.modules.get(path.stem)  # with components, it is the same file, read for an earlier config

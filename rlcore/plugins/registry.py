@@ -18,7 +18,6 @@ from rlcore.errors import (
     note,
 )
 from rlcore.plugins.component import Component
-from rlcore.types.optional import Configured, offers
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -61,6 +60,8 @@ class Provided:
 
     def schema(self) -> type[BaseModel]:
         """Import and return the schema of the component's config section; without one it takes no keys."""
+        from rlcore.types.optional import Configured, offers  # listing plugins does without protocols
+
         schema = self._import(self.component.config)
         if schema is None:
             target = self.target()

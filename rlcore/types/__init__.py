@@ -17,72 +17,64 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlcore.lazy import lazy
-from rlcore.types.context import Context
-from rlcore.types.data import BackgroundCollector, Buffer, Collector, Evaluator
-from rlcore.types.envs import ActionTransform, Env, RenderableEnv, Transform
-from rlcore.types.group import Alone, Group
-from rlcore.types.heart import Heart
-from rlcore.types.learning import Estimator, Learner, Loss, Scheduler
-from rlcore.types.models import Distribution, Model, Policy
-from rlcore.types.optional import offers
-from rlcore.types.outputs import Checkpointer, InPlaceCheckpointer, Logger, Stateful
-from rlcore.types.progress import ENDLESS, Every, Progress
-from rlcore.types.records import MASK, EnvSpec, Episode, EvaluationResult, Key, RunInfo, State, Step
 
 if TYPE_CHECKING:
+    from rlcore.types.context import Context as Context
+    from rlcore.types.data import BackgroundCollector as BackgroundCollector
+    from rlcore.types.data import Buffer as Buffer
+    from rlcore.types.data import Collector as Collector
+    from rlcore.types.data import Evaluator as Evaluator
+    from rlcore.types.envs import ActionTransform as ActionTransform
+    from rlcore.types.envs import Env as Env
+    from rlcore.types.envs import RenderableEnv as RenderableEnv
+    from rlcore.types.envs import Transform as Transform
+    from rlcore.types.group import Alone as Alone
+    from rlcore.types.group import Group as Group
+    from rlcore.types.heart import Heart as Heart
+    from rlcore.types.learning import Estimator as Estimator
+    from rlcore.types.learning import Learner as Learner
+    from rlcore.types.learning import Loss as Loss
+    from rlcore.types.learning import Scheduler as Scheduler
+    from rlcore.types.models import Distribution as Distribution
+    from rlcore.types.models import Model as Model
+    from rlcore.types.models import Policy as Policy
+    from rlcore.types.optional import offers as offers
+    from rlcore.types.outputs import Checkpointer as Checkpointer
+    from rlcore.types.outputs import InPlaceCheckpointer as InPlaceCheckpointer
+    from rlcore.types.outputs import Logger as Logger
+    from rlcore.types.outputs import Stateful as Stateful
+    from rlcore.types.progress import ENDLESS as ENDLESS
+    from rlcore.types.progress import Every as Every
+    from rlcore.types.progress import Progress as Progress
+    from rlcore.types.records import MASK as MASK
     from rlcore.types.records import Array as Array
     from rlcore.types.records import BoolArray as BoolArray
+    from rlcore.types.records import EnvSpec as EnvSpec
+    from rlcore.types.records import Episode as Episode
+    from rlcore.types.records import EvaluationResult as EvaluationResult
+    from rlcore.types.records import Key as Key
+    from rlcore.types.records import RunInfo as RunInfo
+    from rlcore.types.records import State as State
+    from rlcore.types.records import Step as Step
     from rlcore.types.settings import FREE_AT_RESUME as FREE_AT_RESUME
     from rlcore.types.settings import Interval as Interval
     from rlcore.types.settings import Secret as Secret
     from rlcore.types.trainer import Trainer as Trainer
 
-__all__ = [
-    "ENDLESS",
-    "FREE_AT_RESUME",
-    "MASK",
-    "ActionTransform",
-    "Alone",
-    "BackgroundCollector",
-    "Buffer",
-    "Checkpointer",
-    "Collector",
-    "Context",
-    "Distribution",
-    "Env",
-    "EnvSpec",
-    "Episode",
-    "Estimator",
-    "EvaluationResult",
-    "Evaluator",
-    "Every",
-    "Group",
-    "Heart",
-    "InPlaceCheckpointer",
-    "Interval",
-    "Key",
-    "Learner",
-    "Logger",
-    "Loss",
-    "Model",
-    "Policy",
-    "Progress",
-    "RenderableEnv",
-    "RunInfo",
-    "Scheduler",
-    "Secret",
-    "State",
-    "Stateful",
-    "Step",
-    "Trainer",
-    "Transform",
-    "offers",
-]
-
-_later, __getattr__, __dir__ = lazy(
+__all__, __getattr__, __dir__ = lazy(
     __name__,
     {
-        # with pydantic, which listing plugins does without
+        "rlcore.types.context": "Context",
+        "rlcore.types.data": "BackgroundCollector Buffer Collector Evaluator",
+        "rlcore.types.envs": "ActionTransform Env RenderableEnv Transform",
+        "rlcore.types.group": "Alone Group",
+        "rlcore.types.heart": "Heart",
+        "rlcore.types.learning": "Estimator Learner Loss Scheduler",
+        "rlcore.types.models": "Distribution Model Policy",
+        "rlcore.types.optional": "offers",
+        "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
+        "rlcore.types.progress": "ENDLESS Every Progress",
+        "rlcore.types.records": "MASK EnvSpec Episode EvaluationResult Key RunInfo State Step",
         "rlcore.types.settings": "FREE_AT_RESUME Interval Secret",
         "rlcore.types.trainer": "Trainer",
     },

@@ -333,6 +333,8 @@ def test_a_changed_loose_file_is_read_again(write_config, workdir):
 
 @pytest.mark.parametrize("name", ["PixelRenderTransform", "TensorDictRecorder", "VideoRecorder"])
 def test_a_name_that_a_plugin_lends_to_rlcore_says_which_to_install(name, monkeypatch):
+    for module in [module for module in sys.modules if module.startswith("rlcore_plugin_video.")]:
+        monkeypatch.delitem(sys.modules, module)  # which another test may have imported
     monkeypatch.setitem(sys.modules, "rlcore_plugin_video", None)  # as if it were not installed
     with pytest.raises(PluginError, match=f"rlcore.{name} is provided by .*: pip install rlcore-plugin-video$"):
         getattr(rlcore, name)
