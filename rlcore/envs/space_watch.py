@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
 from rlcore.envs.transformed import observation_dtype
+from rlcore.types.optional import offers
 from rlcore.types.records import EnvSpec
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ EVERY: Final = 16
 log = logging.getLogger(__name__)
 
 
-@runtime_checkable
 class _Box(Protocol):
     """A space with bounds; asked for by its attributes, as Gymnasium is not imported here."""
 
@@ -65,9 +65,10 @@ class SpaceWatch:
 
 def _bounds(space: gymnasium.Space[Any]) -> tuple[Array, Array] | None:
     """Return the bounds of a box as batches hold them, or None where it holds whatever the dtype does."""
-    if not isinstance(space, _Box):
+    box: object = space
+    if not offers(box, _Box) or box.low is None or box.high is None:
         return None
-    low, high = space.low, space.high
+    low, high = box.low, box.high
     dtype = np.dtype(observation_dtype(space))
     least, most = (-np.inf, np.inf) if dtype.kind == "f" else _range(dtype)
     if bool((low <= least).all() and (high >= most).all()):

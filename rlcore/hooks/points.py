@@ -15,7 +15,9 @@ from rlcore.errors import FROM_OUTSIDE, EndOfEpoch, Interruption, PluginError
 from rlcore.hooks.resolution import Hook as Hook
 from rlcore.hooks.resolution import Implementation, check_marks, resolve
 from rlcore.hooks.specs import POINTS
+from rlcore.types.foreign import TensorDictLike
 from rlcore.types.mappings import is_mapping
+from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -327,7 +329,7 @@ def _tensordict_pipeline(implementations: tuple[Implementation, ...], value: Any
     for implementation in implementations:
         result = call(implementation, value, owner)
         if result is not None:
-            if not hasattr(result, "batch_size"):  # for every minibatch, where `offers` would be slow
+            if not offers(result, TensorDictLike):
                 raise implementation.wrong_return(result, "a TensorDict, or None")
             value = result
     return value

@@ -41,7 +41,7 @@ class LRSchedulerHook(TrainerHookBase):
     def __init__(self, scheduler: Any, interval: Interval = "batch") -> None:
         if interval not in ("batch", "optim"):
             raise HookArgumentError(f"LRSchedulerHook: interval = {interval!r}: expected 'batch' or 'optim'")
-        self._by_progress = isinstance(scheduler, Scheduler)
+        self._by_progress = offers(scheduler, Scheduler)
         if not self._by_progress and not offers(scheduler, Stepping):
             raise HookArgumentError(
                 f"LRSchedulerHook: a {type(scheduler).__name__} has neither step(), as schedulers of torch have, nor "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -101,7 +101,6 @@ class Loss(Protocol):
         ...
 
 
-@runtime_checkable
 class Scheduler(Protocol):
     """A value as a function of progress, so that a resumed run needs no state for it.
 
