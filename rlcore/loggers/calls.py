@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from rlcore.loggers import limits
 from rlcore.loggers.room import Room
 from rlcore.loggers.standing import Act, Standing
 
@@ -53,11 +55,16 @@ class CallThread(threading.Thread):
     Args:
         room: that the calls give back.
         standing: of the logger; hears of failures.
+
+    Attributes:
+        busy_since: when the call that is being made began (`time.monotonic`); None between calls.
+        turns: a lock that lets several such threads make their calls one at a time; None where calls may overlap.
     """
 
     def __init__(self, room: Room, standing: Standing) -> None:
         super().__init__(name=f"log-{standing.name}", daemon=True)
         self.busy_since: float | None = None
+        self.turns: threading.Lock | None = None
         self._last = (0.0, 0.0)
         self._room = room
         self._standing = standing
@@ -88,9 +95,10 @@ class CallThread(threading.Thread):
     def run(self) -> None:
         """Make the calls, until the end or until the logger is given up."""
         while (call := self._waiting.get()) is not None:
-            self.busy_since = began = time.monotonic()
-            self._make(call)
-            self.busy_since, self._last = None, (began, time.monotonic())
+            with _turn(self.turns):
+                self.busy_since = began = time.monotonic()
+                self._make(call)
+                self.busy_since, self._last = None, (began, time.monotonic())
             if call.size is not None:
                 self._room.give_back(call.size)
             if self._standing.hung:  # given up in the meantime: what is left in the queue is not written late
@@ -107,3 +115,14 @@ class CallThread(threading.Thread):
                 self._room.left_out += 1
         except BaseException as error:  # also an exit: it ends neither the thread nor the run
             self._standing.failed(error, act)
+
+
+@contextlib.contextmanager
+def _turn(turns: threading.Lock | None) -> Iterator[None]:
+    """Hold the lock, if there is one; another call that hangs with it is waited for half of the time a logger has."""
+    held = turns is not None and turns.acquire(timeout=limits.DEADLINE / 2)
+    try:
+        yield
+    finally:
+        if held and turns is not None:
+            turns.release()

@@ -7,6 +7,7 @@ the run goes on as it would without a logger.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import threading
 import time
@@ -177,10 +178,17 @@ class LogWriter:
         if not patience.wait(self._thread.ended if stored is None else stored.wait):
             self._give_up_after(limits.DEADLINE)
 
+    def may_have_kept_waiting(self, seconds: float) -> bool:
+        """Return whether a call of this logger went on while no thread ran for so long up to now."""
+        return self._thread.filled(seconds)
+
     def kept_waiting(self, seconds: float) -> None:
-        """Take in that no thread ran for so long up to now, if a call of this logger is what kept them from it."""
-        if self._thread.filled(seconds):
-            self._standing.held_others_up(seconds)
+        """Take in that no thread ran for so long up to now, because of a call of this logger."""
+        self._standing.held_others_up(seconds)
+
+    def take_turns(self, turns: threading.Lock) -> None:
+        """Make calls only while no other logger with the same lock makes one."""
+        self._thread.turns = turns
 
     def open(self, build: Callable[[], Logger]) -> None:
         """Build the logger, in its thread.
@@ -220,7 +228,7 @@ class LogWriter:
             self._thread.put(answer.make, always=True)
         else:  # the logger is closed
             threading.Thread(target=answer.make, name=self._thread.name, daemon=True).start()
-        if not Patience(seconds, self.kept_waiting).wait(answer.done.wait):
+        if not Patience(seconds, functools.partial(_find_what_held, [self])).wait(answer.done.wait):
             answer = Answer(call)  # another one, since the call may still answer
             answer.error = TimeoutError(f"no answer for {seconds} s")
             self._give_up_after(seconds)
@@ -290,13 +298,23 @@ def close_all(writers: Iterable[LogWriter]) -> None:
 
 
 def _wait_for_all(asked: list[tuple[LogWriter, threading.Event | None]]) -> None:
-    def stalled(seconds: float) -> None:
-        for writer, _ in asked:
-            writer.kept_waiting(seconds)
-
-    patience = Patience(limits.DEADLINE, stalled)
+    patience = Patience(limits.DEADLINE, functools.partial(_find_what_held, [writer for writer, _ in asked]))
     for writer, stored in asked:
         writer.wait_for(stored, patience)
+
+
+def _find_what_held(writers: list[LogWriter], seconds: float) -> None:
+    """Tell the logger whose call kept all threads from running; where several may have, let the next stall show it.
+
+    A call that only sleeps or waits for a disk while another one holds the GIL lasts as long as that one.
+    """
+    suspects = [writer for writer in writers if writer.may_have_kept_waiting(seconds)]
+    if len(suspects) == 1:
+        suspects[0].kept_waiting(seconds)
+        return
+    turns = threading.Lock()
+    for writer in suspects:
+        writer.take_turns(turns)
 
 
 def _refused(name: str, error: BaseException) -> ConfigError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import threading
 import time
 
 import pytest
@@ -158,6 +159,33 @@ def test_e13_a_logger_that_holds_the_gil_is_switched_off_and_the_others_are_not(
     assert good.left_out == 0
     assert "logger 'bad' kept all other threads from running" in caplog.text or "'bad' did not answer" in caplog.text
     assert "logger 'good'" not in caplog.text
+
+
+def test_e13_a_logger_that_only_sleeps_while_another_holds_the_gil_is_not_taken_for_it(caplog):
+    bad, good = LogWriter("bad", Holding(1.2)), LogWriter("good", Plain(pace=0.3))
+    for step in range(3):
+        good.write({"a": 1.0}, step)
+        time.sleep(0.1)  # its call goes on when the other one begins
+        bad.write({"a": 1.0}, step)
+        drain_all([good, bad])
+    close_all([good, bad])
+    assert (bad.off, good.off) == (True, False)
+    assert good.logger.steps == list(range(3))
+    assert "logger 'good'" not in caplog.text
+
+
+def test_e13_a_logger_that_hangs_in_its_turn_takes_no_other_with_it():
+    class Hanging(Plain):
+        def log_metrics(self, metrics, step=None):
+            time.sleep(60)
+
+    turns = threading.Lock()
+    hanging, good = LogWriter("hanging", Hanging()), LogWriter("good", Plain())
+    for writer in (hanging, good):
+        writer.take_turns(turns)
+        writer.write({"a": 1.0}, 0)
+    close_all([good, hanging])
+    assert (hanging.off, good.off, good.logger.steps) == (True, False, [0])
 
 
 def test_e13_a_queue_that_is_full_because_another_logger_holds_the_gil_is_waited_for(monkeypatch):

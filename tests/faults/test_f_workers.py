@@ -212,8 +212,10 @@ def test_a10_f15_nothing_is_left_of_the_workers_of_a_process_that_was_killed(tmp
         assert len(pids) == 2
         assert process.stdout.readline() == "trains\n"
         process.kill()
-    wait_for(lambda: gone(pids), 5)
-    assert shared_memory() <= before
+    wait_for(lambda: gone(pids), 30)
+    # what other tests have there at this moment goes away; what is left behind would stay
+    left = shared_memory() - before
+    wait_for(lambda: not left & shared_memory(), 30)
 
 
 HANGING = """
