@@ -34,7 +34,7 @@ docs: $(STAMP) $(VENV)/.docs
 	$(BIN)/sphinx-build -q -n -W --keep-going -b html docs docs/_build/html
 
 $(VENV)/.docs: $(STAMP) constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt sphinx myst-parser furo
+	$(BIN)/python -m pip install -q -c constraints.txt furo myst-parser sphinx sphinx-copybutton sphinx-design
 	touch $@
 
 # what setuptools left in build/ would end up in the wheels, also files that are gone

@@ -43,6 +43,7 @@ from rlcore.cli import command_line as cli
 ROOT = Path(__file__).resolve().parents[2]
 READMES = sorted(ROOT.glob("plugins/*/README.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SHELL = ("cd", "git", "pytest", "source", "tensorboard")  # programs that are not ours to check
 LANGUAGES = ("python", "toml", "console", "bash", "text")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^ *```$", re.MULTILINE | re.DOTALL)
 RUN_WITH = re.compile(r"<!-- run with: (.*?) -->\s*$")
@@ -283,13 +284,16 @@ def check_command(snippet: Snippet, command: str, folder: Path, monkeypatch: pyt
     elif program == "python":
         files = words[1:2] if words[1] != "-m" else []
     elif program == "pip":
+        extras = {extra for word in words for some in re.findall(r"^rlcore\[(.*)\]$", word) for extra in some.split(",")}
+        known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        assert extras <= set(known), f"{snippet.place}: rlcore has no extra {extras - set(known)}"
         editable = [word for flag, word in itertools.pairwise(words) if flag == "-e"]
         for name in editable:
             if (folder / name / "pyproject.toml").is_file():
                 install(folder / name, folder / "site", monkeypatch)
         return
     else:
-        assert program in ("git", "cd", "pytest", "tensorboard"), f"{snippet.place}: unknown program {program!r}"
+        assert program in SHELL, f"{snippet.place}: unknown program {program!r}"
         return
     for name in files:
         assert any((base / name).exists() for base in (folder, ROOT)), f"{snippet.place}: there is no {name}"
