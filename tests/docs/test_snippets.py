@@ -284,7 +284,9 @@ def check_command(snippet: Snippet, command: str, folder: Path, monkeypatch: pyt
     elif program == "python":
         files = words[1:2] if words[1] != "-m" else []
     elif program == "pip":
-        extras = {extra for word in words for some in re.findall(r"^rlcore\[(.*)\]$", word) for extra in some.split(",")}
+        extras = {
+            extra for word in words for some in re.findall(r"^rlcore\[(.*)\]$", word) for extra in some.split(",")
+        }
         known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
         assert extras <= set(known), f"{snippet.place}: rlcore has no extra {extras - set(known)}"
         editable = [word for flag, word in itertools.pairwise(words) if flag == "-e"]
