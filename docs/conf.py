@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs/reference"))
 
 project = "rlcore"
 author = "the rlcore developers"
 version = release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
-extensions = ["myst_parser", "sphinx_design", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx_design", "sphinx_copybutton", "sphinx.ext.autodoc", "api_docstrings"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "reference/generate.py"]
 myst_heading_anchors = 4
@@ -22,6 +24,25 @@ copybutton_line_continuation_character = "\\"
 # the words after the language of a fence are for the test that runs the snippets
 suppress_warnings = ["misc.highlighting_failure"]
 nitpicky = True
+
+# the API: docstrings use single backticks for code, and annotations name what is imported for type checkers only
+default_role = "literal"
+add_module_names = False
+python_maximum_signature_line_length = 90
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+nitpick_ignore_regex = [
+    # packages that have sites of their own
+    ("py:.*", r"(collections|gymnasium|numpy|np|pathlib|pluggy|pydantic|tensordict|torch|nn|torchrl)\..*"),
+    # what annotations name that is imported for type checkers only
+    ("py:class", "Array|BaseModel|BoolArray|InteractionType|Path|PluginManager|ReplayBuffer|Tensor|TensorDict|_F"),
+    ("py:class", "Assembly|Bins|IntervalUnit|Key|PolicyLike|QLearningLoss|QNetworkModel|ScriptTrainer|State"),
+    ("py:class", r"TargetUpdater|TrainerHooks|log_values\.Bins|dict\[str"),
+    # parts of the core behind the public objects
+    ("py:class", r"rlcore\.(checkpoints|config|helpers|learners|plugins|restore|scripts|state|training)\..*"),
+    ("py:class", r"rlcore\.types\.(heart\.MovingSave|optional\.Interface)"),
+    ("py:meth", r"PluginManager\.register"),
+]
 
 html_theme = "furo"
 html_static_path = ["_static"]
