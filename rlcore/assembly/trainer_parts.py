@@ -9,6 +9,7 @@ from rlcore.assembly.assembly import Assembly
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.config.sections import versions
+from rlcore.envs.spec_records import spec_record
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Metrics
 from rlcore.loggers.writer import LogWriter
@@ -110,8 +111,10 @@ def provenance(assembly: Assembly, host: PluginHost, modules: Iterable[str], thr
         modules: names of the modules that its code is written in, besides those of the plugins.
         threads: CPU threads of torch.
     """
+    env = assembly.context.built.get("env")
     return Provenance(
         owners=assembly.owners,
+        env={} if env is None else spec_record(env.spec),
         observers=observers(assembly.stateful),
         versions=versions(host),
         domain={**domain(assembly.context.device, threads), **source_hashes(host.modules(), modules)},

@@ -22,6 +22,7 @@ class Provenance:
         config_hash: over what of the config changes results.
         versions: of everything installed that the run uses.
         domain: what the bits of a run depend on, see `state/exactness.py`.
+        env: spaces and counts of the env, see `envs/spec_records.py`; empty where they cannot be recorded.
         inexact: why a resume from here does not give the bits of an uninterrupted run; empty when it does.
         metadata: returns what else a script wants to have said, as JSON; asked at every save.
     """
@@ -33,6 +34,7 @@ class Provenance:
     config_hash: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     domain: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, Any] = field(default_factory=dict)
     inexact: tuple[str, ...] = ()
     metadata: Callable[[], Mapping[str, Any]] | None = None
 
@@ -64,5 +66,6 @@ class Provenance:
             },
             "digests": digests,
             "digest": training_digest(digests, self.observers),
+            **({"env": dict(self.env)} if self.env else {}),
             **({} if self.metadata is None else {"metadata": dict(self.metadata())}),
         }

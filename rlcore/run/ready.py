@@ -8,6 +8,7 @@ from pathlib import Path
 from rlcore.checkpoints.backend import Backend
 from rlcore.config.sections import Config
 from rlcore.restore.components import Restored, restore
+from rlcore.run_folder.folder import CHECKPOINTS
 from rlcore.scripts.trainer import Trainer
 
 
@@ -28,12 +29,17 @@ class Run:
     backend: Backend
 
     def load_weights(self, checkpoints: Path, best: bool = False) -> int:
-        """Load model and transforms from the latest, or best, checkpoint of another folder; return its frame.
+        """Load model and transforms from the latest, or best, checkpoint of another run; return its frame.
+
+        Args:
+            checkpoints: the folder of the run, or that of its checkpoints.
+            best: the checkpoint with the best evaluation, where one was evaluated.
 
         Raises:
             StorageError: there is no checkpoint that can be loaded.
         """
-        store = self.backend.store(checkpoints)
+        within = checkpoints / CHECKPOINTS
+        store = self.backend.store(within if within.is_dir() else checkpoints)
         entry = store.best() if best else None
         entry, states = (entry, store.load(entry)) if entry is not None else store.load_newest()
         components = {

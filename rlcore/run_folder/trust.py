@@ -10,12 +10,13 @@ from rlcore.errors import ConfigError
 from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
 
 
-def check_own(folder: Path, trusted: bool) -> None:
+def check_own(folder: Path, trusted: bool, how: str = "--trust") -> None:
     """Refuse to import what the config of a run folder names, where the folder is somebody else's.
 
     Args:
         folder: of a run; one that is absent is refused elsewhere.
         trusted: whether the user said that it may run code.
+        how: what a user says who trusts it, for the message.
 
     Raises:
         ConfigError: it belongs to another user, and nobody said to trust it.
@@ -30,7 +31,7 @@ def check_own(folder: Path, trusted: bool) -> None:
         if owner != os.geteuid():
             raise ConfigError(
                 f"{str(path)!r} belongs to {_user(owner)}, not to you, and the config of a run names code that runs "
-                f"with your rights ([plugins] files, [env] id): look at {folder / CONFIG_FILE}, then say --trust"
+                f"with your rights ([plugins] files, [env] id): look at {folder / CONFIG_FILE}, then say {how}"
             )
 
 

@@ -45,6 +45,7 @@ ROOMS = {
         "files types process hooks plugins config state loggers restore checkpoints run_folder training stock "
         "assembly scripts"
     ),
+    "agents": "types plugins config envs restore checkpoints run_folder assembly run",
     "reports": "files types checkpoints run_folder training run",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",

@@ -1,0 +1,170 @@
+"""The agent: a trained policy together with the transforms that it was trained behind, all of it frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from rlcore.envs import PassThrough, observation_dtype
+from rlcore.envs.action_check import ActionCheck
+from rlcore.envs.step_checks import as_numbers
+from rlcore.envs.transformed import transformed_spec
+from rlcore.errors import ArgumentTypeError, ConfigError
+from rlcore.types import EnvSpec, Policy, Transform
+from rlcore.types.optional import ActionChanger, EpisodeKeeper, offers
+
+if TYPE_CHECKING:
+    from rlcore.types import Array, BoolArray
+
+
+class Agent:
+    """Chooses actions for raw observations, as the env gives them; `rlcore.load_agent` makes one.
+
+    Where `remembers` is true, the actions follow from earlier observations of the episode too: call `reset` whenever
+    an episode begins.
+
+    Args:
+        spec: of the env, before any transform.
+        transforms: in the order in which observations pass; frozen copies are used.
+        policy: of the model.
+        device: of the model.
+        seed: of the actions that are sampled.
+        frames: training frames of the weights.
+
+    Attributes:
+        observation_space: of one env, as it is.
+        action_space: of one env, as it is.
+        env_id: name of the environment.
+        frame_skip: how often each action is to be repeated, as the env of the training did.
+        frames: training frames of the weights.
+        remembers: whether a transform keeps something of the running episodes, as a frame stack does.
+    """
+
+    def __init__(
+        self,
+        spec: EnvSpec,
+        transforms: Sequence[Transform],
+        policy: Policy,
+        device: str | torch.device = "cpu",
+        seed: int = 0,
+        frames: int = 0,
+    ) -> None:
+        self.observation_space, self.action_space = spec.observation_space, spec.action_space
+        self.env_id, self.frame_skip, self.frames = spec.id, spec.frame_skip, frames
+        self._shape: tuple[int, ...] = spec.observation_space.shape or ()
+        self._raw_dtype = np.dtype(spec.observation_space.dtype)
+        seen = spec
+        for transform in transforms:
+            seen = transformed_spec(seen, transform)
+        self._check = ActionCheck(seen)
+        self._seen_dtype = observation_dtype(seen.observation_space)
+        self.remembers = any(map(_remembers, transforms))
+        self._policy = policy
+        self._device = torch.device(device)
+        self._generator = torch.Generator(self._device).manual_seed(seed)
+        self._first: BoolArray | None = None  # [env], which episodes begin with the next observation
+        self._begin(transforms)
+        policy.refresh()
+
+    def act(self, observation: Any, deterministic: bool = True) -> Array:
+        """Return the action for an observation, or the actions for a batch of observations of several envs.
+
+        Args:
+            observation: `[*shape]` or `[env, *shape]` of `observation_space`, raw.
+            deterministic: the likeliest action, as evaluations take it; else one that is sampled, as in training.
+
+        Returns:
+            `[*action]` or `[env, *action]`, what the env takes: scaled and clipped as in training. A new array.
+
+        Raises:
+            ConfigError: the observation has another shape or other numbers, or the number of envs changed in the
+                middle of episodes.
+            PluginError: the policy gave an action outside of its space.
+        """
+        batch, single = self._batch(observation)
+        with torch.inference_mode():
+            inputs = torch.tensor(self._seen(batch), device=self._device)
+            action = (self._policy.mode(inputs) if deterministic else self._sampled(inputs)).cpu().numpy()
+        self._check(action)
+        for change in self._action_changes:
+            action = change(action)
+        return action[0] if single else action
+
+    def reset(self, done: Any = None) -> None:
+        """Say that episodes begin with the next observations; without memory, `remembers`, there is no need to.
+
+        Args:
+            done: `[env]`, true where an episode ended; None for all envs, whose number may change then.
+
+        Raises:
+            ConfigError: `done` has another form.
+        """
+        if done is None or self._first is None:
+            self._begin(self._transforms)
+            return
+        mask = np.asarray(done)
+        if mask.dtype != bool or mask.shape not in ((), self._first.shape):
+            raise ConfigError(
+                f"agent.reset: done is {mask.dtype} {list(mask.shape)}; pass true or false for each of the "
+                f"{len(self._first)} envs, or nothing for all"
+            )
+        self._first = self._first | mask
+
+    def _begin(self, transforms: Sequence[Transform]) -> None:
+        """Take copies of transforms that have seen no episode."""
+        self._transforms = [transform.frozen() for transform in transforms]
+        self._action_changes = [
+            transform.action for transform in reversed(self._transforms) if offers(transform, ActionChanger)
+        ]
+        self._first = None
+
+    def _batch(self, observation: Any) -> tuple[Array, bool]:
+        """Return observations `[env, *shape]` in the dtype of the space, and whether there was one alone."""
+        try:
+            shape = np.shape(observation)
+        except ValueError:
+            more = "; env.reset() and env.step() return more than the observation" * isinstance(observation, tuple)
+            raise ConfigError(f"agent.act: the observation is no array of numbers{more}") from None
+        single = shape == self._shape
+        if not single and (shape[1:] != self._shape or len(shape) != len(self._shape) + 1 or not shape[0]):
+            raise ConfigError(
+                f"agent.act: an observation of shape {list(shape)}; env {self.env_id!r} gives {list(self._shape)}: "
+                "pass one as the env gives it, or a batch with the envs in front"
+            )
+        try:
+            numbers = as_numbers(observation, shape, self._raw_dtype).astype(self._raw_dtype, copy=False)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(
+                f"agent.act: {error}; pass observations as env {self.env_id!r} gives them"
+            ) from error
+        if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+            raise ConfigError("agent.act: the observation is not finite")
+        return (numbers[None] if single else numbers), single
+
+    def _seen(self, observation: Array) -> Array:
+        """Return what the policy sees, after all transforms."""
+        first, count = self._first, len(observation)
+        if first is None or (len(first) != count and not self.remembers):
+            first = np.ones(count, dtype=bool)
+        elif len(first) != count:
+            raise ConfigError(
+                f"agent.act: {count} observations after {len(first)}, and the agent remembers earlier ones of each "
+                "episode; call agent.reset() before another number of envs"
+            )
+        for transform in self._transforms:
+            observation = transform.step(observation, first)
+        self._first = np.zeros(count, dtype=bool)
+        return np.asarray(observation, dtype=self._seen_dtype)
+
+    def _sampled(self, observation: torch.Tensor) -> torch.Tensor:
+        noise = self._policy.draw(1, len(observation), self._generator)
+        return self._policy.act(observation, noise[0])[0]
+
+
+def _remembers(transform: Transform) -> bool:
+    """Return whether what a transform makes of an observation follows from those before it."""
+    passes_on = isinstance(transform, PassThrough) and type(transform).step is PassThrough.step
+    return not passes_on and offers(transform, EpisodeKeeper)

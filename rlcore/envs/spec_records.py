@@ -1,0 +1,109 @@
+"""The spec of an env as plain values: what a checkpoint records, so that a policy is used without the env."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from rlcore.types.records import EnvSpec
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from rlcore.types.records import Array
+
+# bounds of their own for more elements than these would make every manifest large
+_MOST_BOUNDS: Final = 10_000
+
+
+def spec_record(spec: EnvSpec) -> dict[str, Any]:
+    """Return what a checkpoint records of an env; empty where a space cannot be recorded.
+
+    Args:
+        spec: of the env itself, before any transform.
+    """
+    spaces = [_space_record(space) for space in (spec.observation_space, spec.action_space)]
+    if not all(spaces):
+        return {}
+    return {
+        "id": spec.id,
+        "observation_space": spaces[0],
+        "action_space": spaces[1],
+        "frame_skip": spec.frame_skip,
+        "max_episode_steps": spec.max_episode_steps,
+    }
+
+
+def recorded_spec(record: Mapping[str, Any]) -> EnvSpec:
+    """Return the spec of one env from what `spec_record` returned.
+
+    Raises:
+        Exception: it is not what `spec_record` returns.
+    """
+    return EnvSpec(
+        id=str(record["id"]),
+        observation_space=_space(record["observation_space"]),
+        action_space=_space(record["action_space"]),
+        num_envs=1,
+        frame_skip=int(record["frame_skip"]),
+        max_episode_steps=record["max_episode_steps"],
+    )
+
+
+def _space_record(space: gymnasium.Space[Any]) -> dict[str, Any]:
+    """Return a space as plain values; empty for one that does not come back the same from them."""
+    name = type(space).__name__
+    values = vars(space)
+    if name not in _FIELDS:
+        return {}
+    if name == "Box":
+        fields = {"shape": list(space.shape or ()), **{end: _bound(values[end]) for end in ("low", "high")}}
+    else:
+        fields = {field: np.asarray(values[field]).tolist() for field in _FIELDS[name]}
+    record = {"space": name, "dtype": str(space.dtype), **fields}
+    try:
+        return record if _space(record) == space else {}
+    except (TypeError, ValueError, AssertionError, OverflowError):  # a subclass of the same name, or too many bounds
+        return {}
+
+
+_FIELDS: Final = {
+    "Box": ("shape", "low", "high"),
+    "Discrete": ("n", "start"),
+    "MultiDiscrete": ("nvec",),
+    "MultiBinary": ("n",),
+}
+
+
+def _bound(bound: Array) -> Any:
+    """Return a bound as one number where all elements have the same, else as a list; infinities as texts."""
+    flat = np.unique(bound) if bound.size and (bound == bound.flat[0]).all() else bound.ravel()
+    if flat.size > _MOST_BOUNDS:
+        return None
+    numbers = [number if np.isfinite(number) else str(number) for number in flat.tolist()]
+    return numbers[0] if flat.size == 1 else numbers
+
+
+def _space(record: Mapping[str, Any]) -> gymnasium.Space[Any]:
+    from gymnasium import spaces
+
+    name, dtype = record["space"], np.dtype(record["dtype"])
+    if name == "Box":
+        shape = tuple(record["shape"])
+        low, high = (_numbers(record[end], shape, dtype) for end in ("low", "high"))
+        return spaces.Box(low, high, shape, dtype.type)
+    if name == "Discrete":
+        return spaces.Discrete(record["n"], start=record["start"])
+    if name == "MultiDiscrete":
+        return spaces.MultiDiscrete(np.asarray(record["nvec"]), dtype=dtype.type)
+    if name == "MultiBinary":
+        return spaces.MultiBinary(record["n"])
+    raise ValueError(f"there is no space {name!r}")
+
+
+def _numbers(written: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    numbers = [float(n) if isinstance(n, str) else n for n in (written if isinstance(written, list) else [written])]
+    array = np.array(numbers, dtype=dtype)
+    return np.full(shape, array[0]) if array.size == 1 else array.reshape(shape)
