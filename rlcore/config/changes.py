@@ -35,7 +35,11 @@ def config_hash(config: Mapping[str, Any], free: Collection[str] = (), watching:
 
 
 def changes(
-    before: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str] = (), watching: Collection[str] = ()
+    before: Mapping[str, Any],
+    now: Mapping[str, Any],
+    free: Collection[str] = (),
+    watching: Collection[str] = (),
+    default: Collection[str] = (),
 ) -> list[str]:
     """Return a line for each key of a resolved config that differs, apart from those that may.
 
@@ -44,6 +48,7 @@ def changes(
         now: of the resume.
         free: dotted keys that may differ, besides `FREE`.
         watching: names of hooks that only watch, which may come, go and change.
+        default: dotted keys that have their defaults now, which may be absent in a run of an rlcore before them.
     """
     if not before:
         return ["the config of the run cannot be read, so changes in it cannot be found"]
@@ -54,7 +59,7 @@ def changes(
         if _is_free(key, (*FREE, *free)):
             continue
         old, new = left.get(key, _MISSING), right.get(key, _MISSING)
-        if old != new:
+        if old != new and not (old is _MISSING and _is_free(key, default)):
             differences.append(f"{key} = {_shown(new)} here, {_shown(old)} in the run")
     return differences
 

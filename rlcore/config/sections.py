@@ -81,12 +81,24 @@ class Config:
 
     def free_keys(self) -> tuple[str, ...]:
         """Return the dotted keys that say that they change no result, so that a resume may change them."""
-        named: list[tuple[str, type[BaseModel]]] = [("run", type(self.run))]
+        return tuple(f"{place}.{key}" for place, model in self._placed() for key in _free_fields(type(model)))
+
+    def default_keys(self) -> tuple[str, ...]:
+        """Return the dotted keys that have their defaults, with which an rlcore that had no such keys would agree."""
+        return tuple(
+            f"{place}.{key}"
+            for place, model in self._placed()
+            for key in sorted({*type(model).model_fields} - {*model.model_dump(exclude_defaults=True)})
+        )
+
+    def _placed(self) -> list[tuple[str, BaseModel]]:
+        """Return every section with its place in the resolved config."""
+        placed: list[tuple[str, BaseModel]] = [("run", self.run)]
         for section, entries in self.sections.items():
             for entry in entries:
                 place = f"{section}.{entry.name}" if COMPONENT_SECTIONS[section][1] else section
-                named.append((place, type(entry.config)))
-        return tuple(f"{place}.{key}" for place, schema in named for key in _free_fields(schema))
+                placed.append((place, entry.config))
+        return placed
 
     def hooks_that_may_watch(self) -> tuple[str, ...]:
         """Return the names of the hooks that only watch (`observer = True`), or that only tell once they are built."""

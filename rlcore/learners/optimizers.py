@@ -5,7 +5,7 @@ The update rule is torch's; the gradient step around it is in `gradient.py`.
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
@@ -36,34 +36,56 @@ class AdamConfig(OptimizerConfig):
 
     betas: tuple[Decay, Decay] = Field((0.9, 0.999), description="decay of the two moments")
     eps: float = Field(1e-8, gt=0, description="added to the root of the second moment")
+    amsgrad: bool = Field(False, description="divide by the largest second moment so far (Reddi et al., 2018)")
 
 
 class SGDConfig(OptimizerConfig):
     """Stochastic gradient descent."""
 
     momentum: float = Field(0.0, ge=0, description="momentum")
+    dampening: float = Field(0.0, description="how much of a new gradient the momentum leaves out")
+    nesterov: bool = Field(False, description="Nesterov momentum, which needs momentum and no dampening")
 
 
 def adam(config: AdamConfig, context: Context) -> torch.optim.Optimizer:
     """Build `torch.optim.Adam`, fused."""
-    return _build(torch.optim.Adam, config, context)
+    return _fused(torch.optim.Adam, config, context)
 
 
 def adamw(config: AdamConfig, context: Context) -> torch.optim.Optimizer:
     """Build `torch.optim.AdamW`, fused."""
-    return _build(torch.optim.AdamW, config, context)
+    return _fused(torch.optim.AdamW, config, context)
 
 
 def sgd(config: SGDConfig, context: Context) -> torch.optim.Optimizer:
     """Build `torch.optim.SGD`, fused."""
-    return _build(torch.optim.SGD, config, context)
+    return _fused(torch.optim.SGD, config, context)
 
 
-def _build(kind: type[torch.optim.Optimizer], config: OptimizerConfig, context: Context) -> torch.optim.Optimizer:
-    arguments = config.model_dump(exclude={"parameters", "losses"})
-    if "fused" in inspect.signature(kind).parameters:
-        arguments["fused"] = True
-    optimizer = kind(_named_parameters(config.parameters, context), **arguments)
+def _fused(kind: type[torch.optim.Optimizer], config: OptimizerConfig, context: Context) -> torch.optim.Optimizer:
+    return build_optimizer(kind, config, context, {**config.model_dump(), "fused": True})
+
+
+def build_optimizer(
+    kind: type[torch.optim.Optimizer], config: Any, context: Context, arguments: Mapping[str, Any]
+) -> torch.optim.Optimizer:
+    """Return an optimizer of torch over the parts that its section names, with the losses that it minimises.
+
+    Args:
+        kind: its class.
+        config: has the keys `parameters` and `losses`.
+        context: of the component.
+        arguments: of the constructor; those two keys may be among them.
+
+    Raises:
+        ConfigError: the model has no such part, or torch refuses a value.
+    """
+    own = {name: value for name, value in arguments.items() if name not in ("parameters", "losses")}
+    parameters = _named_parameters(config.parameters, context)
+    try:
+        optimizer = kind(parameters, **own)
+    except ValueError as error:
+        raise ConfigError(f"[optimizer] {context.name!r}: torch.optim.{kind.__name__} refuses it: {error}") from error
     optimizer.losses = tuple(config.losses)  # type: ignore[attr-defined]
     return optimizer
 

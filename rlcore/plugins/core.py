@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rlcore.hooks.specs import hookimpl
 from rlcore.plugins.component import Component
 
 _OPTIMIZERS = "rlcore.learners.optimizers"
+# those of torch that work as they are, by their names there
+_TORCH_OPTIMIZERS = "rlcore.learners.torch_optimizers"
+_OF_TORCH: Final = ("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
 
 
 def _stock(name: str, module: str, config: str, summary: str) -> Component:
@@ -29,6 +34,12 @@ def provide_components() -> list[Component]:
         Component("optimizer", "adam", f"{_OPTIMIZERS}:adam", f"{_OPTIMIZERS}:AdamConfig", "Adam, fused"),
         Component("optimizer", "adamw", f"{_OPTIMIZERS}:adamw", f"{_OPTIMIZERS}:AdamConfig", "AdamW, fused"),
         Component("optimizer", "sgd", f"{_OPTIMIZERS}:sgd", f"{_OPTIMIZERS}:SGDConfig", "gradient descent"),
+        *[
+            Component(
+                "optimizer", name.lower(), f"rlcore.learners.torch_optimizers:{name}", summary=f"torch.optim.{name}"
+            )
+            for name in _OF_TORCH
+        ],
         Component("scheduler", "linear", "rlcore.learners.schedules:Linear", summary="linear in frames"),
         Component("scheduler", "cosine", "rlcore.learners.schedules:Cosine", summary="half a cosine in frames"),
         Component("hook", "progress-bar", "rlcore.stock.progress_bar:ProgressBar", summary="a bar on the terminal"),

@@ -18,7 +18,7 @@ from rlcore.errors import FROM_OUTSIDE, NotProvidedError, PluginError, RlcoreErr
 from rlcore.hooks.resolution import marked
 from rlcore.plugins.component import COMPONENT_SECTIONS, Component
 from rlcore.plugins.discovery import Installed, installed, version_conflict
-from rlcore.plugins.known import component_names, distribution_of, guess, kinds_of, not_installed, use_of
+from rlcore.plugins.known import component_names, distribution_of, guess, kinds_of, not_installed, refused, use_of
 from rlcore.plugins.registry import Owner, Provided, Registry
 
 CORE: Final = "core"
@@ -76,6 +76,8 @@ class PluginHost:
     def _not_found(self, kind: str, use: str, error: NotProvidedError) -> PluginError:
         """Return the error for a component that no loaded plugin provides, with where it is, or what is like it."""
         plugin, _, name = use.rpartition(":")
+        if why := refused(kind, name):
+            return NotProvidedError(f"{kind} {use!r} cannot be used{why}")
         elsewhere = self._of_another_kind(kind, name)
         if elsewhere or self.is_installed(plugin or name):
             return NotProvidedError(f"{error}{elsewhere}")

@@ -73,6 +73,20 @@ PUBLISHED: Final = {
 }
 
 
+# optimizers of torch that no learner can use, and why
+_REFUSED: Final = {
+    "lbfgs": "asks for the loss several times in a step, by a closure, and the learner takes it once per minibatch",
+    "muon": "steps matrices alone, and every layer has a bias besides",
+    "sparseadam": "steps sparse gradients, and those of networks are dense",
+}
+
+
+def refused(kind: str, name: str) -> str:
+    """Return `": why"` for something well known that cannot be a component, or an empty string."""
+    why = _REFUSED.get(name.lower()) if kind == "optimizer" else None
+    return "" if why is None else f": torch.optim has it, but it {why}"
+
+
 def component_names(kind: str | None = None) -> dict[str, str]:
     """Return the plugin of each published component, of one kind or of all, in order of name."""
     return dict(

@@ -94,7 +94,7 @@ def _check(config: Config, folder: Path, entry: CheckpointEntry | None, watching
 
 def _changes(config: Config, before: Origin, watching: Iterable[str]) -> list[str]:
     watched = {*hooks_among(before.observers), *watching}
-    return changes(before.config, recorded(config.resolved()), config.free_keys(), watched)
+    return changes(before.config, recorded(config.resolved()), config.free_keys(), watched, config.default_keys())
 
 
 def _with_new_episodes(

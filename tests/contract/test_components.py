@@ -73,6 +73,10 @@ SUITES = {
     "Adam": (OptimizerContract, {"use": "adam", "config": {"lr": 1e-2}}),
     "AdamW": (OptimizerContract, {"use": "adamw", "config": {"lr": 1e-2, "weight_decay": 0.01}}),
     "SGD": (OptimizerContract, {"use": "sgd", "config": {"lr": 1e-2, "momentum": 0.9}}),
+    **{
+        name: (OptimizerContract, {"use": name.lower()})
+        for name in ("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
+    },
     "Linear": (SchedulerContract, {"use": "linear"}),
     "Cosine": (SchedulerContract, {"use": "cosine"}),
     "ProgressBar": (HookContract, {"use": "progress-bar", "transient": ("_bar",)}),

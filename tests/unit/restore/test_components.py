@@ -150,6 +150,17 @@ def test_a_difference_names_the_key_and_both_values():
         check_unchanged(found)
 
 
+def test_a_key_that_a_run_did_not_have_is_no_change_while_it_has_its_default():
+    run, now = resolved(), resolved()
+    now["loss"] = {**now["loss"], "younger": 0.5}
+    assert changes(run, now) == ["loss.younger = 0.5 here, absent in the run"]
+    assert changes(run, now, default=["loss.younger"]) == []
+    assert changes(now, run, default=["loss.younger"]) == ["loss.younger = absent here, 0.5 in the run"]
+    other = copy.deepcopy(now)
+    other["loss"]["younger"] = 0.25
+    assert changes(now, other, default=["loss.younger"]) == ["loss.younger = 0.25 here, 0.5 in the run"]
+
+
 def test_entries_of_repeated_sections_are_compared_by_name_and_order():
     one, two = HOOKS["hook"]
     (line,) = changes(resolved(), resolved(hook=[two, one]))
