@@ -32,14 +32,14 @@ class TorchOptimizer:
     """An optimizer of torch as the target of a component: called with a section and a context, it builds one.
 
     Args:
-        name: of the class in `torch.optim`.
+        kind: its class.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._kind: type[torch.optim.Optimizer] = getattr(torch.optim, name)
+    def __init__(self, kind: type[torch.optim.Optimizer]) -> None:
+        self._kind = kind
+        self._name = kind.__name__
         self.__module__ = __name__
-        self.__doc__ = f"`torch.optim.{name}`; its keys mean what they mean there."
+        self.__doc__ = f"`torch.optim.{self._name}`; its keys mean what they mean there."
 
     @cached_property
     def Config(self) -> type[BaseModel]:  # noqa: N802 - the name under which every component has its schema
@@ -88,12 +88,12 @@ def _has_words(default: Any) -> bool:
     return default is not None and not (isinstance(default, tuple) and None in default)
 
 
-Adadelta: Final = TorchOptimizer("Adadelta")
-Adafactor: Final = TorchOptimizer("Adafactor")
-Adagrad: Final = TorchOptimizer("Adagrad")
-Adamax: Final = TorchOptimizer("Adamax")
-ASGD: Final = TorchOptimizer("ASGD")
-NAdam: Final = TorchOptimizer("NAdam")
-RAdam: Final = TorchOptimizer("RAdam")
-RMSprop: Final = TorchOptimizer("RMSprop")
-Rprop: Final = TorchOptimizer("Rprop")
+Adadelta: Final = TorchOptimizer(torch.optim.Adadelta)
+Adafactor: Final = TorchOptimizer(torch.optim.Adafactor)
+Adagrad: Final = TorchOptimizer(torch.optim.Adagrad)
+Adamax: Final = TorchOptimizer(torch.optim.Adamax)
+ASGD: Final = TorchOptimizer(torch.optim.ASGD)
+NAdam: Final = TorchOptimizer(torch.optim.NAdam)
+RAdam: Final = TorchOptimizer(torch.optim.RAdam)
+RMSprop: Final = TorchOptimizer(torch.optim.RMSprop)
+Rprop: Final = TorchOptimizer(torch.optim.Rprop)
