@@ -12,6 +12,7 @@ import tomli_w
 from pydantic import BaseModel
 
 from rlcore.config.file import RawConfig, read
+from rlcore.config.observers import add_observers
 from rlcore.config.schema import config_schema
 from rlcore.config.sections import Config, tables, validate
 
@@ -22,6 +23,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(config_schema(), indent=1))
         return 0
     raw = read(Path(options.config), options.set)
+    add_observers(raw, options.disable)
     importing = options.trust or not raw.of_a_run
     if options.action == "check" and importing:
         return _check(raw, options)
@@ -61,7 +63,7 @@ def explain(config: Config) -> Iterator[str]:
         yield from _keys(values, name, config.raw)
     for name, sections in config.sections.items():
         for section in sections:
-            yield f"[{section.label}] {section.provided}"
+            yield f"[{section.label}] {section.provided}  ({_source_of_use(config.raw, section.label)})"
             if name == "checkpoint":
                 yield from _keys(config.checkpoint, name, config.raw)
             yield from _keys(section.config, section.label, config.raw)
@@ -72,6 +74,13 @@ def _keys(values: BaseModel, section: str, raw: RawConfig) -> Iterator[str]:
     for key, field in type(values).model_fields.items():
         source = _source(raw, section, key, given=key in values.model_fields_set)
         yield f"  {key} = {value_of[key]!r}  ({source})  {field.description or ''}".rstrip()
+
+
+def _source_of_use(raw: RawConfig, label: str) -> str:
+    """Return where it is said which component a section is of."""
+    section, _, index = label.partition(".")
+    found = tables(raw, section)[int(index or 0)]
+    return _source(raw, label, "use", given="use" in found)
 
 
 def _source(raw: RawConfig, section: str, key: str, given: bool) -> str:

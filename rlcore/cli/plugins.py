@@ -77,10 +77,13 @@ def _new(options: argparse.Namespace) -> int:
 
 def _order(options: argparse.Namespace) -> int:
     from rlcore.config.file import read
+    from rlcore.config.observers import add_observers
     from rlcore.config.sections import validate
     from rlcore.run.build import build
 
-    config = validate(read(Path(options.config), options.set), options.enable, options.disable)
+    raw = read(Path(options.config), options.set)
+    add_observers(raw, options.disable)
+    config = validate(raw, options.enable, options.disable)
     hooks = build(config, write=False).trainer.hooks
     for point in POINTS:
         names = [str(implementation.hook) for implementation in hooks.implementations(point)]

@@ -15,7 +15,8 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from rlcore.config.changes import WATCHING
 from rlcore.config.core import SAFE_NAME
 from rlcore.config.file import RawConfig, read
-from rlcore.config.sections import Config
+from rlcore.config.observers import add_observers
+from rlcore.config.sections import Config, Section
 from rlcore.errors import ConfigError, RlcoreError, describe
 from rlcore.process import companion, forks
 from rlcore.process.signals import GraceExpired, StopAtOnce, stop_on_signal
@@ -44,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
     raw = read(Path(options.config), options.set)
     if options.resume:
         _name_after(raw, Path(options.resume))
+    resumed = None if options.resume is None else run_folder.read_config(_place_of(raw))
+    add_observers(raw, options.disable, resumed)
     if options.quiet:
         hooks = raw.values.get("hook", [])
         left_out = {*WATCHING, *(name.removeprefix("core:") for name in WATCHING)}
@@ -105,7 +108,7 @@ def _train(ending: Ending, config: Config, options: argparse.Namespace) -> None:
     watchdog = Watchdog(ending.heart, config.run.hang_after, ending.folder, ending.last_resort, companion=beside)
     forks.end_with_this()
     hooks: list[Any] = [StatusHook(ending.status)]
-    if not options.quiet and not any(hook.provided.component.name in _SHOWN_BY for hook in config.sections["hook"]):
+    if not options.quiet and not any(_shows(hook) for hook in config.sections["hook"]):
         hooks.append(ProgressLines())
     with watchdog.watching():
         built = build(config, resume=_resume(options), hooks=hooks, heart=ending.heart, place=ending.named)
@@ -122,6 +125,12 @@ def _train(ending: Ending, config: Config, options: argparse.Namespace) -> None:
                 log.warning("the run was over; its shutdown took longer than the grace time")
 
 
+def _shows(hook: Section) -> bool:
+    """Return whether a hook shows how far the run is; a bar may want a terminal for that."""
+    always = hook.config.model_dump().get("always", True)
+    return hook.provided.component.name in _SHOWN_BY and (always or sys.stderr.isatty())
+
+
 def _resume(options: argparse.Namespace) -> bool | ResumeOptions:
     if options.resume is None:
         given = {"--drop": options.drop, "--fresh": options.fresh, "--accept-changes": options.accept_changes}
@@ -136,6 +145,13 @@ def _name_after(raw: RawConfig, folder: Path) -> None:
     place = Path(os.path.abspath(folder))  # of "." and ".." too
     if SAFE_NAME.fullmatch(place.name):
         raw.values.setdefault("run", {}).update(folder=str(folder.parent), name=place.name)
+
+
+def _place_of(raw: RawConfig) -> Path:
+    """Return the run folder that a config names; what it should not say there is refused later."""
+    run = raw.values.get("run", {})
+    names = (run.get("folder", "runs"), run.get("name", "run"))
+    return Path(*(str(name) for name in names))
 
 
 def _place_config(options: argparse.Namespace) -> None:

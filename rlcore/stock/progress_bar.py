@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from rlcore.hooks.specs import hookimpl
 from rlcore.process.streams import lenient
@@ -34,10 +34,13 @@ class ProgressBar:
     """Shows how far the run is. Writes to the terminal only; changes nothing."""
 
     class Config(BaseModel, extra="forbid"):
-        """Nothing to configure."""
+        """The keys of the section."""
+
+        always: bool = Field(True, description="also where standard error is no terminal, as in the log of a cluster")
 
     def __init__(self, config: Config, context: Context) -> None:
         self._bar: Any = None
+        self._always = config.always
 
     @hookimpl
     def setup(self, trainer: Trainer) -> None:
@@ -53,6 +56,7 @@ class ProgressBar:
             bar_format=_COUNT if endless else _BAR,
             dynamic_ncols=True,
             file=lenient(sys.stderr),
+            disable=False if self._always else None,  # None: where it is no terminal
         )
 
     @hookimpl

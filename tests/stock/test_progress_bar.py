@@ -25,3 +25,10 @@ def test_the_progress_bar_of_a_stopped_run_does_not_pretend(build, capsys):
 
     build([Stop()], hook=[{"use": "progress-bar"}]).trainer.train()
     assert "tiny:  33%" in capsys.readouterr().err.split("\r")[-1]
+
+
+def test_a_bar_for_terminals_only_is_silent_elsewhere(build, capsys):
+    build(hook=[{"use": "progress-bar", "always": False}]).trainer.train()
+    assert "frames/s" not in capsys.readouterr().err
+    build(hook=[{"use": "progress-bar"}]).trainer.train()
+    assert "frames/s" in capsys.readouterr().err
