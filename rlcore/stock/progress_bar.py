@@ -36,7 +36,9 @@ class ProgressBar:
     class Config(BaseModel, extra="forbid"):
         """The keys of the section."""
 
-        always: bool = Field(True, description="also where standard error is no terminal, as in the log of a cluster")
+        always: bool = Field(
+            default=True, description="also where standard error is no terminal, as in the log of a cluster"
+        )
 
     def __init__(self, config: Config, context: Context) -> None:
         self._bar: Any = None
