@@ -10,7 +10,7 @@ PEERS := .venv-peers
 # one thread per test process: more only wait for each other
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: train test test-slow lint bench docs dist clean
+.PHONY: train test test-slow test-floors lint bench docs dist clean
 
 train: $(STAMP)
 	$(BIN)/rlcore train examples/ppo-idp.toml --set run.name=ppo-idp-$$(date +%Y%m%d-%H%M%S)
@@ -37,12 +37,20 @@ $(VENV)/.docs: $(STAMP) constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt furo myst-parser sphinx sphinx-copybutton sphinx-design
 	touch $@
 
+# Trains, stops and resumes with the lowest versions that are declared; VERSIONS=--latest for the latest ones.
+test-floors: $(STAMP)
+	$(BIN)/python tests/floors.py $(VERSIONS)
+
 # what setuptools left in build/ would end up in the wheels, also files that are gone
-dist: $(STAMP)
+dist: $(STAMP) $(VENV)/.dist
 	rm -rf dist build plugins/*/build
-	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist . $(addprefix ./,$(PLUGINS))
+	for folder in . $(PLUGINS); do $(BIN)/python -m build --no-isolation --outdir dist $$folder > /dev/null || exit 1; done
 	rm -rf build plugins/*/build
-	ls dist
+	$(BIN)/twine check --strict dist/*
+
+$(VENV)/.dist: $(STAMP) constraints.txt
+	$(BIN)/python -m pip install -q -c constraints.txt build twine
+	touch $@
 
 $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
 	$(PYTHON) -m venv $(VENV)

@@ -71,6 +71,7 @@ def test_a_decision_by_the_text_of_an_error_is_found(code):
 def test_all_versions_agree():
     versions = {folder.name: pyproject(folder)["project"]["version"] for folder in (ROOT, *PLUGINS)}
     assert set(versions.values()) == {rlcore.__version__}, versions
+    assert f"\nversion: {rlcore.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
