@@ -1,7 +1,7 @@
 """Trains, stops and resumes with the lowest versions that the packages declare, or with the latest ones.
 
-`make test-floors` makes a virtual environment in `.venv-floors` for it. torch brings some gigabytes of CUDA with it; with
-`--keep torch tensordict` their versions are those of the environment that runs this.
+`make test-floors` makes a virtual environment in `.venv-floors` for it. torch brings some gigabytes of CUDA with it;
+with `--keep torch tensordict` their versions are those of the environment that runs this.
 """
 
 from __future__ import annotations
