@@ -86,7 +86,7 @@ def command(*words, cwd=None):
 
 
 def install(venv, pins):
-    """Make the environment, in the place of an earlier one, with the pinned versions and the packages of this repository."""
+    """Make the environment over again, with the pinned versions and the packages of this repository."""
     shutil.rmtree(venv, ignore_errors=True)
     command(sys.executable, "-m", "venv", venv)
     python = venv / "bin" / "python"
