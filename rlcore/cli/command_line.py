@@ -73,6 +73,7 @@ def parser() -> argparse.ArgumentParser:
     _evaluate(commands)
     _ckpt(commands)
     _plot(commands)
+    _compare(commands)
     _report(commands)
     _runs(commands)
     _sync(commands)
@@ -228,8 +229,34 @@ def _runs(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _plot(commands: argparse._SubParsersAction[Parser]) -> None:
     plot = commands.add_parser("plot", help="plot the curves of one or several runs on one figure")
-    plot.add_argument("runs", nargs="+", metavar="RUN", help="run folders; several become mean and spread")
+    plot.add_argument("runs", nargs="+", metavar="RUN", help="run folders; those that differ in the seed are one line")
     plot.add_argument("--output", metavar="FILE", help="default: curves.png in the first run's folder")
+
+
+def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
+    text = "compare settings over their seeds: mean, IQM, 95% intervals, probability of improvement"
+    compare = commands.add_parser("compare", help=text.replace("%", "%%"), description=text.capitalize() + ".")
+    compare.add_argument(
+        "runs", nargs="+", metavar="RUN", help="run folders; those that differ in the seed are one setting"
+    )
+    compare.add_argument(
+        "--threshold",
+        type=float,
+        metavar="R",
+        help="say after how many frames R is reached, and the optimality gap to it",
+    )
+    compare.add_argument(
+        "--metric", default="evaluation/return", metavar="KEY", help="higher is better; default: evaluation/return"
+    )
+    compare.add_argument(
+        "--at", type=_positive, metavar="FRAME", help="compare at that frame; default: the last that every run reached"
+    )
+    compare.add_argument(
+        "--output",
+        metavar="DIR|FILE",
+        help="write a table (.md, .csv, .tex) or picture (.png, .svg, .pdf); all into DIR",
+    )
+    compare.add_argument("--format", choices=("markdown", "csv", "latex"), help="of the table; default: markdown")
 
 
 def _report(commands: argparse._SubParsersAction[Parser]) -> None:

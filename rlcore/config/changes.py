@@ -29,9 +29,9 @@ def recorded(config: Mapping[str, Any]) -> dict[str, Any]:
 def config_hash(config: Mapping[str, Any], free: Collection[str] = (), watching: Collection[str] = ()) -> str:
     """Return one hash over the keys of a resolved config that change results; the arguments are those of `changes`."""
     kept = _without_watching(config, watching)
-    leaves = {key: value for key, value in _leaves(kept).items() if not _is_free(key, (*FREE, *free))}
+    compared = {key: value for key, value in leaves(kept).items() if not _is_free(key, (*FREE, *free))}
     orders = {name: _names(section) for name, section in kept.items() if name not in FREE and _names(section)}
-    return xxhash.xxh3_128_hexdigest(json.dumps([leaves, orders], sort_keys=True).encode())
+    return xxhash.xxh3_128_hexdigest(json.dumps([compared, orders], sort_keys=True).encode())
 
 
 def changes(
@@ -54,7 +54,7 @@ def changes(
         return ["the config of the run cannot be read, so changes in it cannot be found"]
     before, now = (_without_watching(config, watching) for config in (before, now))
     differences = _moved(before, now)
-    left, right = _leaves(before), _leaves(now)
+    left, right = leaves(before), leaves(now)
     for key in sorted({*left, *right}):
         if _is_free(key, (*FREE, *free)):
             continue
@@ -101,6 +101,16 @@ def entries_of(config: Mapping[str, Any], section: str) -> dict[str, Mapping[str
     return {"": value} if isinstance(value, Mapping) else {}
 
 
+def leaves(value: Any, path: str = "") -> dict[str, Any]:
+    """Return every value of a nested config by its dotted key; an entry of a repeated section goes by its name."""
+    if isinstance(value, Mapping):
+        return {k: v for name, item in value.items() for k, v in leaves(item, f"{path}.{name}".lstrip(".")).items()}
+    if isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value):
+        named = {str(item.get("name", index)): item for index, item in enumerate(value)}
+        return leaves(named, path)
+    return {path: list(value) if isinstance(value, tuple) else value}
+
+
 def _is_free(key: str, free: Collection[str]) -> bool:
     return any(key == name or key.startswith(f"{name}.") for name in free)
 
@@ -128,16 +138,6 @@ def _moved(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def _names(section: Any) -> list[str]:
     entries = section if isinstance(section, list) else []
     return [str(entry["name"]) for entry in entries if isinstance(entry, Mapping) and "name" in entry]
-
-
-def _leaves(value: Any, path: str = "") -> dict[str, Any]:
-    """Return every value of a nested config by its dotted key."""
-    if isinstance(value, Mapping):
-        return {k: v for name, item in value.items() for k, v in _leaves(item, f"{path}.{name}".lstrip(".")).items()}
-    if isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value):
-        named = {str(item.get("name", index)): item for index, item in enumerate(value)}
-        return _leaves(named, path)
-    return {path: list(value) if isinstance(value, tuple) else value}
 
 
 def _shown(value: Any) -> str:

@@ -17,9 +17,10 @@ import tomli_w
 from rlcore.checkpoints.manifest import best, scan
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files.plain_files import plain_files_below, read_plain
+from rlcore.reports.colours import COLOURS
 from rlcore.reports.curves import PANELS, mean_and_spread
 from rlcore.reports.run_files import RunFiles, experiments
-from rlcore.reports.svg import COLOURS, Line, chart
+from rlcore.reports.svg import Line, chart
 from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
 
 EMBEDDED_BYTES: Final = 32 * 2**20

@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from rlcore.config.changes import WATCHING
 from rlcore.errors import ConfigError
 from rlcore.reports.curves import Curve, read_metrics
 from rlcore.run_folder.folder import read_config
 from rlcore.run_folder.status import read_status
+
+# sections that change nothing in what is trained or measured
+_BESIDE: Final = ("versions", "logger", "checkpoint")
+_OF_ONE_RUN: Final = ("name", "seed", "folder", "threads")
 
 
 @dataclass(frozen=True)
@@ -56,19 +61,28 @@ class RunFiles:
             return {}
 
     @property
+    def compared(self) -> dict[str, Any]:
+        """The config without what tells the runs of one experiment apart, and what only watches or keeps them."""
+        config = {name: section for name, section in self.config.items() if name not in _BESIDE}
+        config["run"] = {k: v for k, v in self.section("run").items() if k not in _OF_ONE_RUN}
+        hooks = self.config.get("hook", [])
+        if isinstance(hooks, list):
+            config["hook"] = [hook for hook in hooks if not isinstance(hook, dict) or hook.get("use") not in WATCHING]
+        return config
+
+    @property
     def setting(self) -> str:
-        """The config without what tells the runs of one experiment apart; without a config, the folder."""
+        """Equal for the runs of one experiment; without a config, the folder."""
         if not self.config:
             return str(self.folder.resolve())
-        config = {name: section for name, section in self.config.items() if name != "versions"}
-        config["run"] = {k: v for k, v in self.section("run").items() if k not in ("name", "seed", "folder")}
-        return json.dumps(config, sort_keys=True, default=str)
+        return json.dumps(self.compared, sort_keys=True, default=str)
 
 
 def experiments(runs: Sequence[RunFiles]) -> dict[str, list[RunFiles]]:
     """Return the runs of each experiment, by the name of its first run.
 
-    Runs are of one experiment when their configs differ in name, folder and seed alone.
+    Runs are of one experiment when their configs differ in name, folder and seed alone; threads, loggers, checkpoints
+    and what shows progress may differ too.
     """
     by_setting: dict[str, list[RunFiles]] = {}
     for run in runs:

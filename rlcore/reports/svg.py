@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from rlcore.reports.colours import COLOURS
+
 if TYPE_CHECKING:
     from rlcore.types.records import Array
 
-COLOURS: Final = ("#3b6ea8", "#c8553d", "#4f8a4b", "#8a5aa5", "#b08a2e", "#4a9a9a")
 _WIDTH, _HEIGHT = 460, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 12, 28, 36
 # of a line: more than the pixels that it crosses

@@ -14,9 +14,9 @@ import pytest
 
 from rlcore.errors import ConfigError
 from rlcore.files import lock
+from rlcore.reports.colours import COLOURS
 from rlcore.reports.plotting import plot_runs
 from rlcore.reports.run_files import RunFiles, experiments
-from rlcore.reports.svg import COLOURS
 from rlcore.run_folder import folder as run_folder
 from rlcore.run_folder import status as run_status
 

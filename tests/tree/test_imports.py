@@ -46,7 +46,7 @@ ROOMS = {
         "assembly scripts"
     ),
     "agents": "types plugins config envs restore checkpoints run_folder assembly run",
-    "reports": "files types checkpoints run_folder training run",
+    "reports": "files types config checkpoints run_folder training run",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
     "testing": (

@@ -1,0 +1,57 @@
+"""Figures of matplotlib: made without a screen, saved, closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rlcore.errors import ConfigError
+
+
+@contextmanager
+def saved_figure(output: Path, rows: int, columns: int, **arguments: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield a figure and its axes as `pyplot.subplots` makes them, and save it.
+
+    Args:
+        output: the picture; its ending says the format.
+        rows: of axes.
+        columns: of axes.
+        arguments: of `pyplot.subplots`.
+
+    Raises:
+        ConfigError: no matplotlib, or the picture cannot be written.
+    """
+    try:
+        import matplotlib
+    except ImportError:
+        raise ConfigError("plots need matplotlib: pip install 'rlcore[plot]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(rows, columns, layout="constrained", **arguments)
+    try:
+        yield figure, axes
+        figure.savefig(output, dpi=120)
+    except (OSError, ValueError) as error:  # no such folder, or no such format
+        raise ConfigError(f"{str(output)!r} cannot be written: {error}") from error
+    finally:
+        pyplot.close(figure)
+
+
+def over_frames(axis: Any, begin: float, end: float) -> None:
+    """Make the x axis one of frames that ends where the data ends."""
+    axis.set_xlabel("frames")
+    axis.xaxis.set_major_formatter(lambda value, _: short(value))
+    axis.grid(alpha=0.3)
+    if begin < end:
+        axis.set_xlim(begin, end)
+
+
+def short(value: float) -> str:
+    """Return a number in few characters: 1.5M, 20k."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if size <= abs(value) < 1000 * size:
+            return f"{value / size:.4g}{letter}"
+    return f"{value:.4g}"
