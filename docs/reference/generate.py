@@ -124,16 +124,20 @@ def provided_by(project: dict[str, Any], testing: bool = False) -> list[Provided
     return [entry for entry in found if (entry.owner.plugin == "testing") == testing]
 
 
-def distribution_table() -> str:
-    """Return the table of the distributions, for the README."""
+def site() -> str:
+    """Return the address of the documentation, which ends in a slash: package pages need whole links."""
+    return f"{distributions()['rlcore']['urls']['Documentation']}/en/latest/"
+
+
+def distribution_table(page: str) -> str:
+    """Return the table of the distributions; `page` is where that of one is, with `NAME` for its name."""
     rows = []
     for name, project in distributions().items():
         kinds: dict[str, list[str]] = {}
         for entry in provided_by(project):
             kinds.setdefault(entry.component.kind, []).append(f"`{entry.component.name}`")
         provides = "; ".join(f"{kind} {', '.join(names)}" for kind, names in kinds.items())
-        page = ROOT / "plugins" / name / "README.md"
-        linked = f"[`{name}`]({page.relative_to(ROOT)})" if page.exists() else f"`{name}`"
+        linked = f"[`{name}`]({page.replace('NAME', name)})" if name != "rlcore" else f"`{name}`"
         rows.append([linked, project["description"], provides])
     return table(["distribution", "what it is", "components"], rows)
 
@@ -291,7 +295,8 @@ def fault_table() -> str:
 
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
-    "distributions": distribution_table,
+    "distributions": lambda: distribution_table(f"{site()}plugins/NAME.html"),
+    "catalogue": lambda: distribution_table("../plugins/NAME.md"),
     "loop-points": lambda: hook_points.overview(["outer", "inner"]),
     "life-points": lambda: hook_points.overview(["life"]),
     "points": hook_points.sections,
@@ -316,16 +321,26 @@ def regenerated(text: str) -> str:
     return _BLOCK.sub(lambda match: f"{match[1]}\n{BLOCKS[match[2]]()}\n{match[3]}", text)
 
 
+def plugin_pages() -> dict[Path, str]:
+    """Return the page of each plugin on the site, which shows its README."""
+    pages = {}
+    for name in distributions():
+        readme = f"../../plugins/{name}/README.md"
+        if (ROOT / "docs/plugins" / readme).exists():
+            pages[ROOT / f"docs/plugins/{name}.md"] = f"# {name}\n\n```{{include}} {readme}\n:start-line: 1\n```\n"
+    return pages
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check every page; return the exit code."""
     options = argparse.ArgumentParser(prog=COMMAND, description="Write the generated parts of the documentation.")
     options.add_argument("--check", action="store_true", help="write nothing; fail when a page differs from the code")
     check = options.parse_args(arguments).check
     stale = []
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        old = page.read_text()
-        new = regenerated(old)
-        if new != old:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    wanted = {page: regenerated(page.read_text()) for page in pages} | plugin_pages()
+    for page, new in wanted.items():
+        if not page.exists() or page.read_text() != new:
             stale.append(page.relative_to(ROOT))
             if not check:
                 page.write_text(new)

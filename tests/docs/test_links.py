@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 READMES = sorted(ROOT.glob("plugins/*/README.md"))
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+INCLUDE = re.compile(r"^```\{include\} (\S+)$", re.MULTILINE)
+# what a package index shows, apart from the repository
+PACKAGE_PAGES = [ROOT / "README.md", *READMES]
+URLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+SITE = f"{URLS['Documentation']}/en/latest/"
+FILES = tuple(f"{URLS['Repository']}/{view}/main/" for view in ("blob", "raw"))
 
 
 PATH = re.compile(r"`((?:rlcore|tests|docs|plugins|examples|benchmarks)/(?:[\w.-]+/)*(?:[\w-]+\.\w+)?)`")
@@ -27,22 +34,57 @@ def links(page: Path) -> list[str]:
     return LINK.findall(FENCED.sub("", page.read_text()))
 
 
+def target_of(page: Path, link: str) -> tuple[Path, str]:
+    """Return the file of the repository that a link leads to, and the anchor in it."""
+    path, _, anchor = link.partition("#")
+    if path.startswith(SITE):
+        return ROOT / "docs" / path.removeprefix(SITE).replace(".html", ".md"), anchor
+    for files in FILES:
+        if path.startswith(files):
+            return ROOT / path.removeprefix(files), anchor
+    return (page.parent / path).resolve() if path else page, anchor
+
+
+def is_elsewhere(link: str) -> bool:
+    return link.startswith("https://") and not link.startswith((SITE, *FILES))
+
+
+def included(page: Path) -> list[Path]:
+    """Return the files that a page of the site shows as its own."""
+    return [(page.parent / name).resolve() for name in INCLUDE.findall(page.read_text())]
+
+
 def anchors(page: Path) -> set[str]:
     """Return the anchors of a page, as GitHub makes them from its headings."""
-    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text()), re.MULTILINE)
+    text = "\n".join(FENCED.sub("", file.read_text()) for file in (page, *included(page)))
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
     return {heading.strip().replace(" ", "-") for heading in plain}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [*PAGES, *READMES], ids=name_of)
 def test_links_lead_somewhere(page):
     for link in links(page):
-        if link.startswith("https://"):
+        if is_elsewhere(link):
             continue
-        path, _, anchor = link.partition("#")
-        target = (page.parent / path).resolve() if path else page
+        target, anchor = target_of(page, link)
         assert target.exists(), f"{name_of(page)}: {link} does not exist"
         assert not anchor or anchor in anchors(target), f"{name_of(page)}: {link}: no such heading"
+
+
+@pytest.mark.parametrize("page", PACKAGE_PAGES, ids=name_of)
+def test_a_page_of_a_package_index_has_whole_links(page):
+    """A package index shows the file alone, without the repository around it."""
+    relative = [link for link in links(page) if not link.startswith(("https://", "#"))]
+    assert not relative, f"{name_of(page)}: {relative}: on a package index these lead nowhere; begin with {SITE}"
+
+
+@pytest.mark.parametrize("readme", READMES, ids=lambda page: page.parent.name)
+def test_the_readme_of_a_plugin_is_on_the_site(readme):
+    page = ROOT / f"docs/plugins/{readme.parent.name}.md"
+    assert page.read_text().startswith(f"# {readme.parent.name}\n")
+    assert readme.read_text().startswith(f"# {readme.parent.name}\n"), "the site leaves out the first line"
+    assert included(page) == [readme]
 
 
 def test_every_page_can_be_reached_from_the_readme():
@@ -52,9 +94,10 @@ def test_every_page_can_be_reached_from_the_readme():
         if page in reached:
             continue
         reached.add(page)
-        targets = [(page.parent / link.partition("#")[0]).resolve() for link in links(page) if ":" not in link]
+        targets = [target_of(page, link)[0] for link in links(page) if not is_elsewhere(link)]
+        targets += included(page)
         waiting += [target for target in targets if target.suffix == ".md" and target.exists()]
-    assert not [name_of(page) for page in PAGES if page not in reached]
+    assert not [name_of(page) for page in [*PAGES, *READMES] if page not in reached]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
