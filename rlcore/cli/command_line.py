@@ -67,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"rlcore {__version__}")
     top.set_defaults(grace=_END_SECONDS)  # one command has an option for it
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _init(commands)
     _train(commands)
     _config(commands)
     _plugins(commands)
@@ -121,6 +122,18 @@ def _run(options: argparse.Namespace) -> int:
     except SystemExit:  # of a part, whose code says nothing about the command
         traceback.print_exc()
         return 1
+
+
+def _init(commands: argparse._SubParsersAction[Parser]) -> None:
+    text = "write a config to begin with: a preset for an algorithm and an environment"
+    init = commands.add_parser("init", help=text, description=text.capitalize() + ".")
+    init.add_argument(
+        "preset", metavar="PRESET", nargs="?", help="an algorithm, such as ppo, or one of its presets; default: asks"
+    )
+    init.add_argument("--env", metavar="ID", help="id of the environment, such as CartPole-v1")
+    init.add_argument("--name", metavar="NAME", help="name of the run; default: algorithm and environment")
+    init.add_argument("--output", metavar="FILE", help="the config to write; default: NAME.toml")
+    init.add_argument("--list", action="store_true", help="list the presets: for what, and what they reached")
 
 
 def _train(commands: argparse._SubParsersAction[Parser]) -> None:

@@ -33,12 +33,13 @@ class Installed:
         return Owner(self.name, self.distribution, self.version)
 
 
-def installed() -> list[Installed]:
-    """Return every installed plugin in order of name, without importing any.
+def installed(group: str = GROUP) -> list[Installed]:
+    """Return every installed plugin, or what another group of entry points names, in order of name.
 
-    The metadata are read once for as long as no folder on the path changes, as every installation changes one.
+    Nothing is imported. The metadata are read once for as long as no folder on the path changes, as every installation
+    changes one.
     """
-    return list(_read(tuple((place, _changed(place)) for place in sys.path)))
+    return list(_read(group, tuple((place, _changed(place)) for place in sys.path)))
 
 
 def _changed(place: str) -> int | None:
@@ -49,11 +50,11 @@ def _changed(place: str) -> int | None:
         return None
 
 
-@lru_cache(maxsize=1)
-def _read(places: tuple[tuple[str, int | None], ...]) -> tuple[Installed, ...]:
-    """Return every plugin that is installed while the places are what they are."""
+@lru_cache(maxsize=4)
+def _read(group: str, places: tuple[tuple[str, int | None], ...]) -> tuple[Installed, ...]:
+    """Return what the entry points of a group name while the places are what they are."""
     plugins: dict[tuple[str, str], Installed] = {}
-    for entry_point in importlib.metadata.entry_points(group=GROUP):
+    for entry_point in importlib.metadata.entry_points(group=group):
         name, version, requires = _identity(entry_point.dist)
         plugin = Installed(entry_point.name, entry_point.value, name, version, requires, entry_point)
         plugins.setdefault((plugin.name, plugin.distribution), plugin)

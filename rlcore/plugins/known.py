@@ -23,22 +23,33 @@ class Published:
     Attributes:
         components: names by kind.
         lends: modules of its package by the names that they lend, by the package of the core that lends them on.
+        presets: names of its presets, by algorithm.
     """
 
     components: Mapping[str, tuple[str, ...]]
     lends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    presets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 # by the name of the plugin; its distribution is `rlcore-plugin-NAME`
 PUBLISHED: Final = {
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
     "dcp": Published({"checkpointer": ("dcp",)}),
-    "dqn": Published({"loss": ("c51", "dqn"), "model": ("q-network",)}),
+    "dqn": Published(
+        {"loss": ("c51", "dqn"), "model": ("q-network",)},
+        presets={"c51": ("c51-classic-control", "c51-generic"), "dqn": ("dqn-classic-control", "dqn-generic")},
+    ),
     "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
     "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
     "mlp": Published({"model": ("mlp",)}),
     "parallel": Published({"collector": ("workers",)}),
-    "ppo": Published({"estimator": ("gae",), "loss": ("a2c", "ppo")}),
+    "ppo": Published(
+        {"estimator": ("gae",), "loss": ("a2c", "ppo")},
+        presets={
+            "a2c": ("a2c-classic-control", "a2c-generic"),
+            "ppo": ("ppo-classic-control", "ppo-generic", "ppo-mujoco"),
+        },
+    ),
     "replay": Published({"buffer": ("prioritized", "replay")}),
     "tensorboard": Published({"logger": ("tensorboard",)}, {"rlcore.loggers": {"TensorboardLogger": "logger"}}),
     "torch": Published({"checkpointer": ("torch",)}),
@@ -115,6 +126,16 @@ def distribution_of(name: str) -> str | None:
     """Return the distribution of a published component, or None for any other name."""
     plugin = component_names().get(name)
     return None if plugin is None else PREFIX + plugin
+
+
+def published_presets() -> dict[str, str]:
+    """Return the plugin of each published preset, and of each algorithm that has some."""
+    return {
+        name: plugin
+        for plugin, published in PUBLISHED.items()
+        for algorithm, presets in published.presets.items()
+        for name in (algorithm, *presets)
+    }
 
 
 def guess(kind: str, name: str, plugins: Iterable[str]) -> str:

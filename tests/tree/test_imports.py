@@ -24,6 +24,7 @@ ROOMS = {
     "hooks": "types",
     "plugins": "version types hooks",
     "config": "types plugins",
+    "presets": "version types plugins config",
     "state": "types",
     "envs": "types state",
     "loggers": "types process plugins",
@@ -54,7 +55,7 @@ ROOMS = {
     ),
     "prove": "types plugins config state checkpoints run testing",
     "cli": (
-        "version files types process hooks plugins config spooling restore checkpoints run_folder stock "
+        "version files types process hooks plugins config presets spooling restore checkpoints run_folder stock "
         "assembly run reports testing prove"
     ),
 }

@@ -1,5 +1,7 @@
 """What the error of an env that cannot be made advises, which is another thing for each family."""
 
+import sys
+
 import gymnasium
 import pytest
 from rlcore_plugin_gymnasium import advice
@@ -35,13 +37,17 @@ def test_a_missing_package_is_that_of_the_family(monkeypatch, id, package):
 @pytest.mark.parametrize(
     ("id", "told"),
     [
-        ("ALE/Pong-v5", r'pip install ale-py, and write id = "ale_py:ALE/Pong-v5"'),
+        ("ALE/Pong-v5", r"pip install 'rlcore-plugin-gymnasium\[atari\]'" r', and write id = "ale_py:ALE/Pong-v5"'),
         ("MiniGrid-Empty-5x5-v0", r'pip install minigrid, and write id = "minigrid:MiniGrid-Empty-5x5-v0"'),
         ("mine/Grid-v0", r'names the module that registers it: "module:Id-v0"'),
+        ("ale_py:ALE/Pong-v5", r"pip install 'rlcore-plugin-gymnasium\[atari\]'$"),
+        ("minigrid:MiniGrid-Empty-5x5-v0", "pip install minigrid$"),
         ("my_envs:Grid-v0", r'\[plugins\] files = \["my_envs.py"\]'),
     ],
 )
-def test_an_unknown_id_says_where_it_may_come_from(id, told):
+def test_an_unknown_id_says_where_it_may_come_from(monkeypatch, id, told):
+    for package in ("ale_py", "minigrid"):
+        monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigError, match=told):
         make(Config(id=id), Context.alone("tests"))
 

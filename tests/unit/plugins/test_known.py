@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
@@ -28,6 +29,20 @@ def test_a_plugin_provides_what_its_row_says(plugin):
         provided[component.kind].append(component.name)
     assert {kind: tuple(sorted(names)) for kind, names in provided.items()} == PUBLISHED[plugin].components
     assert set(PUBLISHED[plugin].components) <= set(KINDS)
+
+
+@pytest.mark.parametrize("plugin", [name for name, one in PUBLISHED.items() if one.presets])
+def test_a_plugin_has_the_presets_of_its_row(plugin):
+    found = defaultdict(list)
+    for file in (PLUGINS / f"{PREFIX}{plugin}").glob("src/*/presets/*.toml"):
+        found[tomllib.loads(file.read_text())["preset"]["algorithm"]].append(file.stem)
+    assert {algorithm: tuple(sorted(names)) for algorithm, names in found.items()} == PUBLISHED[plugin].presets
+
+
+def test_presets_of_other_plugins_are_not_left_out():
+    assert {folder.parents[2].name for folder in PLUGINS.glob("*/src/*/presets")} == {
+        PREFIX + name for name, one in PUBLISHED.items() if one.presets
+    }
 
 
 def test_no_two_plugins_publish_one_name():

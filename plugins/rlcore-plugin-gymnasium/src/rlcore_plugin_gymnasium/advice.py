@@ -18,7 +18,7 @@ _EXTRAS: Final[Mapping[str, str]] = {
 }
 # the namespace of an id, to its package and the module that registers it
 _NAMESPACES: Final[Mapping[str, tuple[str, str]]] = {
-    "ALE": ("ale-py", "ale_py"),
+    "ALE": ("rlcore-plugin-gymnasium[atari]", "ale_py"),
     "highway": ("highway-env", "highway_env"),
     "minari": ("minari", "minari"),
     "bsuite": ("shimmy[bsuite]", "shimmy"),
@@ -57,7 +57,7 @@ def on_an_unknown_id(env_id: str) -> str:
     if provider is None:
         return '; an id of another package names the module that registers it: "module:Id-v0"' if slash else ""
     package, registers = provider
-    return f'; pip install {package}, and write id = "{registers}:{name}", which imports it first'
+    return f'; pip install {_quoted(package)}, and write id = "{registers}:{name}", which imports it first'
 
 
 def on_a_missing_module(env_id: str, missing: str | None) -> str:
@@ -65,8 +65,16 @@ def on_a_missing_module(env_id: str, missing: str | None) -> str:
     module = env_id.rpartition(":")[0]
     if not module or missing != module.partition(".")[0]:
         return ""
+    published = {registers: package for package, registers in (*_NAMESPACES.values(), *_PREFIXES.values())}
+    if missing in published:
+        return f"; pip install {_quoted(published[missing])}"
     return (
         f'; a file beside the config is imported where the config names it: [plugins] files = ["{missing}.py"], '
         "with a function provide_components in it, marked @hookimpl, that returns [] where there are no components. A "
         "package must be installed"
     )
+
+
+def _quoted(package: str) -> str:
+    """Return a package for a shell, which takes brackets for a pattern."""
+    return f"'{package}'" if "[" in package else package

@@ -1,0 +1,120 @@
+"""`rlcore init`: write a config from a preset, and say what to type next."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from rlcore.config.sections import validate
+from rlcore.errors import ConfigError
+from rlcore.presets.catalogue import named, presets
+from rlcore.presets.choice import chosen
+from rlcore.presets.filling import as_raw, checked_name, filled, run_name
+from rlcore.presets.preset import Preset
+
+_EXAMPLE: Final = "rlcore init ppo --env CartPole-v1"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the config, or list the presets."""
+    if options.list:
+        return _list(presets())
+    if options.preset is None:
+        _ask(options)
+    preset = chosen(_candidates(options), options.env)
+    name = checked_name(options.name or run_name(preset, options.env))
+    path = Path(options.output or f"{name}.toml")
+    text = filled(preset, name, options.env, {})
+    config = validate(as_raw(text, path))
+    write(path, text)
+    place = shlex.quote(str(config.run.place))
+    print(f"wrote {path}: {preset.about.summary} (preset {preset.name})")
+    for reached in preset.about.reached:
+        print(f"  measured: {reached}")
+    print("next:")
+    print(f"  rlcore train {shlex.quote(str(path))}")
+    print(f"  rlcore evaluate {place} --best")
+    print(f"  rlcore report {place}")
+    return 0
+
+
+def write(path: Path, text: str) -> None:
+    """Write a new file.
+
+    Raises:
+        ConfigError: it exists, or cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise ConfigError(
+            f"{str(path)!r} exists already and is left as it is; name another file with --output, or another run "
+            "with --name"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} cannot be written: {error}") from error
+
+
+def _candidates(options: argparse.Namespace) -> Sequence[Preset]:
+    """Return the presets among which the environment chooses.
+
+    Raises:
+        ConfigError: an environment is needed and not named.
+    """
+    candidates = named(options.preset)
+    if options.env is None and any(preset.env_id is not None for preset in candidates):
+        raise ConfigError(
+            f"rlcore init {options.preset} needs an environment: rlcore init {options.preset} --env "
+            f"{next(preset.env_id for preset in candidates if preset.env_id is not None)}"
+        )
+    return candidates
+
+
+def _ask(options: argparse.Namespace) -> None:
+    """Ask on the terminal for what the command line does not say.
+
+    Raises:
+        ConfigError: there is no terminal to ask on.
+    """
+    if not sys.stdin.isatty():
+        raise ConfigError(f"rlcore init needs a preset where nobody can be asked: {_EXAMPLE}; rlcore init --list")
+    algorithms = sorted({preset.about.algorithm for preset in presets()})
+    options.preset = _answer(f"algorithm ({', '.join(algorithms)})", "ppo" if "ppo" in algorithms else algorithms[0])
+    candidates = named(options.preset)
+    example = next((preset.env_id for preset in candidates if preset.env_id is not None), None)
+    if options.env is None and example is not None:
+        options.env = _answer("environment, a Gymnasium id", example)
+    if options.name is None:
+        options.name = _answer("name of the run", run_name(candidates[0], options.env))
+
+
+def _answer(question: str, default: str) -> str:
+    """Return what is typed, or the default where nothing is."""
+    try:
+        return input(f"{question} [{default}]: ").strip() or default
+    except EOFError:
+        raise ConfigError(f"nothing was answered; the same in one line: {_EXAMPLE}") from None
+
+
+def _list(everything: Sequence[Preset]) -> int:
+    if not everything:
+        print("no presets are installed; pip install 'rlcore[standard]' brings some")
+        return 0
+    algorithm = ""
+    for preset in everything:
+        about = preset.about
+        if about.algorithm != algorithm:
+            algorithm = about.algorithm
+            print(f"{algorithm}")
+        kind = "" if about.actions == "any" else f", {about.actions} actions"
+        print(f"  {preset.name}: {about.summary} ({preset.owner})")
+        print(f"    for {', '.join(about.envs) or 'any environment'}{kind}")
+        for reached in about.reached:
+            print(f"    measured on {reached}")
+    return 0

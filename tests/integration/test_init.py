@@ -1,0 +1,95 @@
+"""`rlcore init`: what is written trains, and nothing that was there is written over."""
+
+import io
+import shlex
+import sys
+
+import pytest
+
+from rlcore.cli import command_line as cli
+from rlcore.config.file import read
+from rlcore.presets.catalogue import presets
+
+FEW = ("run.total_frames=512", "metrics.every=256", "evaluator.episodes=2")
+FEW_OF = {
+    "rollout": ["collector.frames_per_batch=256", "buffer.epochs=1"],
+    "replay": ["collector.frames_per_batch=256", "buffer.warmup_frames=256", "buffer.updates_per_batch=2"],
+}
+
+
+@pytest.fixture
+def rlcore(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+
+    def command(line, code=0):
+        assert cli.main(shlex.split(line)) == code, capsys.readouterr()
+        captured = capsys.readouterr()
+        return captured.err if code else captured.out
+
+    return command
+
+
+@pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.name)
+def test_what_every_preset_writes_trains(preset, rlcore, tmp_path):
+    env = "" if preset.env_id is None else f"--env {preset.env_id}"
+    rlcore(f"init {preset.name} {env} --name few")
+    buffer = read(tmp_path / "few.toml").values["buffer"].get("use", "rollout")
+    changes = " ".join(f"--set {change}" for change in (*FEW, *FEW_OF[buffer]))
+    rlcore(f"train few.toml --quiet {changes}")
+    assert (tmp_path / "runs/few/metrics.csv").stat().st_size
+
+
+def test_it_says_what_to_type_next(rlcore):
+    printed = rlcore("init ppo --env CartPole-v1")
+    assert "wrote ppo-CartPole-v1.toml" in printed
+    assert "measured: CartPole-v1" in printed
+    for line in printed.partition("next:")[2].strip().splitlines():
+        cli.parser().parse_args(shlex.split(line)[1:])
+    assert "no problems found" in rlcore("config check ppo-CartPole-v1.toml")
+
+
+def test_a_file_that_is_there_is_left_as_it_is(rlcore, tmp_path):
+    (tmp_path / "mine.toml").write_text("mine")
+    told = rlcore("init ppo --env CartPole-v1 --name mine", code=2)
+    assert "'mine.toml' exists already and is left as it is" in told
+    assert (tmp_path / "mine.toml").read_text() == "mine"
+    rlcore("init ppo --env CartPole-v1 --name mine --output configs/mine.toml")
+    assert read(tmp_path / "configs/mine.toml").values["run"]["name"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("init", "rlcore init ppo --env CartPole-v1"),
+        ("init ppo", "needs an environment: rlcore init ppo --env "),
+        ("init pop --env CartPole-v1", "did you mean 'ppo'"),
+        ("init ppo --env CartPol-v1", "CartPole"),
+        ("init ppo --env CartPole-v1 --name a/b", "cannot be that of a folder"),
+        ("init ppo --env CartPole-v1 --output /proc/no/such.toml", "cannot be written"),
+    ],
+)
+def test_what_cannot_be_is_one_error_and_no_file(line, told, rlcore, tmp_path):
+    said = rlcore(line, code=2)
+    assert told in said
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_a_terminal_it_asks_for_what_was_not_said(rlcore, tmp_path, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal("dqn\nCartPole-v1\n\n"))
+    assert "algorithm (a2c, c51, dqn, " in rlcore("init")
+    assert read(tmp_path / "dqn-CartPole-v1.toml").values["loss"]["use"] == "dqn"
+    monkeypatch.setattr(sys, "stdin", Terminal("dqn\n"))
+    assert "nothing was answered" in rlcore("init", code=2)
+
+
+def test_the_list_shows_for_what_each_is(rlcore):
+    printed = rlcore("init --list")
+    for preset in presets():
+        assert f"  {preset.name}: {preset.about.summary}" in printed
