@@ -120,7 +120,7 @@ def main():
     parser.add_argument("--keep", nargs="*", default=[], metavar="PACKAGE", help="take the version installed here")
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv-floors", help="default: .venv-floors")
     options = parser.parse_args()
-    kept = {name: version(name) for name in options.keep}
+    kept = {name: version(name).partition("+")[0] for name in options.keep}
     python = install(options.venv.absolute(), kept if options.latest else {**lowest(), **kept})
     print(command(python, "-m", "pip", "list", "--format=freeze", "--exclude-editable"))
     command(python, "-c", IMPORT_ALL)
