@@ -24,7 +24,7 @@ class RunConfig(BaseModel, extra="forbid"):
     name: str = Field("run", description="name of the run and of its folder")
     seed: int = Field(1, ge=0, lt=2**63, description="the one seed; every generator is derived from it")
     total_frames: int = Field(gt=0, description="environment frames to train for, and the horizon of every schedule")
-    device: str = Field("auto", description="auto (CUDA where there is one), cpu, cuda or cuda:N")
+    device: str = Field("auto", description="auto (CUDA where there is one, else the CPU), cpu, cuda, cuda:N or mps")
     folder: str = Field("runs", description="where run folders are made, relative to the working directory")
     hang_after: int = Field(
         60,
@@ -52,8 +52,8 @@ class RunConfig(BaseModel, extra="forbid"):
     @field_validator("device")
     @classmethod
     def _known_device(cls, device: str) -> str:
-        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
-            raise ValueError("a device is auto, cpu, cuda or cuda:N")
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", device):
+            raise ValueError("a device is auto, cpu, cuda, cuda:N or mps")
         return device
 
 

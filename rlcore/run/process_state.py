@@ -24,6 +24,8 @@ def choose_device(name: str) -> torch.device:
         count = torch.cuda.device_count()
         if (device.index or 0) >= count:
             raise ConfigError(f"[run] device = {name!r}: torch sees {count} CUDA devices; use 'auto' or 'cpu'")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise ConfigError(f"[run] device = {name!r}: torch sees no Apple GPU; use 'auto' or 'cpu'")
     return device
 
 

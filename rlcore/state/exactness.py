@@ -81,4 +81,6 @@ def inexact_device(device: torch.device) -> list[str]:
     """Return why a run on this device does not repeat to the bit, if so."""
     if device.type == "cuda" and not torch.are_deterministic_algorithms_enabled():
         return ["device cuda: torch's deterministic algorithms are off; turn them on with [run] deterministic = true"]
+    if device.type == "mps":
+        return ["device mps: torch does not promise the same bits twice there"]
     return []

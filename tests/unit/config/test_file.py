@@ -168,14 +168,14 @@ def test_a_plain_run_name_is_taken(write_config, name):
     assert rlcore.load_config(write_config(run={"name": name})).run.name == name
 
 
-@pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "cuda:3"])
+@pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "cuda:3", "mps"])
 def test_a_device_is_taken(write_config, device):
     assert rlcore.load_config(write_config(run={"device": device})).run.device == device
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cpu:0x", "CUDA", "cuda:-1"])
 def test_another_device_is_refused(write_config, device):
-    with pytest.raises(ConfigError, match=r"\[run\] device: a device is auto, cpu, cuda or cuda:N"):
+    with pytest.raises(ConfigError, match=r"\[run\] device: a device is auto, cpu, cuda, cuda:N or mps"):
         rlcore.load_config(write_config(run={"device": device}))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from rlcore_plugin_mlp import model as mlp
 
 import rlcore
@@ -21,6 +22,16 @@ def test_a_transform_is_fitted_on_what_the_transforms_before_it_return():
     assert first.state_dict()["scale"][2] < 0.5, "raw angular speeds are in no unit box"
     np.testing.assert_allclose(second.state_dict()["mean"], 0, atol=0.5)
     np.testing.assert_allclose(second.state_dict()["scale"], 1, atol=0.5)
+
+
+@pytest.mark.parametrize(
+    ("device", "message"), [("cuda:90", "torch sees [0-9]+ CUDA devices"), ("mps", "torch sees no Apple GPU")]
+)
+def test_a_device_that_is_not_there_is_refused(device, message):
+    if device == "mps" and torch.backends.mps.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(ConfigError, match=rf"\[run\] device = '{device}': {message}"):
+        make_run(f"run.device={device}")
 
 
 ACTOR_LOSS = """

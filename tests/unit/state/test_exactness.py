@@ -65,6 +65,10 @@ def test_a_gpu_without_deterministic_kernels_is_not_exact(monkeypatch):
     assert inexact_device(torch.device("cuda")) == []
 
 
+def test_an_apple_gpu_is_not_exact():
+    assert inexact_device(torch.device("mps")) == ["device mps: torch does not promise the same bits twice there"]
+
+
 def test_reasons_are_kept_once_and_in_order():
     provenance = Provenance(inexact=("b",)).with_reasons(["a", "b", "c", "a"])
     assert sorted(provenance.inexact) == ["a", "b", "c"]
