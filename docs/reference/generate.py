@@ -28,7 +28,7 @@ from pydantic.fields import FieldInfo
 from tables import table
 
 from rlcore import types
-from rlcore.cli.command_line import EXIT_CODES, parser
+from rlcore.cli.command_line import EXIT_CODES, Parser, parser
 from rlcore.cli.plugins_new import SUMMARIES, package
 from rlcore.config.core import CORE_SECTIONS, CheckpointConfig
 from rlcore.config.sections import DEFAULT_USE, REQUIRED
@@ -220,6 +220,8 @@ def _commands(command: argparse.ArgumentParser) -> Iterator[str]:
         for subcommand in subcommands.choices.values():
             yield from _commands(subcommand)
         return
+    if isinstance(command, Parser):
+        command.complete()
     helps = {name: action.help for name, action in _help_of_commands(parser())}
     actions = [action for action in command._actions if action.dest != "help"]
     text = command.description or helps.get(command.prog) or ""

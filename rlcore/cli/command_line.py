@@ -7,7 +7,8 @@ import importlib
 import logging
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NoReturn
 
 from rlcore.errors import RlcoreError, notes_of
@@ -49,14 +50,35 @@ NEW_KINDS: Final = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes flags by their full name only, so that a flag added later changes no command that worked."""
+    """Takes flags by their full name only, so that a flag added later changes no command that worked.
 
-    def __init__(self, **arguments: Any) -> None:
+    Args:
+        fill: adds the arguments when they are first needed; what imports a plugin waits until its command is called.
+        arguments: as for any parser.
+    """
+
+    def __init__(self, fill: Callable[[argparse.ArgumentParser], None] | None = None, **arguments: Any) -> None:
         super().__init__(allow_abbrev=False, **arguments)
+        self._fill = fill
+
+    def complete(self) -> None:
+        """Add the arguments that wait until they are needed."""
+        fill, self._fill = self._fill, None
+        if fill is not None:
+            fill(self)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, with all arguments."""
+        self.complete()
+        return super().parse_known_args(args, namespace)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return the parser of all commands.
+
+    Args:
+        arguments: of the command line; where they name a command of the core, those of plugins are not looked for.
+    """
     codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
     top = Parser(
         prog="rlcore",
@@ -65,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"rlcore {__version__}")
-    top.set_defaults(grace=_END_SECONDS)  # one command has an option for it
+    top.set_defaults(of_plugin=None, grace=_END_SECONDS)  # one command has an option for it
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _init(commands)
     _train(commands)
@@ -79,6 +101,8 @@ def parser() -> argparse.ArgumentParser:
     _runs(commands)
     _sync(commands)
     _prove(commands)
+    if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:
+        _of_plugins(commands)
     return top
 
 
@@ -98,8 +122,12 @@ def program() -> NoReturn:
 def _command(arguments: Sequence[str] | None) -> tuple[int, float]:
     """Run a command; return its exit code, and the seconds that its plugins may take to end."""
     with lenient_output() as output:
-        options = parser().parse_args(arguments)
+        arguments = sys.argv[1:] if arguments is None else arguments
         logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+        try:
+            options = parser(arguments).parse_args(arguments)
+        except RlcoreError as error:  # the plugin of a command cannot be used
+            return _refused(error), _END_SECONDS
         code = _run(options)
         output.flush()
     if code == 0 and options.command not in _PRINT_BESIDES and not isinstance(output.lost, BrokenPipeError | None):
@@ -110,12 +138,10 @@ def _command(arguments: Sequence[str] | None) -> tuple[int, float]:
 
 def _run(options: argparse.Namespace) -> int:
     try:
-        command = importlib.import_module(f"rlcore.cli.{options.command}")
+        command = options.of_plugin or importlib.import_module(f"rlcore.cli.{options.command}")
         return int(command.run(options))
     except RlcoreError as error:
-        notes = "".join(f"\n  {note}" for note in notes_of(error))
-        print(f"error: {error}{notes}", file=sys.stderr)
-        return error.exit_code
+        return _refused(error)
     except KeyboardInterrupt:
         print("stopped by Ctrl-C", file=sys.stderr)
         return 130
@@ -134,6 +160,26 @@ def _init(commands: argparse._SubParsersAction[Parser]) -> None:
     init.add_argument("--name", metavar="NAME", help="name of the run; default: algorithm and environment")
     init.add_argument("--output", metavar="FILE", help="the config to write; default: NAME.toml")
     init.add_argument("--list", action="store_true", help="list the presets: for what, and what they reached")
+
+
+def _refused(error: RlcoreError) -> int:
+    """Print an error of rlcore; return its exit code."""
+    notes = "".join(f"\n  {note}" for note in notes_of(error))
+    print(f"error: {error}{notes}", file=sys.stderr)
+    return error.exit_code
+
+
+def _of_plugins(commands: argparse._SubParsersAction[Parser]) -> None:
+    """Add the commands of plugins, which are imported when they are called."""
+    from rlcore.plugins.commands import PluginCommand, plugin_commands
+
+    def fill(found: PluginCommand, parser: argparse.ArgumentParser) -> None:
+        command = found.load()
+        parser.set_defaults(of_plugin=command)
+        command.add_arguments(parser)
+
+    for found in plugin_commands(commands.choices):
+        commands.add_parser(found.name, help=found.summary, fill=partial(fill, found))
 
 
 def _train(commands: argparse._SubParsersAction[Parser]) -> None:

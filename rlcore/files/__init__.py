@@ -8,6 +8,8 @@ from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.files.growing import GrowingFile as GrowingFile
+    from rlcore.files.lock import Lock as Lock
+    from rlcore.files.lock import in_use as in_use
     from rlcore.files.log_files import cut_back as cut_back
     from rlcore.files.plain_files import inside as inside
     from rlcore.files.plain_files import plain_file as plain_file
@@ -18,6 +20,7 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.files.growing": "GrowingFile",
+        "rlcore.files.lock": "Lock in_use",
         "rlcore.files.plain_files": "inside plain_file",
         "rlcore.files.log_files": "cut_back",
         "rlcore.files.replacement": "replacing",

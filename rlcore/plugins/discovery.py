@@ -25,6 +25,7 @@ class Installed:
     distribution: str
     version: str
     requires_rlcore: str = ""
+    summary: str = ""
     entry_point: importlib.metadata.EntryPoint | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -52,23 +53,24 @@ def _changed(place: str) -> int | None:
 
 @lru_cache(maxsize=4)
 def _read(group: str, places: tuple[tuple[str, int | None], ...]) -> tuple[Installed, ...]:
-    """Return what the entry points of a group name while the places are what they are."""
+    """Return every entry point of a group that is installed while the places are what they are."""
     plugins: dict[tuple[str, str], Installed] = {}
     for entry_point in importlib.metadata.entry_points(group=group):
-        name, version, requires = _identity(entry_point.dist)
-        plugin = Installed(entry_point.name, entry_point.value, name, version, requires, entry_point)
+        name, version, requires, summary = _identity(entry_point.dist)
+        plugin = Installed(entry_point.name, entry_point.value, name, version, requires, summary, entry_point)
         plugins.setdefault((plugin.name, plugin.distribution), plugin)
     return tuple(sorted(plugins.values(), key=lambda plugin: (plugin.name, plugin.distribution)))
 
 
-def _identity(distribution: importlib.metadata.Distribution | None) -> tuple[str, str, str]:
-    """Return name, version and range of rlcore; the backport of `importlib.metadata` raises where those are missing."""
+def _identity(distribution: importlib.metadata.Distribution | None) -> tuple[str, str, str, str]:
+    """Return name, version, range of rlcore, summary; the backport of `importlib.metadata` raises where they miss."""
     try:
         if distribution is not None:
-            return distribution.name, distribution.version, _requirement(distribution.requires or [])
+            requirement = _requirement(distribution.requires or [])
+            return distribution.name, distribution.version, requirement, distribution.metadata["Summary"] or ""
     except (ImportError, OSError):
         pass
-    return "unknown", "0", ""
+    return "unknown", "0", "", ""
 
 
 def _requirement(requires: Sequence[str]) -> str:

@@ -24,11 +24,13 @@ class Published:
         components: names by kind.
         lends: modules of its package by the names that they lend, by the package of the core that lends them on.
         presets: names of its presets, by algorithm.
+        commands: that it adds to the command line.
     """
 
     components: Mapping[str, tuple[str, ...]]
     lends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     presets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    commands: tuple[str, ...] = ()
 
 
 # by the name of the plugin; its distribution is `rlcore-plugin-NAME`
@@ -42,6 +44,7 @@ PUBLISHED: Final = {
     "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
     "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
     "mlp": Published({"model": ("mlp",)}),
+    "optuna": Published({"hook": ("sweep-trial",)}, commands=("sweep",)),
     "parallel": Published({"collector": ("workers",)}),
     "ppo": Published(
         {"estimator": ("gae",), "loss": ("a2c", "ppo")},

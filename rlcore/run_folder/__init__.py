@@ -1,1 +1,19 @@
 """The folder of a run: its files, its status, and whose it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
+
+if TYPE_CHECKING:
+    from rlcore.run_folder.folder import read_config as read_config
+    from rlcore.run_folder.status import read_status as read_status
+
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.run_folder.folder": "read_config",
+        "rlcore.run_folder.status": "read_status",
+    },
+)

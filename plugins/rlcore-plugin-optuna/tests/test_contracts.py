@@ -1,0 +1,12 @@
+"""The contracts of the plugin and of its hook, in a run that lies in no study."""
+
+from rlcore.testing.contracts import HookContract, PluginContract
+
+
+class TestPlugin(PluginContract):
+    plugin = "optuna"
+
+
+class TestSweepTrial(HookContract):
+    use = "optuna:sweep-trial"
+    config = {"trial": 0}

@@ -1,0 +1,59 @@
+"""The command: trials that are trained as processes, a study that goes on, and what is refused."""
+
+from collections import Counter
+
+import pytest
+import tomli_w
+from rlcore_plugin_optuna.study_file import read_study
+from rlcore_plugin_optuna.study_folder import go_on
+
+import rlcore
+from rlcore.cli.command_line import main
+from rlcore.testing.small_run import TOY_CONFIG
+
+
+def trials_of(path):
+    """Return the trials of a study as (number, state, value, parameters)."""
+    return [(t.number, t.state.name, t.value, t.params) for t in go_on(read_study(path)).trials]
+
+
+def test_a_study_is_trained_told_and_its_best_config_written(write_study, refused, capsys, tmp_path):
+    path = write_study()
+    assert main(["sweep", str(path), "--jobs", "2"]) == 0
+    out = capsys.readouterr().out
+    trials = trials_of(path)
+    assert [(number, state) for number, state, _, _ in trials] == [(0, "COMPLETE"), (1, "COMPLETE")]
+    best = max(trials, key=lambda trial: trial[2])
+    assert f"best: trial {best[0]}" in out
+
+    config = rlcore.load_config("sweeps/search/best.toml").resolved()
+    assert config["optimizer"][0]["lr"] == best[3]["optimizer.lr"]
+    assert config["buffer"]["epochs"] == best[3]["buffer.epochs"]
+    assert "hook" not in config
+    assert config["run"]["name"] == "search-best"
+
+    assert "study folder 'sweeps/search' exists already" in refused("sweep", path)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("status.json")}
+    assert main(["sweep", str(path), "--resume"]) == 0, "nothing is left to train"
+    assert {file: file.read_bytes() for file in tmp_path.rglob("status.json")} == before
+
+    (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, "evaluator": {"use": "episodes", "every": 16}}))
+    said = refused("sweep", write_study(space={"optimizer.lr": {"low": 1e-3, "high": 2e-1}}), "--resume")
+    assert "'sweeps/search' is of another study" in said
+    assert "space.optimizer.lr.high = 0.2 here, 0.1 in the study" in said
+    assert "evaluator.every = 16 here, 32 in the study" in said
+
+
+@pytest.mark.slow
+def test_a_trial_that_fails_says_why_and_three_of_them_end_the_sweep(write_study, caplog):
+    path = write_study(study={"trials": 9}, space={"optimizer.lr": [1e300, 2e300]})
+    assert main(["sweep", str(path), "--jobs", "2"]) == 1
+    states = Counter(state for _, state, _, _ in trials_of(path))
+    assert states["FAIL"] in (3, 4)
+    assert set(states) == {"FAIL"}
+    assert "trial 0 failed: error: " in caplog.text
+
+
+def test_a_dry_run_writes_nothing(write_study, tmp_path):
+    assert main(["sweep", str(write_study()), "--dry-run"]) == 0
+    assert not (tmp_path / "sweeps").exists()

@@ -1,0 +1,105 @@
+"""Commands that plugins add to the command line, found by their entry points and imported only when they are called."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from rlcore.errors import FROM_OUTSIDE, MissingPluginError, PluginError, describe
+from rlcore.plugins.discovery import Installed, installed, version_conflict
+from rlcore.plugins.host import NO_PLUGINS
+from rlcore.plugins.known import PREFIX, PUBLISHED
+
+GROUP: Final = "rlcore.commands"
+
+
+class Command(Protocol):
+    """What the entry point of a command names, such as a module with these two functions."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments of the command; called for the help of the command too."""
+        ...
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Do it, and return the exit code; an `RlcoreError` becomes its message and exit code."""
+        ...
+
+
+@dataclass(frozen=True)
+class PluginCommand:
+    """A command that is installed, or published and not installed.
+
+    Attributes:
+        name: after `rlcore`.
+        claims: the entry points of that name: one, unless distributions contradict each other or none is installed.
+    """
+
+    name: str
+    claims: tuple[Installed, ...]
+
+    @property
+    def summary(self) -> str:
+        """One line for the list of commands, without importing anything."""
+        if not self.claims:
+            return f"of {PREFIX}{_publisher(self.name)}, which is not installed"
+        return ", ".join(f"{claim.summary or 'a command'} ({claim.distribution})" for claim in self.claims)
+
+    def load(self) -> Command:
+        """Import what the entry point names.
+
+        Raises:
+            PluginError: it is not installed, claimed by two distributions, for another rlcore, or broken.
+        """
+        if not self.claims:
+            raise _not_installed(self.name)
+        if len(self.claims) > 1:
+            owners = " and ".join(str(claim.owner) for claim in self.claims)
+            raise PluginError(f"the command {self.name!r} is claimed by {owners}; uninstall one of them")
+        conflict = version_conflict(self.claims[0])
+        if conflict:
+            raise PluginError(conflict)
+        return _imported(self.claims[0])
+
+
+def plugin_commands(own: Iterable[str] = ()) -> list[PluginCommand]:
+    """Return the commands of plugins in order of name, from metadata alone.
+
+    Args:
+        own: names that the core has itself; a plugin cannot take their place.
+    """
+    claims: dict[str, tuple[Installed, ...]] = dict.fromkeys(_published(), ())
+    for claim in () if os.environ.get(NO_PLUGINS) else installed(GROUP):
+        claims[claim.name] = (*claims.get(claim.name, ()), claim)
+    return [PluginCommand(name, claims[name]) for name in sorted(set(claims) - set(own))]
+
+
+def _published() -> dict[str, str]:
+    """Return the plugin of each published command."""
+    return {command: plugin for plugin, published in PUBLISHED.items() for command in published.commands}
+
+
+def _publisher(command: str) -> str:
+    return _published()[command]
+
+
+def _not_installed(command: str) -> MissingPluginError:
+    plugin = _publisher(command)
+    blocked = f" ({NO_PLUGINS} is set)" if os.environ.get(NO_PLUGINS) else ""
+    return MissingPluginError(
+        f"rlcore {command} is provided by {PREFIX}{plugin}, which is not installed{blocked}: "
+        f'pip install "rlcore[{plugin}]"'
+    )
+
+
+def _imported(claim: Installed) -> Command:
+    assert claim.entry_point is not None  # `installed` makes none without
+    try:
+        command: Command = claim.entry_point.load()
+    except FROM_OUTSIDE:
+        raise
+    except BaseException as error:
+        raise PluginError(f"the command {claim.name!r} ({claim.owner}) failed: {describe(error)}") from error
+    return command
