@@ -16,6 +16,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
@@ -333,11 +334,23 @@ def plugin_pages() -> dict[Path, str]:
     return pages
 
 
+def _is_installed(distribution: str) -> bool:
+    try:
+        return bool(metadata.version(distribution))
+    except metadata.PackageNotFoundError:
+        return False
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check every page; return the exit code."""
     options = argparse.ArgumentParser(prog=COMMAND, description="Write the generated parts of the documentation.")
     options.add_argument("--check", action="store_true", help="write nothing; fail when a page differs from the code")
     check = options.parse_args(arguments).check
+    absent = [name for name in distributions() if not _is_installed(name)]
+    if absent:
+        places = " ".join(f"-e plugins/{name}" for name in absent)
+        sys.stderr.write(f"not installed here: {', '.join(absent)}; python -m pip install {places}\n")
+        return 2
     stale = []
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     wanted = {page: regenerated(page.read_text()) for page in pages} | plugin_pages()
