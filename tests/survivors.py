@@ -84,7 +84,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.run",), (f"{UNIT}/run", "tests/integration/test_failed_runs.py")),
     (("rlcore.agents", "rlcore.envs.spec_records"), (f"{UNIT}/agents", "tests/integration/test_agent.py")),
     (
-        ("rlcore.reports.page", "rlcore.reports.svg", "rlcore.reports.curves"),
+        ("rlcore.reports.html", "rlcore.reports.svg", "rlcore.reports.curves"),
         (f"{UNIT}/reports", "tests/integration/test_report.py"),
     ),
     (("rlcore.helpers",), ("tests/helpers",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rlcore.reports.page import write_report
+from rlcore.reports.html.page import write_report
 
 
 def run(options: argparse.Namespace) -> int:

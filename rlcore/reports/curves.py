@@ -36,6 +36,20 @@ def read_metrics(run: Path) -> dict[str, Curve]:
     file = run / "metrics.csv"
     if not file.is_file():
         return _read_evaluations(run)
+    return _curves(file)
+
+
+def read_timings(run: Path) -> dict[str, Curve]:
+    """Return what took how long, as metric to (frames to value); empty where no logger wrote it."""
+    file = run / "timings.csv"
+    try:
+        return _curves(file) if file.is_file() else {}
+    except ConfigError:
+        return {}
+
+
+def _curves(file: Path) -> dict[str, Curve]:
+    """Return metric to (frames to value) of a table of `frames,key,value`."""
     curves: dict[str, Curve] = defaultdict(dict)
     for row in _rows(file):
         try:

@@ -11,13 +11,14 @@ from typing import Any, Final
 
 from rlcore.config.changes import WATCHING
 from rlcore.errors import ConfigError
-from rlcore.reports.curves import Curve, read_metrics
+from rlcore.reports.curves import Curve, read_metrics, read_timings
 from rlcore.run_folder.folder import read_config
 from rlcore.run_folder.status import read_status
 
 # sections that change nothing in what is trained or measured
 _BESIDE: Final = ("versions", "logger", "checkpoint")
 _OF_ONE_RUN: Final = ("name", "seed", "folder", "threads")
+_SPEED: Final = "time/frames_per_second"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,25 @@ class RunFiles:
             return read_metrics(self.folder)
         except ConfigError:
             return {}
+
+    @cached_property
+    def timings(self) -> dict[str, Curve]:
+        """What took how long, by metric; none where no logger wrote it."""
+        return read_timings(self.folder)
+
+    @property
+    def frames_per_second(self) -> float | None:
+        """Speed of the training, evaluation not counted; None where no logger wrote it."""
+        seconds, speeds = self.seconds_trained, self.timings.get(_SPEED)
+        return max(speeds) / seconds if seconds and speeds else None
+
+    @property
+    def seconds_trained(self) -> float | None:
+        """Time of the training over all resumes, evaluation not counted; None where no logger wrote it."""
+        speeds = self.timings.get(_SPEED, {})
+        frames = sorted(speeds)
+        steps = zip([0, *frames], frames, strict=False)
+        return sum((end - begin) / speeds[end] for begin, end in steps if speeds[end] > 0) or None
 
     @property
     def compared(self) -> dict[str, Any]:

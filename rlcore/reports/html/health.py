@@ -1,0 +1,22 @@
+"""What went wrong in runs, and what they lost, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rlcore.checkpoints.manifest import scan
+from rlcore.reports.run_files import RunFiles
+
+_UNFINISHED = ("failed", "failed-resumable", "stopped-resumable")
+
+
+def findings(run: RunFiles) -> Iterator[str]:
+    """Yield a sentence for each."""
+    if run.status.get("state") in _UNFINISHED:
+        yield f"{run.status['state']}: {run.status.get('reason', '')}"
+    for cause, count in run.status.get("losses", {}).items():
+        yield f"{count:,} {cause}"
+    if (run.folder / "stacks.txt").is_file():
+        yield "nothing moved for a while; the stacks of all threads are in stacks.txt"
+    for entry in scan(run.folder / "faults").entries:
+        yield f"a batch that was not finite at frame {entry.frames:,}, in faults/{entry.path.name}"
