@@ -16,7 +16,7 @@ from rlcore.errors import NumericalError
 from rlcore.learners.base import LossNoise, Updating, noise_of
 from rlcore.learners.gradient_step import GradientStep
 from rlcore.learners.joint import JointGradients, rows_of
-from rlcore.learners.schedules import bind
+from rlcore.learners.schedules import ScheduledOfPart, bind
 from rlcore.learners.targets import TargetUpdater
 from rlcore.learners.torch_private import WatchedStep
 from rlcore.types import Key
@@ -69,7 +69,9 @@ class GradientLearner(Updating):
             GradientStep(optimizer, config.max_grad_norm, context.device, _losses_of(optimizer))
             for optimizer in self.optimizers.values()
         ]
-        self._schedules = bind(context.schedulers, self.optimizers)
+        self._schedules = bind(context.schedulers, self.optimizers, context.built)
+        of_parts = [schedule for schedule in self._schedules if isinstance(schedule, ScheduledOfPart)]
+        self._of_parts = {schedule.scheduler.target: schedule for schedule in of_parts}
         self._joint = JointGradients(context.group, self._steps) if context.group.size > 1 else None
         self._noise: LossNoise | None = noise_of(self._loss, context)
         self._compiled: CompiledUpdate | None = self._compile(context) if config.compile else None
@@ -161,12 +163,13 @@ class GradientLearner(Updating):
             schedule.apply(self.progress)
 
     def scheduled(self) -> dict[str, float]:
-        """Return the numbers worth logging: the learning rate of each optimizer."""
+        """Return the numbers worth logging: the learning rate of each optimizer, and what is scheduled of parts."""
         several = len(self.optimizers) > 1
-        return {
+        rates = {
             f"lr/{name}" if several else "lr": float(optimizer.param_groups[0]["lr"])
             for name, optimizer in self.optimizers.items()
         }
+        return rates | {target: entry.now() for target, entry in self._of_parts.items()}
 
     def inexact(self) -> str | None:
         """Return why a resume would not go on as this run, or None."""
@@ -219,6 +222,9 @@ class GradientLearner(Updating):
             )
             return None
         steps = [(step.optimizer, step.names) for step in self._steps]
+        for entry in self._of_parts.values():
+            if entry.scheduler.target.startswith("loss."):
+                entry.hold_as_tensor(context.device)
         return CompiledUpdate(self._loss, steps, self._max_grad_norm, context.heart, self._joint)
 
 

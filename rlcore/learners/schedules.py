@@ -1,28 +1,42 @@
-"""Schedules: a learning rate or another number of an optimizer as a function of progress, without state."""
+"""Schedules: a number of an optimizer, or one that a part declares, as a function of progress, without state."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, Field
 
 from rlcore.errors import ConfigError, did_you_mean
 from rlcore.types import Scheduler
 from rlcore.types.context import Context
+from rlcore.types.optional import Schedulable, offers
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
     import torch
 
 
-class ScheduleConfig(BaseModel, extra="forbid"):
+# the kinds whose parts may declare numbers
+SCHEDULABLE: Final = ("loss", "model", "buffer")
+
+
+class ScheduleConfig(BaseModel, extra="forbid", allow_inf_nan=False):
     """What is scheduled, and where it ends."""
 
-    target: str = Field("lr", description="a number of the optimizer, or 'NAME.number' for one optimizer of several")
+    target: str = Field(
+        "lr",
+        description="a number of the optimizers, 'NAME.number' for that of one; or of a part: 'loss.clip_epsilon'",
+    )
     final: float = Field(0.0, ge=0, description="final value, as a fraction of the initial one")
+    fraction: float = Field(1.0, gt=0, le=1, description="fraction of the run in which it gets there")
+
+    def moved(self, progress: Progress) -> float:
+        """Return how much of the way is done, from 0 to 1."""
+        return min(1.0, progress.fraction / self.fraction)
 
 
 class Linear:
@@ -32,11 +46,11 @@ class Linear:
 
     def __init__(self, config: ScheduleConfig, context: Context) -> None:
         self.target = config.target
-        self._final = config.final
+        self._config = config
 
     def value(self, initial: float, progress: Progress) -> float:
         """Return the value after `progress.frames`."""
-        return initial * (1 - (1 - self._final) * progress.fraction)
+        return initial * (1 - (1 - self._config.final) * self._config.moved(progress))
 
 
 class Cosine:
@@ -49,11 +63,12 @@ class Cosine:
 
     def __init__(self, config: ScheduleConfig, context: Context) -> None:
         self.target = config.target
-        self._final = config.final
+        self._config = config
 
     def value(self, initial: float, progress: Progress) -> float:
         """Return the value after `progress.frames`."""
-        return initial * (self._final + (1 - self._final) * 0.5 * (1 + math.cos(math.pi * progress.fraction)))
+        final, moved = self._config.final, self._config.moved(progress)
+        return initial * (final + (1 - final) * 0.5 * (1 + math.cos(math.pi * moved)))
 
 
 @dataclass(frozen=True)
@@ -76,23 +91,107 @@ class Scheduled:
             group[self.number] = value
 
 
-def bind(schedulers: Iterable[Scheduler], optimizers: Mapping[str, torch.optim.Optimizer]) -> list[Scheduled]:
+@dataclass(frozen=True)
+class ScheduledOfPart:
+    """A number that a part declares, with the scheduler that sets it.
+
+    Attributes:
+        numbers: those of the part.
+        initial: the value that the part was built with.
+    """
+
+    scheduler: Scheduler
+    number: str
+    numbers: MutableMapping[str, Any]
+    initial: float
+
+    def hold_as_tensor(self, device: torch.device) -> None:
+        """Let the part find a tensor that stays the same and is filled: to a compiled graph a float is a constant."""
+        import torch
+
+        self.numbers[self.number] = torch.tensor(self.initial, device=device)
+
+    def apply(self, progress: Progress) -> None:
+        """Set the number to its value now."""
+        value = self.scheduler.value(self.initial, progress)
+        if isinstance(self.numbers[self.number], int | float):
+            self.numbers[self.number] = value
+        else:
+            self.numbers[self.number].fill_(value)
+
+    def now(self) -> float:
+        """Return the number."""
+        return float(self.numbers[self.number])
+
+
+def bind(
+    schedulers: Iterable[Scheduler],
+    optimizers: Mapping[str, torch.optim.Optimizer],
+    parts: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Scheduled | ScheduledOfPart]:
     """Find the numbers that the schedulers set.
 
+    Args:
+        schedulers: each with a target.
+        optimizers: by name.
+        parts: what is built, by kind; those of `SCHEDULABLE` may declare numbers.
+
     Raises:
-        ConfigError: no such optimizer or number.
+        ConfigError: no such optimizer, part or number, or two schedulers of one number.
     """
-    bound = []
+    declared = {kind: part.schedulable for kind in SCHEDULABLE if offers(part := parts.get(kind), Schedulable)}
+    bound: list[Scheduled | ScheduledOfPart] = []
+    taken: set[tuple[int, str]] = set()
     for scheduler in schedulers:
-        name, _, number = scheduler.target.rpartition(".")
-        if name and name not in optimizers:
-            raise ConfigError(f"[scheduler] target: no optimizer {name!r}{did_you_mean(name, optimizers)}")
-        chosen = [optimizers[name]] if name else list(optimizers.values())
-        for optimizer in chosen:
-            if number not in optimizer.defaults:
-                raise ConfigError(
-                    f"[scheduler] target: the optimizer has no number {number!r}"
-                    f"{did_you_mean(number, optimizer.defaults)}"
-                )
-            bound.append(Scheduled(scheduler, number, optimizer, float(optimizer.defaults[number])))
+        found = _found(scheduler, optimizers, declared)
+        for scheduled in found:
+            owner = scheduled.optimizer if isinstance(scheduled, Scheduled) else scheduled.numbers
+            if (id(owner), scheduled.number) in taken:
+                raise ConfigError(f"[scheduler] target: two of them set {scheduler.target!r}; leave one out")
+            taken.add((id(owner), scheduled.number))
+        bound += found
     return bound
+
+
+def _found(
+    scheduler: Scheduler,
+    optimizers: Mapping[str, torch.optim.Optimizer],
+    declared: Mapping[str, MutableMapping[str, Any]],
+) -> list[Scheduled | ScheduledOfPart]:
+    name, _, number = scheduler.target.rpartition(".")
+    if name not in optimizers and name in declared:
+        if number not in declared[name]:
+            raise ConfigError(
+                f"[scheduler] target: the {name} declares no number {number!r}{did_you_mean(number, declared[name])}; "
+                f"{_choice(optimizers, declared)}"
+            )
+        initial = float(declared[name][number])
+        declared[name][number] = initial  # a part that sets it otherwise refuses
+        return [ScheduledOfPart(scheduler, number, declared[name], initial)]
+    if name and name not in optimizers:
+        guess = did_you_mean(name, [*optimizers, *declared])
+        raise ConfigError(f"[scheduler] target: no optimizer {name!r}{guess}; {_choice(optimizers, declared)}")
+    chosen = [optimizers[name]] if name else list(optimizers.values())
+    for optimizer in chosen:
+        if number not in _numbers(optimizer):
+            raise ConfigError(
+                f"[scheduler] target: the optimizer has no number {number!r}"
+                f"{did_you_mean(number, _numbers(optimizer))}; {_choice(optimizers, declared)}"
+            )
+    return [Scheduled(scheduler, number, optimizer, float(optimizer.defaults[number])) for optimizer in chosen]
+
+
+def _choice(optimizers: Mapping[str, torch.optim.Optimizer], declared: Mapping[str, MutableMapping[str, Any]]) -> str:
+    """Say which targets there are."""
+    of_optimizers = [number for optimizer in optimizers.values() for number in _numbers(optimizer)]
+    of_parts = [f"{kind}.{number}" for kind, numbers in declared.items() for number in numbers]
+    return f"there are {', '.join(dict.fromkeys([*of_optimizers, *of_parts]))}"
+
+
+def _numbers(optimizer: torch.optim.Optimizer) -> list[str]:
+    """Return the names of the settings of an optimizer that are numbers."""
+    return [
+        name
+        for name, value in optimizer.defaults.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]

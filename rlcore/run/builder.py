@@ -14,6 +14,8 @@ from rlcore.checkpoints.provenance import Provenance
 from rlcore.config.changes import config_hash, hooks_among, recorded
 from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config, Section
+from rlcore.config.validation import checked
+from rlcore.errors import ConfigError
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.resolution import check_marks, marked
 from rlcore.loggers.writer import LogWriter, close_all, open_writer
@@ -25,7 +27,8 @@ from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
 from rlcore.types.context import Context
-from rlcore.types.progress import Every
+from rlcore.types.optional import Schedulable, offers
+from rlcore.types.progress import Every, Progress
 
 # the kinds without which a part of a kind cannot be built
 _NEEDS: Final = {
@@ -36,6 +39,7 @@ _NEEDS: Final = {
     "optimizer": ("model", "loss"),
     "collector": ("env", "transform", "model"),
     "learner": ("model", "loss", "optimizer", "scheduler", "hooks"),
+    "ranges": ("model", "loss", "buffer", "scheduler", "learner"),
     "evaluator": ("env", "transform", "model"),
     "entries": ("model", "loss", "hook", "hooks"),
 }
@@ -88,6 +92,7 @@ class Builder:
         if (resolved := self._attempt("hooks", lambda: LoopHooks(hooks))) is not None:
             parts["hooks"] = resolved
         self._build_one("learner")
+        self._attempt("ranges", self._check_ranges)
         self._build_one("evaluator")
         self._attempt("entries", self._check_entries)
 
@@ -127,6 +132,21 @@ class Builder:
         writers = writers_of(parts, built_or_class["collector"], built_or_class["buffer"], parts["hooks"])
         if sections["estimator"] is not None or self._problems.has("estimator"):  # or it did not fit its schema
             check_entries(parts["loss"], str(self._required("loss").provided), writers, built_or_class["estimator"])
+
+    def _check_ranges(self) -> None:
+        """Refuse a schedule that takes a key of a part out of its range, of which zero is no matter."""
+        end = Progress(1, frames=1)
+        for scheduler in self._context.schedulers:
+            kind, _, number = scheduler.target.partition(".")
+            declares = offers(self._context.built.get(kind), Schedulable)
+            section = self._config.one(kind) if declares else None
+            values = {} if section is None else section.config.model_dump()
+            if section is None or number not in values or not (value := scheduler.value(values[number], end)):
+                continue
+            problems: list[str] = []
+            owner = f"{section.provided}, at the end of the schedule of {scheduler.target!r}"
+            if checked(type(section.config), {**values, number: value}, kind, owner, problems) is None:
+                raise ConfigError("; ".join(problems))
 
     def _parts(self) -> TrainerParts:
         built = self._context.built

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import torch
 
 from rlcore.errors import HookArgumentError, HookError
-from rlcore.learners.schedules import Scheduled, bind
+from rlcore.learners.schedules import Scheduled, ScheduledOfPart, bind
 from rlcore.restore.optimizers import optimizer_of
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Scheduler, Stateful
@@ -54,7 +54,7 @@ class LRSchedulerHook(TrainerHookBase):
         self.scheduler: Any = scheduler
         self.interval = interval
         self._trainer: ScriptTrainer | None = None
-        self._scheduled: list[Scheduled] | None = None
+        self._scheduled: list[Scheduled | ScheduledOfPart] | None = None
         self._optimizer: Any = None
         self._last_optim_count = 0
 

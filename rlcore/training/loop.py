@@ -15,6 +15,7 @@ from rlcore.training.interface import TrainerInterface
 from rlcore.training.lockstep import Collected
 from rlcore.training.parts import TrainerParts, close_parts
 from rlcore.types import BackgroundCollector, Episode
+from rlcore.types.optional import Follower, offers
 from rlcore.types.progress import ENDLESS, Every, Progress
 from rlcore.types.records import MASK
 
@@ -123,6 +124,8 @@ class Loop(TrainerInterface):
         self._enter("optimising")
         if parts.progress.frames >= parts.buffer.warmup_frames:
             self.optim_steps(batch)
+        elif offers(parts.learner, Follower):
+            parts.learner.follow()
         parts.progress.iterations += 1
         hooks.post_steps(batch, self)
         self._rows.seconds_trained += time.monotonic() - began

@@ -105,7 +105,8 @@ class Scheduler(Protocol):
     """A value as a function of progress, so that a resumed run needs no state for it.
 
     Attributes:
-        target: a number of the optimizers, such as `lr`; `NAME.lr` for that of one optimizer.
+        target: a number of the optimizers, such as `lr`; `NAME.lr` for that of one optimizer; `loss.clip_epsilon` for
+            one that the loss declares (`Schedulable`), as a model and a buffer may.
 
     Called in `rlcore/learners/schedules.py`:
 

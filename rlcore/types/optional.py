@@ -5,7 +5,7 @@ A part inherits from none of these: the methods and attributes are all that coun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar
@@ -126,7 +126,10 @@ class Follower(Protocol):
     """A learner that moves numbers by the progress of the run."""
 
     def follow(self) -> None:
-        """Set them to what they are at the progress of now; called when the learner starts over in a resumed run."""
+        """Set them to what they are at the progress of now.
+
+        Called when the learner starts over in a resumed run, and after each batch of the warm-up, which has no updates.
+        """
         ...
 
 
@@ -206,6 +209,18 @@ class WithTargetUpdater(Protocol):
     """
 
     target_updater: Any
+
+
+class Schedulable(Protocol):
+    """A loss, model or buffer with numbers that a `[[scheduler]]` may move, named as in `loss.clip_epsilon`.
+
+    Attributes:
+        schedulable: those numbers by name, at first as the config gave them. The part reads each from here whenever it
+            uses it. A schedule sets it when the run is built, and at the end of each iteration; a mapping that refuses
+            raises ConfigError. A loss that is compiled may find a 0-d tensor.
+    """
+
+    schedulable: MutableMapping[str, Any]
 
 
 class WithPolicy(Protocol):

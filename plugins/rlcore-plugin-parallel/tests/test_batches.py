@@ -48,6 +48,19 @@ def assert_equal(found, expected):
     assert set(found.keys(True, True)) == set(expected.keys(True, True))
 
 
+def test_the_noise_is_that_of_a_policy_which_follows_the_progress():
+    collector = collector_of(CARTPOLE, num_workers=2, start_method="fork")
+    calls, refresh = [], collector._policy.refresh
+
+    def spy():
+        calls.append(collector._sent)
+        refresh()
+
+    collector._policy.refresh = spy
+    collected(collector)
+    assert calls == [0, 1, 2], "before the noise of each batch is sampled"
+
+
 @pytest.mark.parametrize("env", [CARTPOLE, PENDULUM, NEXT_STEP], ids=["discrete", "continuous", "next_step"])
 def test_batches_and_episodes_are_those_of_one_process_to_the_bit(env):
     expected, episodes = collected(collector_of(env, use="local"))

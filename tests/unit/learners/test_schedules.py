@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch.optim import lr_scheduler
 
-from rlcore import Progress
+import rlcore
+from rlcore import ConfigError, Progress
 from rlcore.learners.schedules import Cosine, Linear, ScheduleConfig
 from rlcore.testing.contracts import SchedulerContract
 
@@ -92,8 +93,6 @@ def test_a_schedule_names_the_optimizer_and_the_number_that_it_moves(build):
     ],
 )
 def test_a_target_that_does_not_exist_is_refused(build, target, message):
-    from rlcore import ConfigError
-
     with pytest.raises(ConfigError, match=rf"\[scheduler\] target: {message}"):
         build(scheduler=[{"use": "linear", "target": target}])
 
@@ -109,3 +108,198 @@ def test_a_resumed_run_takes_up_the_schedule_where_it_was(build):
     assert second.trainer.learner.optimizers["adam"].param_groups[0]["lr"] == rates[1]
     second.trainer.train()
     assert second.trainer.learner.optimizers["adam"].param_groups[0]["lr"] == rates[2]
+
+
+# numbers of parts
+
+
+def loss_schedule(run, name):
+    """Return the number of the loss after each iteration."""
+    numbers = run.trainer.learner._loss.schedulable
+    return [float(numbers[name]) for _ in run.trainer]
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"),
+    [("ppo", "clip_epsilon"), ("ppo", "entropy_coef"), ("ppo", "critic_coef"), ("a2c", "entropy_coef")],
+)
+def test_a_number_of_the_loss_follows_its_schedule(loss, name, build):
+    use = "ppo" if loss == "ppo" else "ppo:a2c"
+    run = build(loss={"use": use, name: 0.25}, scheduler=[{"use": "linear", "target": f"loss.{name}", "final": 0.5}])
+    seen = loss_schedule(run, name)
+    assert seen == pytest.approx([0.25 * (1 - 0.5 * part) for part in (1 / 3, 2 / 3, 1)])
+    assert run.trainer.metrics.latest[f"train/loss.{name}"] == pytest.approx(0.125)
+    assert run.trainer.metrics.latest["train/lr"] == pytest.approx(3e-4)
+
+
+def weights(run):
+    return [parameter.detach().clone() for parameter in run.trainer.model.parameters()]
+
+
+def equal(left, right):
+    return all(map(torch.equal, weights(left), weights(right)))
+
+
+def test_the_update_uses_what_is_scheduled(build):
+    """A schedule that jumps gives the weights of a run whose key is set at the same moment."""
+    changed = [{"use": "linear", "target": "loss.entropy_coef", "final": 0.0, "fraction": 0.01}]
+    loss = {"use": "ppo", "entropy_coef": 0.5}
+    scheduled, by_hand, without = build(loss=loss, scheduler=changed), build(loss=loss), build(loss=loss)
+    scheduled.trainer.train()
+    for _ in by_hand.trainer:
+        by_hand.trainer.learner._loss.schedulable["entropy_coef"] = 0.0
+    without.trainer.train()
+    assert equal(scheduled, by_hand)
+    assert not equal(scheduled, without)
+
+
+def test_a_run_that_stops_before_its_first_update_resumes_exactly(write_config, workdir):
+    """Schedules go on while frames are only collected, so that the first update has the rate of its frame."""
+    epsilon = {"use": "linear", "target": "model.epsilon"}
+    path = off_policy(write_config, "lr", buffer={"warmup_frames": 96}, more=[epsilon])
+    path.write_text(path.read_text().replace("total_frames = 96", "total_frames = 160"))
+    whole, rates = built(path), []
+    policy = whole.trainer.model.policy
+    for _ in whole.trainer:
+        rates += [policy.epsilon, whole.trainer.metrics.latest["train/lr"]]
+    batches = (0, 0.2, 0.4, 0.6, 0.8)
+    assert rates[::2] == pytest.approx([1 - part for part in batches])
+    assert rates[1::2] == pytest.approx([3e-4 * (1 - part - 0.2) for part in batches], abs=1e-12)
+    first = built(path, write=True)
+    first.trainer.stop_at = 64
+    first.trainer.train()
+    second = built(path, write=True, resume=True)
+    second.trainer.train()
+    assert equal(whole, second)
+
+
+def test_scheduled_numbers_resume_where_they_were(build):
+    arguments = {"scheduler": [{"use": "linear", "target": "loss.clip_epsilon"}, {"use": "cosine", "target": "lr"}]}
+    whole = build(**arguments)
+    seen = loss_schedule(whole, "clip_epsilon")
+    first = build(write=True, **arguments)
+    first.trainer.stop_at = 32
+    first.trainer.train()
+    second = build(write=True, resume=True, **arguments)
+    assert second.trainer.learner._loss.schedulable["clip_epsilon"] == seen[0]
+    assert loss_schedule(second, "clip_epsilon") == seen[1:]
+    assert equal(whole, second)
+
+
+@pytest.mark.slow
+def test_a_compiled_update_follows_a_schedule_without_compiling_again(build, monkeypatch):
+    from rlcore.learners.compiled import CompiledUpdate
+
+    compiled = []
+    compile_one = CompiledUpdate._compile
+
+    def counting(self, size):
+        compiled.append(size)
+        return compile_one(self, size)
+
+    monkeypatch.setattr(CompiledUpdate, "_compile", counting)
+    schedule = [
+        {"use": "linear", "target": "loss.entropy_coef", "final": 40.0},
+        {"use": "linear", "target": "loss.clip_epsilon", "final": 0.1},
+    ]
+    arguments = {"loss": {"use": "ppo", "entropy_coef": 0.5}, "optimizer": [{"use": "adam", "lr": 0.01}]}
+    eager = build(scheduler=schedule, **arguments)
+    graph = build(scheduler=schedule, learner={"compile": True}, **arguments)
+    constant = build(learner={"compile": True}, **arguments)
+    for run in (eager, graph):
+        run.trainer.train()
+    assert compiled == [16]
+    constant.trainer.train()
+    torch.testing.assert_close(weights(eager), weights(graph), rtol=1e-4, atol=1e-5)
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(weights(constant), weights(graph), rtol=1e-4, atol=1e-5)
+
+
+def off_policy(write_config, target, model=None, buffer=None, more=(), **further):
+    path = write_config(
+        model={"use": "dqn:q-network", **(model or {})},
+        loss={"use": "dqn"},
+        estimator=None,
+        buffer={"use": "replay:prioritized", "warmup_frames": 32, **(buffer or {})},
+        scheduler=[{"use": "linear", "target": target, **further}, *more],
+    )
+    path.write_text(path.read_text().replace("epochs = 2\n", ""))  # a key of the rollout buffer
+    return path
+
+
+def built(path, **keys):
+    return rlcore.build(rlcore.load_config(path), **{"write": False, **keys})
+
+
+def test_beta_of_a_prioritized_buffer_follows_its_schedule(write_config):
+    run = built(off_policy(write_config, "buffer.beta", final=2.0, buffer={"beta": 0.5}))
+    seen = [run.trainer.parts.buffer.schedulable["beta"] for _ in run.trainer]
+    assert seen == pytest.approx([0.5 * (1 + part) for part in (1 / 3, 2 / 3, 1)])
+    assert run.trainer.metrics.latest["train/buffer.beta"] == pytest.approx(1.0)
+
+
+def test_epsilon_follows_a_schedule_instead_of_the_keys_of_the_model(write_config):
+    path = off_policy(write_config, "model.epsilon", final=0.1, fraction=0.5, model={"epsilon_start": 0.8})
+    run = built(path)
+    policy, seen = run.trainer.model.policy, []
+    for _ in run.trainer:
+        seen.append(policy.epsilon)
+    assert seen == pytest.approx([0.8 * (1 - 0.9 * part) for part in (0, 2 / 3, 1)])  # of the batch collected last
+
+
+def test_a_run_with_scheduled_epsilon_and_beta_resumes_exactly(write_config, workdir):
+    path = off_policy(
+        write_config, "model.epsilon", final=0.1, more=[{"use": "linear", "target": "buffer.beta", "final": 1.5}]
+    )
+    whole = built(path)
+    whole.trainer.train()
+    first = built(path, write=True)
+    first.trainer.stop_at = 64
+    first.trainer.train()
+    second = built(path, write=True, resume=True)
+    second.trainer.train()
+    assert equal(whole, second)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "message"),
+    [
+        (
+            [{"target": "loss.clip"}],
+            "the loss declares no number 'clip'; did you mean 'clip_epsilon'.*critic_coef",
+        ),
+        ([{"target": "los.clip_epsilon"}], "no optimizer 'los'; did you mean 'loss'"),
+        ([{"target": "betas"}], "the optimizer has no number 'betas'.*there are lr, .*loss.entropy_coef"),
+        ([{"target": "lr"}, {"target": "adam.lr"}], "two of them set 'adam.lr'"),
+        ([{"target": "loss.entropy_coef"}, {"target": "loss.entropy_coef"}], "two of them set 'loss.entropy_coef'"),
+    ],
+)
+def test_a_target_that_nothing_declares_is_refused_with_what_there_is(scheduler, message, build):
+    with pytest.raises(ConfigError, match=rf"\[scheduler\] target: {message}"):
+        build(scheduler=[{"use": "linear", **entry} for entry in scheduler])
+
+
+def test_a_schedule_and_the_keys_that_say_the_same_are_refused_together(write_config):
+    path = off_policy(write_config, "model.epsilon", model={"epsilon_fraction": 0.5})
+    with pytest.raises(ConfigError, match=r"'model.epsilon': \[model\] epsilon_fraction say how it falls; leave"):
+        built(path)
+
+
+def test_a_schedule_out_of_the_range_of_its_key_is_refused(write_config):
+    path = off_policy(write_config, "buffer.beta", final=4.0)
+    with pytest.raises(ConfigError, match=r"\[buffer\] beta: Input should be less than or equal to 1; found 2.0"):
+        built(path)
+
+
+@pytest.mark.parametrize("key", ["final", "fraction"])
+def test_a_schedule_has_finite_ends(key, write_config):
+    with pytest.raises(ConfigError, match=key):
+        rlcore.load_config(write_config(scheduler=[{"use": "linear", key: float("inf")}]))
+
+
+@pytest.mark.parametrize("kind", [Linear, Cosine])
+def test_a_schedule_may_end_before_the_run_does(kind):
+    schedule, whole = (kind(ScheduleConfig(final=0.25, fraction=fraction), None) for fraction in (0.5, 1.0))
+    for frames in (0, 100, 400, 500):
+        assert schedule.value(2.0, Progress(1000, frames=frames)) == whole.value(2.0, Progress(1000, frames=2 * frames))
+    assert schedule.value(2.0, Progress(1000, frames=900)) == whole.value(2.0, Progress(1000, frames=1000))

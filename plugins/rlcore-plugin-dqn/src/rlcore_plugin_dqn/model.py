@@ -21,6 +21,9 @@ class QNetworkModel(nn.Module):
     """`q_values`, observations `[..., inputs]` to `[..., action]`; and `target_q_values`, which the loss moves.
 
     With `atoms` above 1 both are `CategoricalQNetwork`, as the loss `c51` needs them.
+
+    Attributes:
+        schedulable: `epsilon`, which a schedule may move instead of `epsilon_end` and `epsilon_fraction`.
     """
 
     class Config(EpsilonConfig):
@@ -56,6 +59,7 @@ class QNetworkModel(nn.Module):
             self.q_values = CategoricalQNetwork(network, num_actions, support)
         self.target_q_values = copy.deepcopy(self.q_values).requires_grad_(False)
         self.policy = EpsilonGreedy(self.q_values, num_actions, config, context.progress)
+        self.schedulable = self.policy.schedulable
 
     def parts(self) -> tuple[str, ...]:
         """Return the names of the networks."""

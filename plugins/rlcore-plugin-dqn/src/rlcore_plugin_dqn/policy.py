@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, Final
 
 import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
+from rlcore.errors import ConfigError
 from rlcore.types import Key, Progress
 
 GREEDY: Final = -1
+_FALLS: Final = ("epsilon_end", "epsilon_fraction")
 
 
 class EpsilonConfig(BaseModel, extra="forbid"):
@@ -27,6 +29,53 @@ class EpsilonConfig(BaseModel, extra="forbid"):
         return self.epsilon_start + fallen * (self.epsilon_end - self.epsilon_start)
 
 
+class Epsilon(MutableMapping[str, float]):
+    """The one number `epsilon`, which a schedule may move instead of the keys of the model.
+
+    Args:
+        own: how it falls where no schedule moves it.
+    """
+
+    def __init__(self, own: EpsilonConfig) -> None:
+        self._own = own
+        self._scheduled: float | None = None
+
+    def at(self, progress: Progress) -> float:
+        """Return epsilon at these clocks: the value that a schedule set, or that of the model's keys."""
+        return self._own.at(progress) if self._scheduled is None else self._scheduled
+
+    def __getitem__(self, name: str) -> float:
+        """Return the value that a schedule set, or the one in the beginning."""
+        if name != "epsilon":
+            raise KeyError(name)
+        return self._own.epsilon_start if self._scheduled is None else self._scheduled
+
+    def __setitem__(self, name: str, value: float) -> None:
+        """Set it.
+
+        Raises:
+            ConfigError: keys of the model say how it falls.
+        """
+        if falls := [key for key in self._own.model_dump(exclude_defaults=True) if key in _FALLS]:
+            raise ConfigError(
+                f"[scheduler] target 'model.epsilon': [model] {' and '.join(falls)} say how it falls; leave those out, "
+                "or the schedule"
+            )
+        self._scheduled = value
+
+    def __delitem__(self, name: str) -> None:
+        """Refuse: it has always a value."""
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield its name."""
+        return iter(("epsilon",))
+
+    def __len__(self) -> int:
+        """Return 1."""
+        return 1
+
+
 class EpsilonGreedy:
     """Takes the action of the highest value, or with probability epsilon any action (Mnih et al., 2015).
 
@@ -38,6 +87,7 @@ class EpsilonGreedy:
 
     Attributes:
         epsilon: the fraction of random actions in the batch that is collected now.
+        schedulable: `epsilon`; one that a schedule moves falls by that alone.
     """
 
     writes: tuple[Key, ...] = ()
@@ -45,8 +95,8 @@ class EpsilonGreedy:
     def __init__(self, q_values: Any, num_actions: int, schedule: EpsilonConfig, progress: Progress) -> None:
         self._q_values = q_values
         self._num_actions = num_actions
-        self._schedule = schedule
         self._progress = progress
+        self.schedulable = Epsilon(schedule)
         self.refresh()
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
@@ -76,5 +126,5 @@ class EpsilonGreedy:
 
     def refresh(self) -> None:
         """Set epsilon for the frames collected so far, and follow the weights."""
-        self.epsilon = self._schedule.at(self._progress)
+        self.epsilon = self.schedulable.at(self._progress)
         self._forward: Callable[[Tensor], Tensor] = self._q_values.raw()

@@ -90,6 +90,7 @@ class WorkersCollector(EnvCollector):
         pool = self._workers()
         frame = self._context.progress.frames
         self._publish()
+        self._policy.refresh()  # the noise is sampled here, and may depend on the progress
         if not self._started:
             self._begin(pool, frame)
         while self._sent <= self._taken + self._ahead:

@@ -24,7 +24,11 @@ class ActorCriticConfig(BaseModel, extra="forbid"):
 
 
 class _ActorCriticLoss(nn.Module):
-    """Holds actor and critic, and what both losses do alike."""
+    """Holds actor and critic, and what both losses do alike.
+
+    Attributes:
+        schedulable: the weights, which schedules may move.
+    """
 
     requires = ("actor", "critic")
     reads: tuple[Key, ...] = ("observation", "action", "advantage", "value_target")
@@ -34,8 +38,7 @@ class _ActorCriticLoss(nn.Module):
         model: Any = context.model
         self.actor = model.actor
         self.critic = model.critic
-        self._entropy_coef = config.entropy_coef
-        self._critic_coef = config.critic_coef
+        self.schedulable: dict[str, Any] = {"entropy_coef": config.entropy_coef, "critic_coef": config.critic_coef}
         self._critic_error = torch.nn.functional.smooth_l1_loss if config.critic_loss == "smooth_l1" else _half_l2
         self._normalize_advantage = config.normalize_advantage
 
@@ -62,7 +65,7 @@ class PPOLoss(_ActorCriticLoss):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
-        self._clip = config.clip_epsilon
+        self.schedulable["clip_epsilon"] = config.clip_epsilon
         self._clip_value = config.clip_value
         if config.clip_value:
             self.reads = (*self.reads, "state_value")
@@ -74,15 +77,16 @@ class PPOLoss(_ActorCriticLoss):
         log_prob, entropies = self.actor.distribution.log_prob_and_entropy(parameters, minibatch["action"])
         log_ratio = log_prob - minibatch["sample_log_prob"]
         ratio = log_ratio.exp()
+        clip = self.schedulable["clip_epsilon"]
         with torch.no_grad():
-            clipped = ratio.clamp(1 - self._clip, 1 + self._clip)
+            clipped = ratio.clamp(1 - clip, 1 + clip)
             kl_approx = (ratio - 1 - log_ratio).mean()
             clip_fraction = (ratio != clipped).to(ratio.dtype).mean()
         entropy = entropies.mean()
         return {
             "loss_objective": self._surrogate(ratio, clipped, self._advantage(minibatch)),
-            "loss_critic": self._critic_coef * self._critic_loss(self.critic(observation), minibatch),
-            "loss_entropy": -self._entropy_coef * entropy,
+            "loss_critic": self.schedulable["critic_coef"] * self._critic_loss(self.critic(observation), minibatch),
+            "loss_entropy": -self.schedulable["entropy_coef"] * entropy,
             "entropy": entropy.detach(),
             "kl_approx": kl_approx,
             "clip_fraction": clip_fraction,
@@ -104,9 +108,9 @@ class PPOLoss(_ActorCriticLoss):
         target = minibatch["value_target"]
         if not self._clip_value:
             return self._critic_error(value, target)
-        old = minibatch["state_value"]
+        old, clip = minibatch["state_value"], self.schedulable["clip_epsilon"]
         with torch.no_grad():
-            clipped = old + (value - old).clamp(-self._clip, self._clip)
+            clipped = old + (value - old).clamp(-clip, clip)
             whole = (value - target).abs() >= (clipped - target).abs()
         return self._critic_error(torch.where(whole, value, clipped), target)
 
@@ -129,8 +133,8 @@ class A2CLoss(_ActorCriticLoss):
         error = self._critic_error(self.critic(observation), minibatch["value_target"])
         return {
             "loss_objective": -(log_prob * self._advantage(minibatch)).mean(),
-            "loss_critic": self._critic_coef * error,
-            "loss_entropy": -self._entropy_coef * entropy,
+            "loss_critic": self.schedulable["critic_coef"] * error,
+            "loss_entropy": -self.schedulable["entropy_coef"] * entropy,
             "entropy": entropy.detach(),
         }
 

@@ -29,6 +29,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     arXiv 1511.05952, section 3.3 and appendix B.2.1). A new transition has the highest priority seen so far.
     `priority_weight` `[sample, 1]` are the importance weights of section 3.4, divided by the largest of the minibatch.
     The loss returns `td_error` `[sample, 1]`, and multiplies each error by its weight.
+
+    Attributes:
+        schedulable: `beta`, which schedules may move.
     """
 
     class Config(ReplayBuffer.Config):
@@ -40,7 +43,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
-        self._alpha, self._beta, self._eps = config.alpha, config.beta, config.eps
+        self._alpha, self._eps = config.alpha, config.eps
+        self.schedulable = {"beta": config.beta}
         self._priorities = SumTree(config.capacity, self._device)
         self.writes = (*self.writes, WEIGHT)
         self._highest = torch.ones((), dtype=torch.float64, device=self._device)
@@ -113,5 +117,5 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         parts = torch.arange(size, device=self._device)
         index = self._priorities.draw((parts + uniform) / size)
         priority = self._priorities[index]
-        weight = (priority / priority.min()) ** -self._beta
+        weight = (priority / priority.min()) ** -self.schedulable["beta"]
         return self._gathered(index, **{WEIGHT: weight.to(torch.float32).unsqueeze(-1)})
