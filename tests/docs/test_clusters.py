@@ -1,4 +1,4 @@
-"""The script of the page on clusters, with stand-ins for the commands of Slurm: stopped by its warning, then continued."""
+"""The script of the page on clusters, with stand-ins for the commands of Slurm: warned, stopped, continued."""
 
 from __future__ import annotations
 
