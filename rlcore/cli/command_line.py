@@ -325,6 +325,10 @@ def _report(commands: argparse._SubParsersAction[Parser]) -> None:
         "runs", nargs="+", metavar="RUN", help="run folders; those that differ in the seed are one line"
     )
     report.add_argument("--output", metavar="FILE", help="default: report.html in the first run's folder")
+    report.add_argument(
+        "--watch", action="store_true", help="serve the page on this machine, and follow the runs until Ctrl-C"
+    )
+    report.add_argument("--port", type=_port, metavar="N", help="of --watch; default: 0, any that is free")
 
 
 def _sync(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -362,6 +366,13 @@ def _seconds(text: str) -> float:
     value = float(text)
     if not 0 <= value <= _MOST_SECONDS:
         raise argparse.ArgumentTypeError(f"must be from 0 to {_MOST_SECONDS:,} seconds")
+    return value
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError("must be from 0 to 65535")
     return value
 
 

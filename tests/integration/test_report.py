@@ -157,7 +157,7 @@ def test_names_and_values_of_a_config_are_text(runs, tmp_path):
     assert "<img" not in text
     assert HOSTILE in data_of(text)["metrics"]
     assert all(link.startswith(("#", "./")) for link in page.links)
-    live = "".join(report.live(folders)["parts"].values())
+    live = "".join(report.news(folders)["parts"].values())
     assert "<script" not in live
     assert "<img" not in live
 

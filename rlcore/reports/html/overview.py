@@ -115,9 +115,13 @@ def state(run: RunFiles) -> str:
 
 
 def reached(run: RunFiles) -> int:
-    """Return the frames collected so far."""
-    status = run.status.get("frames")
-    return status if isinstance(status, int) else max((entry.frames for entry in checkpoints(run)), default=0)
+    """Return the frames collected so far; of a run that goes on the status says what they were at its checkpoint."""
+    known = [entry.frames for entry in checkpoints(run)]
+    if isinstance(run.status.get("frames"), int):
+        known = [run.status["frames"]]
+    if run.status.get("state") == "running":
+        known += [max(curve) for curve in run.metrics.values()]
+    return max(known, default=0)
 
 
 def checkpoints(run: RunFiles) -> list[Any]:

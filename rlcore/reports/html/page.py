@@ -29,7 +29,7 @@ from rlcore.run_folder.folder import CONFIG_FILE
 _FIRST_LINE: Final = b"<!DOCTYPE html>"
 _WEB: Final = Path(__file__).parent / "web"
 # parts of the page that change while a run goes on
-LIVE_PARTS: Final = ("headline", "runs", "evaluations", "checkpoints", "health")
+_LIVE_PARTS: Final = ("headline", "runs", "evaluations", "checkpoints", "health")
 
 
 def run_files(folders: Sequence[Path]) -> list[RunFiles]:
@@ -100,11 +100,12 @@ def page(runs: Sequence[RunFiles], beside: Path | None = None, poll_seconds: flo
     )
 
 
-def live(runs: Sequence[RunFiles]) -> dict[str, Any]:
+def news(runs: Sequence[RunFiles]) -> dict[str, Any]:
     """Return what of the page changes while a run goes on: lines of charts, and parts as HTML."""
     content = _content(runs, None)
-    parts = {name: _environment().get_template(f"parts/{name}.html").render(**content) for name in LIVE_PARTS}
-    return {"charts": content["charts"], "parts": parts}
+    parts = {name: _environment().get_template(f"parts/{name}.html").render(**content) for name in _LIVE_PARTS}
+    running = any(run.status.get("state") == "running" for run in runs)
+    return {"charts": content["charts"], "parts": parts, "running": running}
 
 
 def _content(runs: Sequence[RunFiles], beside: Path | None) -> dict[str, Any]:

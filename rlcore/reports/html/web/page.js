@@ -308,32 +308,34 @@
 
   // news of a run that goes on
 
+  const parts = new Map();
   const replacePart = (name, html) => {
     const place = byId(name);
-    if (!place || place.dataset.html === html) return;
+    if (!place || parts.get(name) === html) return;
     const open = [...place.querySelectorAll("details")].map((details) => details.open);
     place.innerHTML = html;
-    place.dataset.html = html;
+    parts.set(name, html);
     place.querySelectorAll("details").forEach((details, number) => { details.open = open[number] ?? details.open; });
   };
 
   let version = "";
+  let running = true;
   const poll = async () => {
     const sign = byId("live");
     try {
       const answer = await fetch(`data.json?seen=${encodeURIComponent(version)}`);
       if (answer.status === 200) {
         const news = await answer.json();
-        ({charts: data, version} = news);
+        ({charts: data, version, running} = news);
         Object.entries(news.parts).forEach(([name, html]) => replacePart(name, html));
         legend();
         lay();
         charts.forEach((chart) => chart.update());
       }
-      sign.textContent = answer.ok || answer.status === 204 ? "live" : `the server answers ${answer.status}`;
+      sign.textContent = !answer.ok ? await answer.text() : running ? "live" : "nothing is running";
       sign.classList.toggle("lost", !answer.ok);
     } catch {
-      sign.textContent = "the server has ended; this is what it said last";
+      sign.textContent = "the server has ended; this is the last that it said";
       sign.classList.add("lost");
     }
     setTimeout(poll, pollSeconds * 1000);
