@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rlcore.checkpoints.backend import Backend
+from rlcore.config.core import DEFAULT_USE
 from rlcore.config.file import BACKEND_ALIASES, backend_of_environment
-from rlcore.config.sections import DEFAULT_USE, find_component
+from rlcore.config.sections import find_component
 from rlcore.plugins.host import PluginHost
 from rlcore.types.context import Context
 

@@ -6,7 +6,6 @@ import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import tomli_w
 from pydantic import BaseModel
@@ -24,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     raw = read(Path(options.config), options.set)
     add_observers(raw, options.disable)
-    importing = options.trust or not raw.of_a_run
+    importing = options.trust or not raw.names_code_of_a_run
     if options.action == "check" and importing:
         return _check(raw, options)
     config = validate(raw, options.enable, options.disable, import_files=importing)
@@ -85,8 +84,7 @@ def _source_of_use(raw: RawConfig, label: str) -> str:
 
 def _source(raw: RawConfig, section: str, key: str, given: bool) -> str:
     first, _, index = section.partition(".")
-    paths: list[Any] = [f"{section}.{key}", f"{first}.{index or 0}.{key}"]
-    for path in paths:
-        if path in raw.sources:
-            return raw.sources[path]
-    return str(raw.path) if given else "default"
+    paths = (f"{section}.{key}", f"{first}.{index or 0}.{key}")
+    whole = [raw.sources[path] for path in paths if path in raw.sources]
+    within = [source for path in paths for place, source in raw.sources.items() if place.startswith(f"{path}.")]
+    return " and ".join(dict.fromkeys([*(whole or [str(raw.path) if given else "default"]), *within]))

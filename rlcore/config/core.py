@@ -87,6 +87,13 @@ class CheckpointConfig(_Async):  # type: ignore[misc]
         return bool(getattr(self, "async"))  # a keyword of Python
 
 
+# the component of a section that says nothing else
+DEFAULT_USE: Final = {"collector": "local", "buffer": "rollout", "learner": "gradient", "checkpoint": "torch"}
+# what the command line adds to a config that says nothing of hooks, or of loggers
+OBSERVERS: Final[dict[str, dict[str, Any]]] = {
+    "hook": {"use": "core:progress-bar", "always": False},
+    "logger": {"use": "csv:csv"},
+}
 CORE_SECTIONS: Final[dict[str, type[BaseModel]]] = {
     "run": RunConfig,
     "plugins": PluginsConfig,

@@ -1,4 +1,4 @@
-"""Reading a config: TOML text, overrides and the sections that are the core's own.
+"""Reading a config: TOML text or a mapping, what it extends, and overrides.
 
 What the components' sections may contain is each component's schema; see `sections.py`.
 """
@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from rlcore.config.extending import EXTENDS, Layer, extended, with_absolute_paths
+from rlcore.config.overrides import SOURCE, override
 from rlcore.errors import ConfigError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 
@@ -19,6 +21,8 @@ CKPT_BACKEND: Final = "CKPT_BACKEND"
 BACKEND_ALIASES: Final = {"memmap": "torch"}
 # read back from a resolved config, where it records what was installed
 VERSIONS: Final = "versions"
+# what messages call a config that is no file; as a path, it lies in the working directory
+GIVEN: Final = Path("the config")
 
 
 @dataclass
@@ -27,23 +31,45 @@ class RawConfig:
 
     Attributes:
         values: section name to table, or to a list of tables for sections that can be repeated.
-        path: the file.
+        path: the file; of a mapping `GIVEN`.
         sources: key path to where a value came from, for values that are not from the file.
+        extends: whether it extends another config.
+        extends_run: whether one of those is the config of a run folder.
+        base: the folder that relative paths of the config refer to.
     """
 
     values: dict[str, Any]
     path: Path
     sources: dict[str, str] = field(default_factory=dict)
+    extends: bool = False
+    extends_run: bool = False
+    base: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.base = self.path.resolve().parent
 
     @property
     def of_a_run(self) -> bool:
-        """Whether this is the config of a run folder, which may be somebody else's."""
+        """Whether this is the config of a run folder, which says everything."""
         return VERSIONS in self.values
 
     @property
-    def base(self) -> Path:
-        """The folder that relative paths of the config refer to."""
-        return self.path.resolve().parent
+    def names_code_of_a_run(self) -> bool:
+        """Whether code is named by the config of a run folder, which may be somebody else's."""
+        return self.of_a_run or self.extends_run
+
+    def with_source(self, line: str, label: str, place: str) -> str:
+        """Return a line about a key of a section, with the place that its value is from where that is another file.
+
+        Args:
+            line: begins with `[label] key:`.
+            label: of the section in messages.
+            place: of the section in `sources`.
+        """
+        key = line.removeprefix(f"[{label}] ").partition(":")[0].partition(".")[0]
+        source = self.sources.get(f"{place}.{key}", "")
+        elsewhere = source.startswith("[") or (self.extends and source and source not in (SOURCE, str(self.path)))
+        return f"{line}; from {source}" if elsewhere else line
 
 
 def backend_of_environment(environment: Mapping[str, str] | None = None) -> str:
@@ -55,26 +81,63 @@ def backend_of_environment(environment: Mapping[str, str] | None = None) -> str:
     return BACKEND_ALIASES.get(named, named)
 
 
-def read(path: Path, overrides: Iterable[str] = (), environment: Mapping[str, str] | None = None) -> RawConfig:
-    """Read a config file and apply overrides.
+def read(
+    config: Path | Mapping[str, Any], overrides: Iterable[str] = (), environment: Mapping[str, str] | None = None
+) -> RawConfig:
+    """Read a config, with what it extends, and apply overrides.
 
     Args:
-        path: a TOML file.
+        config: a TOML file; or what one would hold, whose relative paths are relative to the working directory.
         overrides: `"section.key=value"`, as after `--set`; the value is TOML, or else a string.
         environment: where `CKPT_BACKEND` is looked up; default: the process's environment.
 
     Raises:
         ConfigError: no such file, not TOML, an override that does not fit, a section that is not a table.
     """
-    raw = RawConfig(_parse(path), path)
-    _normalise(raw)
-    for override in overrides:
-        _override(raw, override)
+    raw = _layered(_plain(config), GIVEN, []) if isinstance(config, Mapping) else _layered(_parse(config), config, [])
+    for text in overrides:
+        override(raw, text)
     backend = backend_of_environment(environment)
     if backend:
         raw.values.setdefault("checkpoint", {})["use"] = backend
         raw.sources["checkpoint.use"] = f"environment variable {CKPT_BACKEND}"
     return raw
+
+
+def _layered(values: dict[str, Any], path: Path, extending: list[Path]) -> RawConfig:
+    """Return a config with what it extends; `extending` are the files that extend it."""
+    extends = values.pop(EXTENDS, None)
+    _normalise(values, path)
+    own = Layer(values, path)
+    if extends is None:
+        return RawConfig(values, path)
+    if not isinstance(extends, str):
+        raise ConfigError(f"{path}: {EXTENDS} must name a config file, not {extends!r}")
+    here = path.resolve()
+    if here in extending:
+        circle = " extends ".join(str(file) for file in [*extending[extending.index(here) :], here])
+        raise ConfigError(f"{path}: {EXTENDS} goes round in a circle: {circle}")
+    below = path.parent / extends
+    try:
+        values_below = _parse(below)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {EXTENDS}: {error}") from None
+    base = _layered(values_below, below, [*extending, here])
+    of_a_run = base.names_code_of_a_run
+    base.values.pop(VERSIONS, None)
+    layer = with_absolute_paths(Layer(base.values, below, base.sources), base.base)
+    both = extended(layer, own)
+    return RawConfig(both.values, path, both.sources, True, of_a_run)
+
+
+def _plain(value: Any) -> Any:
+    """Return mappings and sequences as TOML would give them, so that nothing is changed that others hold."""
+    if isinstance(value, Mapping):
+        odd = [key for key in value if not isinstance(key, str)]
+        if odd:
+            raise ConfigError(f"{GIVEN}: the key {odd[0]!r} is not text")
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -94,47 +157,15 @@ def _parse(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not valid TOML: nested too deeply") from None
 
 
-def _normalise(raw: RawConfig) -> None:
+def _normalise(values: dict[str, Any], path: Path) -> None:
     """Make repeated sections lists, refuse what is not a table."""
-    for section, value in raw.values.items():
+    for section, value in values.items():
         repeated = COMPONENT_SECTIONS.get(section, ("", False))[1]
         tables = value if isinstance(value, list) and repeated else [value]
         if not all(isinstance(table, dict) for table in tables):
             form = f"[[{section}]]" if repeated else f"[{section}]"
-            raise ConfigError(f"{raw.path}: {section} must be a table: write {form}, then its keys below")
+            raise ConfigError(f"{path}: {section} must be a table: write {form}, then its keys below")
+        if any(isinstance(table.get(EXTENDS), str) for table in tables):
+            raise ConfigError(f"{path}: {EXTENDS} stands in [{section}]; write it at the top, before the first section")
         if repeated:
-            raw.values[section] = tables
-
-
-def _override(raw: RawConfig, text: str) -> None:
-    key, equals, value_text = text.partition("=")
-    path = key.strip().split(".")
-    if not equals or len(path) < 2 or not all(path):
-        raise ConfigError(f"override {text!r} must read section.key=value")
-    try:
-        value = tomllib.loads(f"value = {value_text}")["value"]
-    except ValueError:
-        value = value_text
-    target, keys = raw.values, path
-    if COMPONENT_SECTIONS.get(path[0], ("", False))[1]:
-        if not path[1].isdecimal():
-            path.insert(1, "0")
-        target, keys = _repeated_table(raw, path[0], int(path[1]), text), path[2:]
-    if not keys:
-        raise ConfigError(f"override {text!r} must read section.number.key=value")
-    for part in keys[:-1]:
-        target = target.setdefault(part, {})
-        if not isinstance(target, dict):
-            raise ConfigError(f"override {text!r}: {part!r} is not a table")
-    target[keys[-1]] = value
-    raw.sources[".".join(path)] = "--set"
-
-
-def _repeated_table(raw: RawConfig, section: str, index: int, text: str) -> dict[str, Any]:
-    """Return table number `index` of a repeated section; the number after the last one makes a new table."""
-    tables = raw.values.setdefault(section, [])
-    if index > len(tables):
-        raise ConfigError(f"override {text!r}: there are only {len(tables)} [[{section}]] sections")
-    if index == len(tables):
-        tables.append({})
-    return tables[index]  # type: ignore[no-any-return]
+            values[section] = tables

@@ -6,12 +6,12 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from rlcore.config.core import OBSERVERS
 from rlcore.config.file import RawConfig
 from rlcore.plugins.discovery import installed
 from rlcore.plugins.host import NO_PLUGINS
 
-BAR: Final = "core:progress-bar"
-TABLE: Final = "csv:csv"
+TABLE: Final = OBSERVERS["logger"]["use"]
 SOURCE: Final = "default"
 
 
@@ -29,16 +29,16 @@ def add_observers(raw: RawConfig, disable: Collection[str] = (), run: Mapping[st
     if raw.of_a_run:
         return
     if "hook" not in raw.values:
-        _add(raw, "hook", {"use": BAR, "always": False})
+        _add(raw, "hook")
     if "logger" not in raw.values:
         wanted = _writes_table(run) if run else _can_write_table({*disable, *_disabled(raw)})
         if wanted:
-            _add(raw, "logger", {"use": TABLE})
+            _add(raw, "logger")
 
 
-def _add(raw: RawConfig, section: str, table: dict[str, Any]) -> None:
-    raw.values[section] = [table]
-    raw.sources |= {f"{section}.0.{key}": SOURCE for key in table}
+def _add(raw: RawConfig, section: str) -> None:
+    raw.values[section] = [dict(OBSERVERS[section])]
+    raw.sources |= {f"{section}.0.{key}": SOURCE for key in OBSERVERS[section]}
 
 
 def _writes_table(run: Mapping[str, Any]) -> bool:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from rlcore.config.core import CORE_SECTIONS, CheckpointConfig
-from rlcore.config.sections import DEFAULT_USE, REQUIRED
+from rlcore.config.core import CORE_SECTIONS, DEFAULT_USE, CheckpointConfig
+from rlcore.config.sections import REQUIRED
 from rlcore.errors import PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost

@@ -5,15 +5,17 @@ All problems of a config are reported together. Reading the file is in `file.py`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
 
-from rlcore.config.core import CheckpointConfig, MetricsConfig, PluginsConfig, RunConfig
+from rlcore.config.common_keys import Defaults, check_discounts
+from rlcore.config.core import DEFAULT_USE, CheckpointConfig, MetricsConfig, PluginsConfig, RunConfig
+from rlcore.config.entries import free_name
 from rlcore.config.file import VERSIONS, RawConfig, read
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.validation import check_section_names, checked, core_section
@@ -23,9 +25,8 @@ from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.registry import Provided
 from rlcore.types.optional import Observer, offers
 
+CORE: Final = ("run", "plugins", "metrics", "checkpoint")
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
-# the component of a section that says nothing else
-DEFAULT_USE: Final = {"collector": "local", "buffer": "rollout", "learner": "gradient", "checkpoint": "torch"}
 
 
 @dataclass(frozen=True)
@@ -178,12 +179,16 @@ def _main_versions() -> dict[str, str]:
 
 
 def load_config(
-    path: str | Path, overrides: Iterable[str] = (), enable: Iterable[str] = (), disable: Iterable[str] = ()
+    path: str | Path | Mapping[str, Any],
+    overrides: Iterable[str] = (),
+    enable: Iterable[str] = (),
+    disable: Iterable[str] = (),
 ) -> Config:
-    """Read and validate a config file.
+    """Read and validate a config.
 
     Args:
-        path: a TOML file.
+        path: a TOML file; or a mapping of what one would hold, `{"run": {...}, "hook": [{...}]}`, whose relative paths
+            are relative to the working directory.
         overrides: `"section.key=value"`, as after `--set`.
         enable: further plugins to import.
         disable: plugins that must not be imported.
@@ -191,7 +196,7 @@ def load_config(
     Raises:
         ConfigError: one message with all problems of the config.
     """
-    return validate(read(Path(path), overrides), enable, disable)
+    return validate(read(path if isinstance(path, Mapping) else Path(path), overrides), enable, disable)
 
 
 def validate(
@@ -211,17 +216,20 @@ def validate(
     """
     problems: list[str] = []
     check_section_names(raw, problems)
-    run, plugins, metrics = (core_section(raw, name, problems) for name in ("run", "plugins", "metrics"))
+    defaults = Defaults(raw)
+    run, plugins, metrics, checkpoint = (core_section(raw, name, problems, defaults) for name in CORE)
     plugins = plugins or PluginsConfig()
     host = PluginHost(disable=[*plugins.disable, *disable])
     broken = _load_plugins(raw, host, [*plugins.enable, *enable], plugins.files if import_files else [], problems)
     if not import_files:
         broken |= {loose_name(Path(file)) for file in plugins.files}
-    sections = {name: _sections(raw, name, host, broken, problems) for name in COMPONENT_SECTIONS}
-    checkpoint = _checkpoint(raw, problems)
+    reading = _Reading(raw, defaults, host, broken, problems)
+    sections = {name: _sections(reading, name) for name in COMPONENT_SECTIONS}
     problems += [f"[{name}]: missing; every run needs one" for name in REQUIRED if not raw.values.get(name)]
     metrics, checkpoint = metrics or MetricsConfig.model_validate({}), checkpoint or CheckpointConfig()
     config = Config(run, plugins, metrics, checkpoint, sections, raw, host)
+    problems += [] if config.missing() else defaults.unused()
+    problems += check_discounts((entry.label, entry.config) for entries in sections.values() for entry in entries)
     if problems:
         raise InvalidConfig(raw.path, problems, None if run is None else config)
     return config
@@ -269,22 +277,34 @@ def _load_plugins(
     return broken
 
 
-def _sections(raw: RawConfig, section: str, host: PluginHost, broken: set[str], problems: list[str]) -> list[Section]:
+@dataclass(frozen=True)
+class _Reading:
+    """What the sections of components are validated with, and what was found to be wrong."""
+
+    raw: RawConfig
+    defaults: Defaults
+    host: PluginHost
+    broken: set[str]
+    problems: list[str]
+
+
+def _sections(reading: _Reading, section: str) -> list[Section]:
     kind, repeated = COMPONENT_SECTIONS[section]
     entries: list[Section] = []
     taken: set[str] = set()
-    for index, table in enumerate(tables(raw, section)):
-        label = f"{section}.{index}" if repeated and len(tables(raw, section)) > 1 else section
+    problems = reading.problems
+    for index, table in enumerate(tables(reading.raw, section)):
+        label = f"{section}.{index}" if repeated and len(tables(reading.raw, section)) > 1 else section
         keys = dict(table)
         use = keys.pop("use", DEFAULT_USE.get(section))
         if not isinstance(use, str):
             problems.append(f"[{label}] use: missing; name the {kind} to build")
             continue
         try:
-            provided = host.find(kind, use)
+            provided = reading.host.find(kind, use)
         except PluginError as error:
             plugin, _, short = use.rpartition(":")
-            if (plugin or short) not in broken:
+            if (plugin or short) not in reading.broken:
                 problems.append(f"[{label}] use: {error}")
             continue
         name = str(keys.pop("name", "")) or free_name(provided.component.name, taken)
@@ -294,22 +314,15 @@ def _sections(raw: RawConfig, section: str, host: PluginHost, broken: set[str], 
         required = keys.pop("required", False) if kind == "logger" else False
         if not isinstance(required, bool):
             problems.append(f"[{label}] required: must be true or false, not {required!r}")
-        entry = _validated(label, name, provided, keys, problems)
-        if entry:
-            entries.append(replace(entry, required=required is True))
+        place = f"{section}.{index}" if repeated else section
+        config = _validated(reading, provided, label, place, keys)
+        if config is not None:
+            entries.append(Section(label, name, provided, config, required is True))
     return entries
 
 
-def free_name(name: str, taken: Collection[str]) -> str:
-    """Return the name of a component that has none in the config: its own, or with a number where that is taken."""
-    number, free = 1, name
-    while free in taken:
-        number += 1
-        free = f"{name}-{number}"
-    return free
-
-
-def _validated(label: str, name: str, provided: Provided, keys: dict[str, Any], problems: list[str]) -> Section | None:
+def _validated(reading: _Reading, provided: Provided, label: str, place: str, keys: dict[str, Any]) -> BaseModel | None:
+    """Return the validated keys of a section, or None after adding to the problems."""
     more: Iterable[str] = ()
     if provided.component.kind == "checkpointer":
         more = CheckpointConfig.model_fields
@@ -317,12 +330,9 @@ def _validated(label: str, name: str, provided: Provided, keys: dict[str, Any], 
     try:
         schema = provided.schema()
     except PluginError as error:
-        problems.append(f"[{label}] {error}")
+        reading.problems.append(f"[{label}] {error}")
         return None
-    config = checked(schema, keys, label, str(provided), problems, more)
-    return None if config is None else Section(label, name, provided, config)
-
-
-def _checkpoint(raw: RawConfig, problems: list[str]) -> CheckpointConfig | None:
-    keys = raw.values.get("checkpoint", {})
-    return checked(CheckpointConfig, keys, "checkpoint", "the core", problems)  # type: ignore[return-value]
+    found: list[str] = []
+    config = checked(schema, reading.defaults.fill(place, schema.model_fields, keys), label, str(provided), found, more)
+    reading.problems.extend(reading.raw.with_source(line, label, place) for line in found)
+    return config

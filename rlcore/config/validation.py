@@ -9,15 +9,22 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from rlcore.config.core import CORE_SECTIONS
+from rlcore.config.common_keys import DEFAULTS, Defaults
+from rlcore.config.core import CORE_SECTIONS, CheckpointConfig
 from rlcore.config.file import VERSIONS, RawConfig
 from rlcore.errors import did_you_mean
 from rlcore.plugins.component import COMPONENT_SECTIONS
 
 
-def core_section(raw: RawConfig, section: str, problems: list[str]) -> Any:
+def core_section(raw: RawConfig, section: str, problems: list[str], defaults: Defaults | None = None) -> Any:
     """Return the validated core section, or None after adding to `problems`."""
-    return checked(CORE_SECTIONS[section], raw.values.get(section, {}), section, "the core", problems)
+    schema = CORE_SECTIONS.get(section, CheckpointConfig)
+    keys = raw.values.get(section, {})
+    found: list[str] = []
+    filled = keys if defaults is None else defaults.fill(section, schema.model_fields, keys)
+    model = checked(schema, filled, section, "the core", found)
+    problems += [raw.with_source(line, section, section) for line in found]
+    return model
 
 
 def checked(
@@ -88,8 +95,8 @@ def check_section_names(raw: RawConfig, problems: list[str]) -> None:
     """Add a problem for each section that nothing knows."""
     sections = [*CORE_SECTIONS, *COMPONENT_SECTIONS]
     for section in raw.values:
-        if section not in sections and section != VERSIONS:
-            problems.append(f"[{section}]: unknown section{did_you_mean(section, sections)}")
+        if section not in sections and section not in (VERSIONS, DEFAULTS):
+            problems.append(f"[{section}]: unknown section{did_you_mean(section, [*sections, DEFAULTS])}")
 
 
 def explain(

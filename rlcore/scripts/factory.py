@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rlcore.assembly.assembly import Assembly, to_device
-from rlcore.config.sections import DEFAULT_USE, find_component
+from rlcore.config.core import DEFAULT_USE
+from rlcore.config.sections import find_component
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Provided
 from rlcore.scripts.env import ScriptEnv

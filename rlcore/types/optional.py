@@ -173,6 +173,16 @@ class Configured(Protocol):
 # what is asked while a run is built
 
 
+class Discounting(Protocol):
+    """A schema with a key `gamma` that does not always count; the discounts of a config have to agree.
+
+    Attributes:
+        discounts: whether it counts.
+    """
+
+    discounts: bool
+
+
 class EntryReader(Protocol):
     """A loss that says what it needs of a minibatch.
 

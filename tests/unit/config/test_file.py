@@ -220,3 +220,49 @@ def provide_components():
     files = [file for file in run.folder.rglob("*") if file.is_file()]
     assert len(files) > 5
     assert not any(b"hush-7f3a" in file.read_bytes() for file in files)
+
+
+ENTRIES = """
+[[optimizer]]
+use = "adam"
+name = "actor"
+[[optimizer]]
+use = "core:adam"
+[[optimizer]]
+use = "sgd"
+param = { a = 1 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("actor", 0), ("adam", 1), ("sgd", 2), ("0", 0), ("2", 2)],
+)
+def test_an_override_of_a_repeated_section_may_name_the_entry(file, text, number):
+    raw = read(file(ENTRIES), [f"optimizer.{text}.lr=0.5"])
+    assert [entry.get("lr") for entry in raw.values["optimizer"]] == [0.5 if n == number else None for n in range(3)]
+    assert raw.sources == {f"optimizer.{number}.lr": "--set"}
+
+
+def test_an_override_of_an_entry_reaches_its_tables(file):
+    assert values(file(ENTRIES), "optimizer.sgd.param.b=2")["optimizer"][2]["param"] == {"a": 1, "b": 2}
+    table = values(file("[[hook]]\nuse = 'a'\nevery = {}\n"), "hook.every.updates=5")["hook"][0]
+    assert table["every"] == {"updates": 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("optimizer.acotr.lr=1", r"of \[\[optimizer\]\] there is no 'acotr'; did you mean 'actor'"),
+        ("optimizer.no-such.lr=1", r"there is no 'no-such'; there are actor, adam, sgd"),
+        ("hook.early-stopping.patience=1", r"of \[\[hook\]\] there is no 'early-stopping'; there is none at all"),
+    ],
+)
+def test_an_override_of_an_entry_that_is_not_there_is_refused(file, text, message):
+    with pytest.raises(ConfigError, match=message):
+        values(file(ENTRIES), text)
+
+
+def test_an_override_may_name_what_the_command_line_adds(file):
+    assert values(file(""), "logger.csv.video_format=mp4")["logger"] == [{"use": "csv:csv", "video_format": "mp4"}]
+    assert values(file(""), "hook.progress-bar.always=true")["hook"] == [{"use": "core:progress-bar", "always": True}]

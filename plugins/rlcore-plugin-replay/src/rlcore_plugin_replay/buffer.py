@@ -65,6 +65,11 @@ class ReplayBuffer:
             json_schema_extra={"free_at_resume": True},
         )
 
+        @property
+        def discounts(self) -> bool:
+            """Whether `gamma` counts."""
+            return self.n_steps > 1
+
     def __init__(self, config: Config, context: Context) -> None:
         self.num_epochs = 1
         self.warmup_frames = config.warmup_frames

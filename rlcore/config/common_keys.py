@@ -1,0 +1,85 @@
+"""Keys that several sections have: given once for all of them in `[defaults]`, and discounts that agree."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel
+
+from rlcore.errors import did_you_mean
+from rlcore.types.optional import Discounting, offers
+
+if TYPE_CHECKING:
+    from rlcore.config.file import RawConfig
+
+log = logging.getLogger(__name__)
+
+DEFAULTS: Final = "defaults"
+_SOURCE: Final = f"[{DEFAULTS}]"
+_GAMMA: Final = "gamma"
+
+
+class Defaults:
+    """The keys of `[defaults]`, for each section that has them and does not say them.
+
+    Args:
+        raw: the config; where a key comes from is noted there.
+    """
+
+    def __init__(self, raw: RawConfig) -> None:
+        self._raw = raw
+        self._given: Mapping[str, Any] = raw.values.get(DEFAULTS, {})
+        self._known: set[str] = set()
+
+    def fill(self, place: str, known: Collection[str], keys: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the keys of a section with those that it does not say.
+
+        Args:
+            place: of the section, such as `loss` or `hook.1`.
+            known: the keys that its schema has.
+            keys: those that it says.
+        """
+        self._known.update(known)
+        added = {key: value for key, value in self._given.items() if key in known and key not in keys}
+        for key in added:
+            file = self._raw.sources.get(f"{DEFAULTS}.{key}", "")
+            self._raw.sources[f"{place}.{key}"] = f"{_SOURCE} of {file}" if file else _SOURCE
+        return {**keys, **added}
+
+    def unused(self) -> list[str]:
+        """Return a problem for each key that no section has."""
+        return [
+            f"{_SOURCE} {key}: no section of this config has such a key{did_you_mean(key, self._known)}"
+            for key in self._given
+            if key not in self._known
+        ]
+
+
+def check_discounts(sections: Iterable[tuple[str, BaseModel]]) -> list[str]:
+    """Return a problem where the `gamma` of a section differs from another one, and one of them is not said.
+
+    Where both are said, that may be meant, so it is only told.
+
+    Args:
+        sections: the label and the validated keys of each.
+    """
+    found = [(label, keys) for label, keys in sections if _GAMMA in type(keys).model_fields and _counts(keys)]
+    values = {getattr(keys, _GAMMA) for _, keys in found}
+    if len(values) < 2:
+        return []
+    shown = " and ".join(f"[{label}] gamma = {_shown(keys)}" for label, keys in found)
+    if all(_GAMMA in keys.model_fields_set for _, keys in found):
+        log.warning("discounts differ: %s", shown)
+        return []
+    return [f"{shown} differ; say it once as gamma in [{DEFAULTS}], or in each of these sections if that is meant"]
+
+
+def _counts(keys: BaseModel) -> bool:
+    return not offers(keys, Discounting) or keys.discounts
+
+
+def _shown(keys: BaseModel) -> str:
+    value = getattr(keys, _GAMMA)
+    return repr(value) if _GAMMA in keys.model_fields_set else f"{value!r} (its default)"

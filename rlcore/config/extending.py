@@ -1,0 +1,127 @@
+"""A config that begins with another one: `extends = "base.toml"`, and what of the two counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rlcore.config.core import DEFAULT_USE, CheckpointConfig
+from rlcore.config.entries import names_of, same_component
+from rlcore.errors import ConfigError
+from rlcore.plugins.component import COMPONENT_SECTIONS
+
+EXTENDS: Final = "extends"
+# keys of `[plugins]` with paths that are relative to the file in which they stand
+_PATHS: Final = ("files", "path")
+
+
+@dataclass
+class Layer:
+    """The sections of one file, or of several of which one extends the other.
+
+    Attributes:
+        values: section name to table, or to a list of tables for sections that can be repeated.
+        path: of the file that extends the others, for messages.
+        sources: key path to the file that says it; what is not there is from `path`.
+    """
+
+    values: dict[str, Any]
+    path: Path
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def sources_of(self, place: str, table: dict[str, Any]) -> dict[str, str]:
+        """Return from which file each key of a table comes."""
+        return {key: self.sources.get(f"{place}.{key}", str(self.path)) for key in table}
+
+
+def extended(base: Layer, own: Layer) -> Layer:
+    """Return the sections of a base with those of the file that extends it.
+
+    A section has the keys of both; of a key that both have, the value of `own` counts, a table too. A section of
+    another component than that of the base replaces it. The entries of a section that may stand several times replace
+    those of the base; or else, where none of them has a `use`, each changes the one of its name, or the only one.
+
+    Raises:
+        ConfigError: entries of a section that neither replace nor change those of the base.
+    """
+    both = Layer({}, own.path)
+    for section in dict.fromkeys([*base.values, *own.values]):
+        if section not in own.values:
+            _take(both, section, base)
+        elif section not in base.values:
+            _take(both, section, own)
+        elif isinstance(own.values[section], list):
+            _repeated(both, section, base, own)
+        else:
+            _single(both, section, base, own)
+    return both
+
+
+def with_absolute_paths(layer: Layer, folder: Path) -> Layer:
+    """Return a base whose paths mean the same in a file that lies elsewhere."""
+    plugins = layer.values.get("plugins", {})
+    for key in _PATHS:
+        names = plugins.get(key)
+        if isinstance(names, list):
+            plugins[key] = [str(folder / name) if isinstance(name, str) else name for name in names]
+    return layer
+
+
+def _put(layer: Layer, place: str, table: dict[str, Any], sources: dict[str, str]) -> dict[str, Any]:
+    layer.sources |= {f"{place}.{key}": sources[key] for key in table}
+    return dict(table)
+
+
+def _take(both: Layer, section: str, layer: Layer) -> None:
+    """Take a section from one of the two."""
+    value = layer.values[section]
+    if isinstance(value, list):
+        places = [f"{section}.{number}" for number in range(len(value))]
+        both.values[section] = [
+            _put(both, place, entry, layer.sources_of(place, entry)) for place, entry in zip(places, value, strict=True)
+        ]
+    else:
+        both.values[section] = _put(both, section, value, layer.sources_of(section, value))
+
+
+def _single(both: Layer, section: str, base: Layer, own: Layer) -> None:
+    old, new = base.values[section], own.values[section]
+    default = DEFAULT_USE.get(section)
+    if section in COMPONENT_SECTIONS and "use" in new and not same_component(old.get("use", default), new["use"]):
+        kept = CheckpointConfig.model_fields if section == "checkpoint" else ()
+        old = {key: value for key, value in old.items() if key in kept}
+    sources = base.sources_of(section, old) | own.sources_of(section, new)
+    both.values[section] = _put(both, section, {**old, **new}, sources)
+
+
+def _repeated(both: Layer, section: str, base: Layer, own: Layer) -> None:
+    changes = [entry for entry in own.values[section] if "use" not in entry]
+    if not changes:
+        _take(both, section, own)
+        return
+    if len(changes) < len(own.values[section]):
+        raise ConfigError(
+            f"{own.path}: [[{section}]] with a use replace those of {base.path}, and without one they change them; "
+            "give all of them a use, or none"
+        )
+    _take(both, section, base)
+    for number, change in enumerate(changes):
+        index = _changed(section, change, base, own)
+        place = f"{section}.{index}"
+        sources = own.sources_of(f"{section}.{number}", change)
+        both.values[section][index] |= _put(both, place, change, sources)
+
+
+def _changed(section: str, change: dict[str, Any], base: Layer, own: Layer) -> int:
+    """Return the number of the entry of the base that an entry without a `use` changes."""
+    names = names_of(base.values[section])
+    if "name" not in change and len(names) == 1:
+        return 0
+    if change.get("name") in names:
+        return names.index(str(change["name"]))
+    asked = f"; none is called {change['name']!r}" if "name" in change else ""
+    raise ConfigError(
+        f"{own.path}: a [[{section}]] without a use changes one of {base.path}, which has {', '.join(names) or 'none'}"
+        f"{asked}; name one of them, or give it a use"
+    )
