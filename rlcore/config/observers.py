@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from rlcore.config.core import OBSERVERS
 from rlcore.config.file import RawConfig
+from rlcore.config.overrides import DEFAULT
 from rlcore.plugins.discovery import installed
 from rlcore.plugins.host import NO_PLUGINS
 
 TABLE: Final = OBSERVERS["logger"]["use"]
-SOURCE: Final = "default"
 
 
 def add_observers(raw: RawConfig, disable: Collection[str] = (), run: Mapping[str, Any] | None = None) -> None:
@@ -38,7 +38,7 @@ def add_observers(raw: RawConfig, disable: Collection[str] = (), run: Mapping[st
 
 def _add(raw: RawConfig, section: str) -> None:
     raw.values[section] = [dict(OBSERVERS[section])]
-    raw.sources |= {f"{section}.0.{key}": SOURCE for key in OBSERVERS[section]}
+    raw.sources |= {f"{section}.0.{key}": DEFAULT for key in OBSERVERS[section]}
 
 
 def _writes_table(run: Mapping[str, Any]) -> bool:

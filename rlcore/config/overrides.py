@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rlcore.config.file import RawConfig
 
 SOURCE: Final = "--set"
+DEFAULT: Final = "default"
 
 
 def override(raw: RawConfig, text: str) -> None:
@@ -71,6 +72,7 @@ def _named(raw: RawConfig, path: list[str]) -> int | None:
     observer = OBSERVERS.get(section, {})
     if entries is None and name == component_of(observer.get("use")):
         raw.values[section] = [dict(observer)]
+        raw.sources |= {f"{section}.0.{key}": DEFAULT for key in observer}
         return 0
     return find(entries or [], name)
 
