@@ -10,8 +10,9 @@ from pathlib import Path
 import tomli_w
 from pydantic import BaseModel
 
-from rlcore.config.file import RawConfig, read
+from rlcore.config.file import read
 from rlcore.config.observers import add_observers
+from rlcore.config.raw import RawConfig
 from rlcore.config.schema import config_schema
 from rlcore.config.sections import Config, tables, validate
 

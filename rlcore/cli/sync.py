@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from rlcore.config.entries import free_name
-from rlcore.config.file import RawConfig, read
+from rlcore.config.file import read
+from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Section, find_component
 from rlcore.config.validation import core_section
 from rlcore.errors import ConfigError

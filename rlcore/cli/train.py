@@ -14,8 +14,9 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from rlcore.config.changes import WATCHING
 from rlcore.config.core import SAFE_NAME
-from rlcore.config.file import RawConfig, read
+from rlcore.config.file import read
 from rlcore.config.observers import add_observers
+from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Config, Section
 from rlcore.errors import ConfigError, RlcoreError, describe
 from rlcore.process import companion, forks

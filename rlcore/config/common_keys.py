@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic import BaseModel
 
+from rlcore.config.raw import RawConfig
 from rlcore.errors import did_you_mean
 from rlcore.types.optional import Discounting, offers
-
-if TYPE_CHECKING:
-    from rlcore.config.file import RawConfig
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +64,7 @@ def check_discounts(sections: Iterable[tuple[str, BaseModel]]) -> list[str]:
         sections: the label and the validated keys of each.
     """
     found = [(label, keys) for label, keys in sections if _GAMMA in type(keys).model_fields and _counts(keys)]
-    values = {getattr(keys, _GAMMA) for _, keys in found}
+    values = {_gamma(keys) for _, keys in found}
     if len(values) < 2:
         return []
     shown = " and ".join(f"[{label}] gamma = {_shown(keys)}" for label, keys in found)
@@ -80,6 +78,10 @@ def _counts(keys: BaseModel) -> bool:
     return not offers(keys, Discounting) or keys.discounts
 
 
+def _gamma(keys: BaseModel) -> Any:
+    return dict(iter(keys))[_GAMMA]
+
+
 def _shown(keys: BaseModel) -> str:
-    value = getattr(keys, _GAMMA)
+    value = _gamma(keys)
     return repr(value) if _GAMMA in keys.model_fields_set else f"{value!r} (its default)"

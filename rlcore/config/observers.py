@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from rlcore.config.core import OBSERVERS
-from rlcore.config.file import RawConfig
-from rlcore.config.overrides import DEFAULT
+from rlcore.config.raw import DEFAULT, RawConfig
 from rlcore.plugins.discovery import installed
 from rlcore.plugins.host import NO_PLUGINS
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from rlcore.config.core import OBSERVERS
 from rlcore.config.entries import component_of, find, names_of
+from rlcore.config.raw import DEFAULT, OVERRIDE, RawConfig
 from rlcore.errors import ConfigError, did_you_mean, nearest
 from rlcore.plugins.component import COMPONENT_SECTIONS
-
-if TYPE_CHECKING:
-    from rlcore.config.file import RawConfig
-
-SOURCE: Final = "--set"
-DEFAULT: Final = "default"
 
 
 def override(raw: RawConfig, text: str) -> None:
@@ -43,7 +38,7 @@ def override(raw: RawConfig, text: str) -> None:
         if not isinstance(target, dict):
             raise ConfigError(f"override {text!r}: {part!r} is not a table")
     target[keys[-1]] = _value(value)
-    raw.sources[".".join(path)] = SOURCE
+    raw.sources[".".join(path)] = OVERRIDE
 
 
 def _value(text: str) -> Any:

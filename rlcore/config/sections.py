@@ -16,8 +16,9 @@ from pydantic import BaseModel
 from rlcore.config.common_keys import Defaults, check_discounts
 from rlcore.config.core import DEFAULT_USE, CheckpointConfig, MetricsConfig, PluginsConfig, RunConfig
 from rlcore.config.entries import free_name
-from rlcore.config.file import VERSIONS, RawConfig, read
+from rlcore.config.file import read
 from rlcore.config.problems import ConfigProblems
+from rlcore.config.raw import VERSIONS, RawConfig
 from rlcore.config.validation import check_section_names, checked, core_section
 from rlcore.errors import ConfigError, PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS

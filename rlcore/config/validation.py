@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from rlcore.config.common_keys import DEFAULTS, Defaults
 from rlcore.config.core import CORE_SECTIONS, CheckpointConfig
-from rlcore.config.file import VERSIONS, RawConfig
+from rlcore.config.raw import VERSIONS, RawConfig
 from rlcore.errors import did_you_mean
 from rlcore.plugins.component import COMPONENT_SECTIONS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore.config.core import SAFE_NAME
-from rlcore.config.file import RawConfig
+from rlcore.config.raw import RawConfig
 from rlcore.errors import ConfigError
 from rlcore.presets.preset import TABLE, Preset
 from rlcore.version import __version__

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
-from rlcore.config.file import RawConfig
 from rlcore.config.problems import ConfigProblems, problems_of
+from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Config, InvalidConfig, validate
 from rlcore.run.build import build
 

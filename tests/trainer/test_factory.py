@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rlcore import ConfigError, Factory, LogValidationReward, LRSchedulerHook, PluginError, build
-from rlcore.config.file import RawConfig
+from rlcore.config.raw import RawConfig
 from rlcore.config.sections import validate
 
 KEYS = {
