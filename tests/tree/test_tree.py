@@ -9,6 +9,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 import rlcore
 
@@ -125,10 +127,34 @@ def test_every_plugin_says_who_it_is(folder):
     assert project["description"]
 
 
-def test_the_extra_standard_names_plugins_that_exist():
-    named = {re.split(r"[\[<>=]", text)[0] for text in pyproject(ROOT)["project"]["optional-dependencies"]["standard"]}
-    ours = {name for name in named if name.startswith("rlcore-plugin-")}
-    assert ours <= {folder.name for folder in PLUGINS}
+EXTRAS = pyproject(ROOT)["project"]["optional-dependencies"]
+# extras that bring no plugins to a user: tools of those who work on the core, and what one command draws with
+OF_NO_PLUGIN = {"parity", "plot", "test"}
+
+
+def ours_in(extra):
+    """Return the distributions of the repository that an extra brings, with the core itself for other extras."""
+    requirements = [Requirement(text) for text in EXTRAS[extra]]
+    return {one.name: one for one in requirements if one.name.partition("-plugin-")[0] == "rlcore"}
+
+
+def test_the_extras_name_every_plugin():
+    named = {name for extra in EXTRAS for name in ours_in(extra)} - {"rlcore"}
+    assert named == {folder.name for folder in PLUGINS}
+
+
+def test_the_extra_all_brings_every_other():
+    assert ours_in("all")["rlcore"].extras == set(EXTRAS) - OF_NO_PLUGIN - {"all"}
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_brings_distributions_of_the_same_minor_version(extra):
+    major, minor, _ = rlcore.__version__.split(".")
+    for requirement in ours_in(extra).values():
+        assert requirement.specifier == SpecifierSet(f">={major}.{minor},<{major}.{int(minor) + 1}"), requirement
+        if requirement.extras and requirement.name != "rlcore":
+            folder = ROOT / "plugins" / requirement.name
+            assert requirement.extras <= set(pyproject(folder)["project"]["optional-dependencies"]), requirement
 
 
 def test_no_tracked_file_holds_a_path_of_somebodys_machine():
