@@ -42,6 +42,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.process.signals", "rlcore.process.watchdog"), (f"{UNIT}/process", f"{FAULTS}/test_a_process.py")),
     (("rlcore.hooks",), ("tests/hooks", "tests/trainer/test_operations.py")),
     (("rlcore.plugins",), (f"{UNIT}/plugins", "tests/third_party", f"{FAULTS}/test_d_plugins.py")),
+    (("rlcore.front.keys", "rlcore.front.training", "rlcore.front.trained"), (f"{UNIT}/front",)),
     (("rlcore.presets.catalogue", "rlcore.presets.choice", "rlcore.presets.filling"), (f"{UNIT}/presets",)),
     (("rlcore.config.file", "rlcore.config.sections"), (f"{UNIT}/config", f"{FAULTS}/test_i_config.py")),
     (

@@ -13,7 +13,7 @@ from rlcore.config.sections import validate
 from rlcore.errors import ConfigError
 from rlcore.presets.catalogue import named, presets
 from rlcore.presets.choice import chosen
-from rlcore.presets.filling import as_raw, checked_name, filled, run_name
+from rlcore.presets.filling import as_raw, checked_name, filled, run_name, write_new
 from rlcore.presets.preset import Preset
 
 _EXAMPLE: Final = "rlcore init ppo --env CartPole-v1"
@@ -28,9 +28,9 @@ def run(options: argparse.Namespace) -> int:
     preset = chosen(_candidates(options), options.env)
     name = checked_name(options.name or run_name(preset, options.env))
     path = Path(options.output or f"{name}.toml")
-    text = filled(preset, name, options.env, {})
+    text = filled(preset, name, options.env)
     config = validate(as_raw(text, path))
-    write(path, text)
+    write_new(path, text)
     place = shlex.quote(str(config.run.place))
     print(f"wrote {path}: {preset.about.summary} (preset {preset.name})")
     for reached in preset.about.reached:
@@ -40,25 +40,6 @@ def run(options: argparse.Namespace) -> int:
     print(f"  rlcore evaluate {place} --best")
     print(f"  rlcore report {place}")
     return 0
-
-
-def write(path: Path, text: str) -> None:
-    """Write a new file.
-
-    Raises:
-        ConfigError: it exists, or cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError:
-        raise ConfigError(
-            f"{str(path)!r} exists already and is left as it is; name another file with --output, or another run "
-            "with --name"
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"{str(path)!r} cannot be written: {error}") from error
 
 
 def _candidates(options: argparse.Namespace) -> Sequence[Preset]:

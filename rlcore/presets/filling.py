@@ -14,6 +14,7 @@ from rlcore.errors import ConfigError
 from rlcore.presets.preset import TABLE, Preset
 from rlcore.version import __version__
 
+_USE: Final = "use"
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -45,7 +46,8 @@ def filled(preset: Preset, name: str, env_id: str | None, keys: Mapping[tuple[st
         preset: where the text comes from.
         name: of the run.
         env_id: of the environment; None for that of the preset.
-        keys: further values by their path, such as `("loss", "gamma")` or `("optimizer", "0", "lr")`.
+        keys: further values by their path, such as `("loss", "gamma")` or `("optimizer", "0", "lr")`. Another `use`
+            takes the keys of the component before it away.
     """
     import tomlkit  # only those who write a config wait for it
 
@@ -54,15 +56,63 @@ def filled(preset: Preset, name: str, env_id: str | None, keys: Mapping[tuple[st
     values: dict[tuple[str, ...], Any] = {("run", "name"): name}
     if env_id is not None:
         values["env", "id"] = env_id
-    for path, value in {**values, **(keys or {})}.items():
-        table: Any = document
-        for part in path[:-1]:
-            if isinstance(table, list):
-                table = table[int(part)]
-            else:
-                table = table.setdefault(part, tomlkit.table())
-        table[path[-1]] = value
+    values |= keys or {}
+    for path in sorted(values, key=lambda path: path[-1] != _USE):
+        table, value = _table(document, path[:-1]), values[path]
+        if path[-1] == _USE and table.get(_USE, value) != value:
+            table.clear()
+        table[path[-1]] = _inline(value)
     return "\n".join([*_heading(preset, env_id), "", tomlkit.dumps(document).strip()]) + "\n"
+
+
+def _table(document: Any, path: tuple[str, ...]) -> Any:
+    """Return the table at a path, which is made where it is missing; a number past the last entry adds one.
+
+    Raises:
+        ConfigError: there is something else than a table.
+    """
+    import tomlkit
+
+    table = document
+    for part, following in zip(path, [*path[1:], ""], strict=True):
+        if isinstance(table, list):
+            if int(part) > len(table):
+                raise ConfigError(f"{'.'.join(path)}: there are only {len(table)} [[{path[0]}]] sections")
+            if int(part) == len(table):
+                table.append(tomlkit.table())
+            table = table[int(part)]
+        else:
+            table = table.setdefault(part, tomlkit.aot() if following.isdecimal() else tomlkit.table())
+        if not isinstance(table, list | dict):
+            raise ConfigError(f"{'.'.join(path)}: {part!r} is not a table")
+    return table
+
+
+def _inline(value: Any) -> Any:
+    """Return a value as it stands behind an equals sign: a table there is in braces."""
+    import tomlkit
+
+    if isinstance(value, Mapping):
+        table = tomlkit.inline_table()
+        table.update({key: _inline(item) for key, item in value.items()})
+        return table
+    return value
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a new file.
+
+    Raises:
+        ConfigError: it exists, or cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{str(path)!r} exists already and is left as it is; name another file") from None
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} cannot be written: {error}") from error
 
 
 def _heading(preset: Preset, env_id: str | None) -> Iterable[str]:

@@ -48,6 +48,7 @@ ROOMS = {
     ),
     "agents": "types plugins config envs restore checkpoints run_folder assembly run",
     "reports": "files types config checkpoints run_folder training run",
+    "front": "types process plugins config presets run_folder stock agents run reports",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
     "testing": (

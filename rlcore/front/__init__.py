@@ -1,0 +1,1 @@
+"""The short way in from Python: a preset, an environment and keys, trained in one line."""

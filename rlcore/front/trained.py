@@ -1,0 +1,120 @@
+"""What a training gives back: where its run is, what it reached, its curves, and its agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlcore.agents.loading import load_agent
+from rlcore.errors import did_you_mean
+from rlcore.reports.curves import read_metrics
+from rlcore.run.ready import Run
+from rlcore.types import EvaluationResult
+
+if TYPE_CHECKING:
+    from rlcore.agents.agent import Agent
+    from rlcore.types import Array
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric over the run.
+
+    Attributes:
+        frames: `[point]`, int64, when it was written.
+        values: `[point]`, float64.
+    """
+
+    frames: Array
+    values: Array
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+
+class Curves(Mapping[str, Curve]):
+    """The metrics of a run by name, such as `"episode/return"`.
+
+    Args:
+        folder: of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._curves = {
+            name: Curve(np.fromiter(curve, np.int64, len(curve)), np.fromiter(curve.values(), np.float64, len(curve)))
+            for name, curve in read_metrics(folder).items()
+        }
+
+    @property
+    def evaluations(self) -> Curve:
+        """Mean return of each evaluation."""
+        return self["evaluation/return"]
+
+    @property
+    def episodes(self) -> Curve:
+        """Mean return of the training episodes that ended since the row before."""
+        return self["episode/return"]
+
+    def __getitem__(self, name: str) -> Curve:
+        """Return a metric.
+
+        Raises:
+            KeyError: there is none of that name; names the nearest.
+        """
+        if name not in self._curves:
+            raise KeyError(f"no metric {name!r}{did_you_mean(name, self._curves)}")
+        return self._curves[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._curves)
+
+    def __len__(self) -> int:
+        return len(self._curves)
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A run that has ended.
+
+    Attributes:
+        folder: with config, curves and checkpoints; `rlcore report FOLDER` makes a page of it.
+        frames: environment frames of training.
+        last_evaluation: the latest; None without an evaluator.
+        best_evaluation: the one with the highest mean return.
+        stop_reason: why it ended before its end; None where it did not.
+    """
+
+    folder: Path
+    frames: int
+    last_evaluation: EvaluationResult | None = field(repr=False)
+    best_evaluation: EvaluationResult | None = field(repr=False)
+    stop_reason: str | None = None
+
+    @classmethod
+    def of(cls, run: Run) -> TrainedRun:
+        """Return what a run reached."""
+        assert run.folder is not None
+        trainer = run.trainer
+        return cls(
+            run.folder, trainer.progress.frames, trainer.last_evaluation, trainer.best_evaluation, trainer.stop_reason
+        )
+
+    @cached_property
+    def agent(self) -> Agent:
+        """The policy at the end of the training, which acts on raw observations."""
+        return load_agent(self.folder)
+
+    @cached_property
+    def best_agent(self) -> Agent:
+        """The policy with the best evaluation."""
+        return load_agent(self.folder, best=True)
+
+    @cached_property
+    def curves(self) -> Curves:
+        """The metrics over the run."""
+        return Curves(self.folder)

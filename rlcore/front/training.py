@@ -1,0 +1,187 @@
+"""A training from a preset: its config, and the run that comes of it."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlcore.config.changes import WATCHING
+from rlcore.config.file import RawConfig
+from rlcore.config.sections import Config, validate
+from rlcore.errors import ArgumentTypeError, ConfigError, describe
+from rlcore.front.keys import Place, placed, split
+from rlcore.front.trained import TrainedRun
+from rlcore.presets.catalogue import named
+from rlcore.presets.choice import chosen
+from rlcore.presets.filling import as_raw, checked_name, filled, run_name, write_new
+from rlcore.presets.preset import Preset
+from rlcore.process.signals import stop_on_signal
+from rlcore.run.build import build
+from rlcore.run.checking import validated
+from rlcore.run.ending import Ending
+from rlcore.run_folder.folder import CONFIG_FILE
+from rlcore.stock.status import StatusHook
+
+
+class Training:
+    """A run that is not begun: a preset for an environment, with keys of one's own.
+
+    Args:
+        preset: an algorithm, such as `"ppo"`, or the name of one of its presets.
+        env: id of the environment; None for a preset whose environment has none.
+        name: of the run; default: algorithm and environment, with a number where there is such a run already.
+        overrides: values by the full path of their keys, such as `{"loss.gamma": 0.98}`.
+        keys: values by the name of their keys alone, where only one section has it, such as `lr=1e-3`; a key of
+            `[run]` comes first (`seed=3`), and `gamma` is that of every section.
+
+    Raises:
+        ConfigError: a key that there is not, or that several sections have; or the environment cannot be made.
+        PluginError: there is no such preset; says how to install it.
+    """
+
+    def __init__(
+        self,
+        preset: str,
+        env: str | None = None,
+        *,
+        name: str | None = None,
+        overrides: Mapping[str, Any] | None = None,
+        **keys: Any,
+    ) -> None:
+        self._env = _env_id(env)
+        self.preset: Preset = chosen(named(preset), self._env)
+        self._name = None if name is None else checked_name(name)
+        self._keys = self._resolved({**keys, **(overrides or {})})
+        self._run: TrainedRun | None = None
+        self._checked(self.config_text())
+
+    def config_text(self, frames: int | None = None, name: str | None = None) -> str:
+        """Return the config, in TOML with comments; `rlcore train` of it does the same as `train`.
+
+        Args:
+            frames: to train for; default: those of the preset.
+            name: of the run.
+        """
+        keys = dict(self._keys)
+        if frames is not None:
+            keys["run", "total_frames"] = frames
+        return filled(self.preset, name or self._name or self._default_name, self._env, keys)
+
+    def write_config(self, path: str | Path, frames: int | None = None) -> Path:
+        """Write the config into a new file, and return its path.
+
+        Raises:
+            ConfigError: the file exists, or cannot be written.
+        """
+        write_new(Path(path), self.config_text(frames))
+        return Path(path)
+
+    def train(
+        self, frames: int | None = None, *, resume: bool = False, quiet: bool = False, hooks: Iterable[Any] = ()
+    ) -> TrainedRun:
+        """Train, and return the run. Ctrl-C saves the state before it ends the script.
+
+        Args:
+            frames: environment frames in total; default: those of the preset.
+            resume: go on with the run of that name, or with the one that this object trained.
+            quiet: without a bar or table on the terminal.
+            hooks: instances, after those of the config.
+
+        Raises:
+            ConfigError: the run is trained already, or there is none to resume.
+            KeyboardInterrupt: Ctrl-C was pressed, and the state is saved.
+        """
+        frames = self._checked_frames(frames)
+        name = self._name_to_resume(frames) if resume else self._name_to_begin()
+        raw = self._raw(self.config_text(frames, name))
+        if quiet:
+            left_out = {*WATCHING, *(watching.removeprefix("core:") for watching in WATCHING)}
+            raw.values["hook"] = [hook for hook in raw.values.get("hook", []) if hook.get("use") not in left_out]
+        self._run = _trained(validated(raw), resume, hooks)
+        return self._run
+
+    @property
+    def _default_name(self) -> str:
+        return run_name(self.preset, self._env)
+
+    def _resolved(self, keys: Mapping[str, Any]) -> dict[Place, Any]:
+        """Return the values by place; those of full paths come first, since they may change what a section uses."""
+        full, alone = split(keys)
+        if not alone:
+            return full
+        config = self._checked(filled(self.preset, self._name or self._default_name, self._env, full))
+        return {**full, **placed(alone, config)}
+
+    def _raw(self, text: str) -> RawConfig:
+        return as_raw(text, Path(f"{self._name or self._default_name}.toml"))
+
+    def _checked(self, text: str) -> Config:
+        return validate(self._raw(text))
+
+    def _place(self, name: str) -> Path:
+        return self._checked(self.config_text(name=name)).run.place
+
+    def _checked_frames(self, frames: int | None) -> int | None:
+        if frames is not None and (isinstance(frames, bool) or not isinstance(frames, int) or frames <= 0):
+            raise ArgumentTypeError(f"train({frames!r}): frames must be a whole number above 0")
+        return frames
+
+    def _name_to_begin(self) -> str:
+        """Return the name of a new run: the given one, or the first that is free."""
+        if self._run is not None:
+            raise ConfigError(
+                f"{str(self._run.folder)!r} is trained, for {self._run.frames:,} frames; go on with "
+                "train(MORE_FRAMES_IN_TOTAL, resume=True), or make a new object for another run"
+            )
+        if self._name is not None:
+            return self._name
+        numbered = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+        return next(name for end in numbered if not self._place(name := f"{self._default_name}{end}").exists())
+
+    def _name_to_resume(self, frames: int | None) -> str:
+        """Return the name of the run that there is."""
+        if self._run is not None:
+            if frames is not None and frames <= self._run.frames:
+                raise ConfigError(f"train({frames}, resume=True): the run has {self._run.frames:,} frames already")
+            return self._run.folder.name
+        name = self._name or self._default_name
+        if not (self._place(name) / CONFIG_FILE).is_file():
+            raise ConfigError(f"resume=True: there is no run {str(self._place(name))!r} to resume")
+        return name
+
+
+def _env_id(env: Any) -> str | None:
+    """Return the id of an environment.
+
+    Raises:
+        ArgumentTypeError: it is none, but an environment or what makes one.
+    """
+    if env is None or isinstance(env, str):
+        return env
+    spec_id = getattr(env, "id", None)
+    if isinstance(spec_id, str) and hasattr(env, "entry_point"):  # a spec of Gymnasium
+        return spec_id
+    raise ArgumentTypeError(
+        f"env = {env!r} must be an id, so that the run can be resumed and repeated from its config: register it with "
+        'gymnasium.register("my/Env-v0", entry_point=...) in a module, and name it as "my_module:my/Env-v0"'
+    )
+
+
+def _trained(config: Config, resume: bool, hooks: Iterable[Any]) -> TrainedRun:
+    """Train a run to its end, with its status on disk and signals handled as `rlcore train` does."""
+    ending = Ending(config.run.place)
+    with stop_on_signal(ending.request_stop, saving=ending.saving, give_up=ending.give_up) as received:
+        try:
+            run = build(config, resume=resume, hooks=[StatusHook(ending.status), *hooks], heart=ending.heart)
+            ending.begin(run)
+            run.trainer.train()
+        except BaseException as error:
+            ending.failed(describe(error))
+            raise
+        ending.stopped()
+    if received:
+        raise KeyboardInterrupt if received[0] == signal.SIGINT else SystemExit(128 + received[0])
+    return TrainedRun.of(run)

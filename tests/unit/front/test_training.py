@@ -1,0 +1,163 @@
+"""Training in one line: what it gives back, and that its config does the same."""
+
+import signal
+import tomllib
+
+import numpy as np
+import pytest
+
+import rlcore
+from rlcore import hookimpl
+from rlcore.checkpoints.manifest import scan
+from rlcore.cli import command_line as cli
+from rlcore.errors import ArgumentTypeError, ConfigError, PluginError
+
+SMALL = {"epochs": 1, "episodes": 2, "metrics.every": 256, "hidden": [8]}
+FRAMES = 512
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def small(**keys):
+    return rlcore.PPO("CartPole-v1", overrides=SMALL, **keys)
+
+
+def digests(run):
+    """Return the digest of each part, and of all that is trained, in the latest checkpoint."""
+    manifest = scan(run / "checkpoints").entries[-1].manifest
+    return {"all": manifest["digest"], "model": manifest["digests"]["model"]}
+
+
+def test_it_returns_folder_curves_and_agent(folder):
+    run = small(seed=3).train(FRAMES, quiet=True)
+    assert run.folder.resolve() == folder / "runs/ppo-CartPole-v1"
+    assert run.frames == FRAMES
+    assert run.stop_reason is None
+    assert len(run.last_evaluation.returns) == 2
+    assert run.curves.evaluations.frames.tolist() == [0, FRAMES]
+    assert run.curves.evaluations.values[-1] == pytest.approx(run.last_evaluation.mean_return)
+    assert run.curves.episodes.values.dtype == np.float64
+    assert len(run.curves["episode/length"]) == len(run.curves.episodes)
+    with pytest.raises(KeyError, match="did you mean 'episode/return'"):
+        run.curves["episode/retrun"]
+    assert run.agent.act(np.zeros(4, np.float32)) in (0, 1)
+    assert run.best_agent.frames in (0, FRAMES)
+    assert cli.main(["report", str(run.folder)]) == 0
+    assert tomllib.loads((run.folder / "config.toml").read_text())["run"]["seed"] == 3
+
+
+def test_the_written_config_trains_the_same_weights(folder):
+    training = small(seed=5, lr=2e-3, clip_epsilon=0.1)
+    training.write_config("same.toml", FRAMES)
+    run = training.train(FRAMES, quiet=True)
+    for config in ("same.toml", str(run.folder / "config.toml")):
+        assert cli.main(["train", config, "--quiet", "--set", "run.name=again"]) == 0
+        assert digests(folder / "runs/again") == digests(run.folder)
+        (folder / "runs/again").rename(folder / config.replace("/", "-"))
+
+
+def test_other_keys_train_other_weights(folder):
+    first = small(name="one").train(FRAMES, quiet=True)
+    other = small(name="two", lr=2e-3).train(FRAMES, quiet=True)
+    assert digests(first.folder)["model"] != digests(other.folder)["model"]
+
+
+def test_the_written_config_keeps_comments_and_is_not_written_over():
+    training = small(name="mine", lr=2e-3)
+    path = training.write_config("mine.toml")
+    assert "# The clipped surrogate objective." in path.read_text()
+    values = tomllib.loads(path.read_text())
+    assert (values["run"]["name"], values["optimizer"][0]["lr"], values["buffer"]["epochs"]) == ("mine", 2e-3, 1)
+    with pytest.raises(ConfigError, match="exists already"):
+        training.write_config("mine.toml")
+
+
+def test_a_run_without_a_name_gets_the_next_number(folder):
+    for _ in range(2):
+        small().train(FRAMES, quiet=True)
+    assert {path.name for path in (folder / "runs").iterdir()} == {"ppo-CartPole-v1", "ppo-CartPole-v1-2"}
+
+
+def test_a_run_with_a_name_is_not_written_over(folder):
+    small(name="mine").train(FRAMES, quiet=True)
+    with pytest.raises(ConfigError, match="exists already"):
+        small(name="mine").train(FRAMES, quiet=True)
+
+
+def test_training_again_goes_on_only_where_it_is_asked_for():
+    training = small(name="mine")
+    with pytest.raises(ConfigError, match="there is no run"):
+        training.train(FRAMES, resume=True)
+    training.train(FRAMES, quiet=True)
+    with pytest.raises(ConfigError, match="is trained, for 512 frames; go on with"):
+        training.train(2 * FRAMES)
+    with pytest.raises(ConfigError, match="has 512 frames already"):
+        training.train(FRAMES, resume=True)
+    assert training.train(2 * FRAMES, resume=True, quiet=True).frames == 2 * FRAMES
+    assert small(name="mine").train(3 * FRAMES, resume=True, quiet=True).frames == 3 * FRAMES
+
+
+class Interrupts:
+    @hookimpl
+    def post_steps(self, batch):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_saves_the_state_and_ends_the_script():
+    with pytest.raises(KeyboardInterrupt):
+        small(name="mine").train(4 * FRAMES, quiet=True, hooks=[Interrupts()])
+    run = small(name="mine").train(FRAMES, resume=True, quiet=True)
+    assert run.frames == FRAMES
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "told"),
+    [
+        ({"clpi_epsilon": 0.1}, ConfigError, "did you mean 'clip_epsilon'"),
+        ({"clip_epsilon": -1}, ConfigError, r"\[loss\] clip_epsilon: Input should be greater than 0"),
+        ({"every": 5}, ConfigError, "'every' is a key of several sections"),
+        ({"overrides": {"loss.clpi": 1}}, ConfigError, r"\[loss\] clpi: unknown key"),
+        ({"lr": None}, ArgumentTypeError, "lr = None cannot be written in a config"),
+        ({"name": "a/b"}, ConfigError, "cannot be that of a folder"),
+    ],
+)
+def test_a_wrong_key_is_one_error_before_anything_is_made(keys, error, told, folder):
+    with pytest.raises(error, match=told):
+        rlcore.PPO("CartPole-v1", **keys)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("frames", [0, -5, 1.5, True, "5"])
+def test_frames_are_a_number(frames):
+    with pytest.raises(ArgumentTypeError, match="a whole number above 0"):
+        small().train(frames)
+
+
+def test_an_env_is_named_by_its_id():
+    import gymnasium
+
+    assert rlcore.PPO(gymnasium.spec("CartPole-v1")).preset.name == "ppo-classic-control"
+    for env in (lambda: None, gymnasium.make("CartPole-v1")):
+        with pytest.raises(ArgumentTypeError, match=r"must be an id.*gymnasium\.register"):
+            rlcore.PPO(env)
+
+
+def test_a_path_may_change_what_a_section_uses():
+    training = rlcore.PPO("CartPole-v1", overrides={"optimizer.use": "sgd"}, momentum=0.9)
+    assert tomllib.loads(training.config_text())["optimizer"] == [{"use": "sgd", "momentum": 0.9}]
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "A2C", "DQN", "C51"])
+def test_each_algorithm_has_its_name(algorithm):
+    training = getattr(rlcore, algorithm)("CartPole-v1")
+    assert training.preset.about.algorithm == algorithm.lower()
+
+
+def test_any_preset_can_be_named():
+    assert rlcore.preset("ppo-generic", "CartPole-v1", gamma=0.9).preset.name == "ppo-generic"
+    with pytest.raises(PluginError, match="did you mean 'ppo'"):
+        rlcore.preset("pop", "CartPole-v1")
