@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import torch
+
 from rlcore.config.core import CheckpointConfig
 from rlcore.config.sections import Config
 from rlcore.errors import ArgumentTypeError, ConfigError, did_you_mean
@@ -88,7 +91,7 @@ def writable(name: str, value: Any) -> Any:
     Raises:
         ArgumentTypeError: it cannot.
     """
-    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a number of NumPy or torch
+    if isinstance(value, np.generic | torch.Tensor) and value.ndim == 0:
         return writable(name, value.item())
     if isinstance(value, bool | int | str) or (isinstance(value, float) and not math.isnan(value)):
         return value

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gymnasium.envs.registration import EnvSpec
+
 from rlcore.config.changes import WATCHING
 from rlcore.config.file import RawConfig
 from rlcore.config.sections import Config, validate
@@ -161,9 +163,8 @@ def _env_id(env: Any) -> str | None:
     """
     if env is None or isinstance(env, str):
         return env
-    spec_id = getattr(env, "id", None)
-    if isinstance(spec_id, str) and hasattr(env, "entry_point"):  # a spec of Gymnasium
-        return spec_id
+    if isinstance(env, EnvSpec):
+        return env.id
     raise ArgumentTypeError(
         f"env = {env!r} must be an id, so that the run can be resumed and repeated from its config: register it with "
         'gymnasium.register("my/Env-v0", entry_point=...) in a module, and name it as "my_module:my/Env-v0"'
