@@ -11,7 +11,7 @@ from typing import Any
 from gymnasium.envs.registration import EnvSpec
 
 from rlcore.config.changes import WATCHING
-from rlcore.config.file import RawConfig
+from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Config, validate
 from rlcore.errors import ArgumentTypeError, ConfigError, describe
 from rlcore.front.keys import Place, placed, split

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from rlcore.config.core import SAFE_NAME
+from rlcore.config.file import read
 from rlcore.config.raw import RawConfig
 from rlcore.errors import ConfigError
 from rlcore.presets.preset import TABLE, Preset
@@ -128,4 +130,4 @@ def _heading(preset: Preset, env_id: str | None) -> Iterable[str]:
 
 def as_raw(text: str, path: Path) -> RawConfig:
     """Return the config that a text is, as if it had been read from a file."""
-    return RawConfig(tomllib.loads(text), path)
+    return replace(read(tomllib.loads(text)), path=path)
