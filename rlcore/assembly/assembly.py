@@ -17,7 +17,7 @@ from rlcore.errors import ConfigError
 from rlcore.plugins.registry import Provided
 from rlcore.types import Env, Transform
 from rlcore.types.context import Context
-from rlcore.types.optional import PartUser, offers
+from rlcore.types.optional import HookBringer, PartUser, offers
 
 
 class Assembly:
@@ -101,3 +101,8 @@ class Assembly:
 def to_device(built: Any, device: torch.device) -> Any:
     """Return a module on the device, and anything else as it is."""
     return built.to(device) if isinstance(built, torch.nn.Module) else built
+
+
+def hooks_of(loss: object) -> list[Any]:
+    """Return the hooks that a loss brings; none of one that brings none, or that is not built."""
+    return list(loss.hooks) if offers(loss, HookBringer) else []

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from rlcore.assembly.assembly import Assembly, to_device
+from rlcore.assembly.assembly import Assembly, hooks_of, to_device
 from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.checkpoints.backend import Backend
 from rlcore.checkpoints.provenance import Provenance
@@ -88,7 +88,7 @@ class Builder:
                 parts[f"{kind}s"] = built if kind == "optimizer" else list(built.values())
         self._build_one("collector")
         self._build_one("buffer")
-        hooks = self._hooks(further_hooks)
+        hooks = self._hooks([*hooks_of(parts.get("loss")), *further_hooks])
         if (resolved := self._attempt("hooks", lambda: LoopHooks(hooks))) is not None:
             parts["hooks"] = resolved
         self._build_one("learner")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rlcore.assembly.assembly import Assembly, to_device
+from rlcore.assembly.assembly import Assembly, hooks_of, to_device
 from rlcore.config.core import DEFAULT_USE
 from rlcore.config.sections import find_component
 from rlcore.plugins.host import PluginHost
@@ -137,7 +137,7 @@ class Factory:
         """Return a trainer of the parts that were built; the arguments are those of `Trainer`.
 
         Collector, loss, buffer and evaluator are those that were built last, unless an argument says otherwise;
-        `total_frames` and `frame_skip` are the run's.
+        `total_frames` and `frame_skip` are the run's. Hooks that the loss brings come after those of the arguments.
         """
         parts = self.context.built
         defaults = {
@@ -148,7 +148,10 @@ class Factory:
             "total_frames": self.context.run.total_frames,
             "frame_skip": parts["env_spec"].frame_skip if "env_spec" in parts else 1,
         }
-        return Trainer(**{**defaults, **arguments}, assembly=self._assembly)
+        given = {**defaults, **arguments}
+        if brought := hooks_of(given["loss_module"]):
+            given["hooks"] = [*given.get("hooks", ()), *brought]
+        return Trainer(**given, assembly=self._assembly)
 
     def _one(self, kind: str, use: str, keys: dict[str, Any]) -> Any:
         provided, config = self._find(kind, use, keys)

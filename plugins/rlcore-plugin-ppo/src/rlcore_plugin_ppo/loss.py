@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from rlcore.types import Context, Key
+from rlcore_plugin_ppo.kl_stop import KLStop
 
 CriticLoss = Literal["smooth_l1", "l2"]
 
@@ -53,6 +54,9 @@ class PPOLoss(_ActorCriticLoss):
     Reads `observation`, `action`, `sample_log_prob`, `advantage`, `value_target`, and `state_value` when the critic is
     clipped. Returns `loss_objective`, `loss_critic`, `loss_entropy` and the metrics `entropy`, `kl_approx`
     (Schulman's estimator: mean of ratio - 1 - log ratio) and `clip_fraction`.
+
+    Attributes:
+        hooks: what ends the epochs of a batch early, with `target_kl`.
     """
 
     reads = (*_ActorCriticLoss.reads, "sample_log_prob")
@@ -62,11 +66,15 @@ class PPOLoss(_ActorCriticLoss):
 
         clip_epsilon: float = Field(0.2, gt=0, description="how far the probability ratio may leave 1")
         clip_value: bool = Field(False, description="clip the critic's change by clip_epsilon too")
+        target_kl: float | None = Field(
+            None, gt=0, description="leave out the remaining epochs of a batch once kl_approx is above it"
+        )
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
         self.schedulable["clip_epsilon"] = config.clip_epsilon
         self._clip_value = config.clip_value
+        self.hooks = [] if config.target_kl is None else [KLStop(config.target_kl)]
         if config.clip_value:
             self.reads = (*self.reads, "state_value")
 
