@@ -17,7 +17,8 @@ from rlcore.errors import ConfigError
 from rlcore.plugins.registry import Provided
 from rlcore.types import Env, Transform
 from rlcore.types.context import Context
-from rlcore.types.optional import HookBringer, PartUser, offers
+from rlcore.types.hook_parts import HookBringer
+from rlcore.types.optional import PartUser, offers
 
 
 class Assembly:

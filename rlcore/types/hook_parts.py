@@ -1,4 +1,4 @@
-"""What a hook may have besides its points; asked for by `offers`, as what stands in `optional.py`."""
+"""What a hook may have besides its points, and who brings hooks; asked for by `offers`, as what stands in `optional.py`."""
 
 from __future__ import annotations
 
@@ -68,6 +68,16 @@ class Internal(Protocol):
     """
 
     internal: bool
+
+
+class HookBringer(Protocol):
+    """A loss with hooks of its own, which act after those of the config.
+
+    Attributes:
+        hooks: objects with points of the loop, without a state between two iterations.
+    """
+
+    hooks: Sequence[Any]
 
 
 class CallsTogether(Protocol):

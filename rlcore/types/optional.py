@@ -233,16 +233,6 @@ class Schedulable(Protocol):
     schedulable: MutableMapping[str, Any]
 
 
-class HookBringer(Protocol):
-    """A loss with hooks of its own, which act after those of the config.
-
-    Attributes:
-        hooks: objects with points of the loop, without a state between two iterations.
-    """
-
-    hooks: Sequence[Any]
-
-
 class WithPolicy(Protocol):
     """A model, whose policy acts in envs.
 
