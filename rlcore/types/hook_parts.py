@@ -1,4 +1,4 @@
-"""What a hook may have besides its points, and who brings hooks; asked for by `offers`, as what stands in `optional.py`."""
+"""What a hook may have besides its points, and who brings hooks; asked for by `offers`, as `optional.py` says."""
 
 from __future__ import annotations
 
