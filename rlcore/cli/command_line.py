@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NoReturn
 
+from rlcore.cli.durations import duration
 from rlcore.errors import RlcoreError, notes_of
 from rlcore.process.leaving import dismiss, leave
 from rlcore.process.streams import lenient_output
@@ -187,6 +188,12 @@ def _train(commands: argparse._SubParsersAction[Parser]) -> None:
     train.add_argument("config", metavar="CONFIG", nargs="?", help="a TOML file; with --resume RUN, default: its own")
     _override_arguments(train)
     train.add_argument("--until", type=_positive, metavar="N", help="stop at N frames; schedules keep their horizon")
+    train.add_argument(
+        "--max-time",
+        type=duration,
+        metavar="TIME",
+        help="stop, with the state saved, after the iteration in which this process is so old: 90s, 30m, 3h55m, 1d",
+    )
     train.add_argument(
         "--resume", nargs="?", const="", metavar="RUN", help="continue the run of CONFIG, or the run folder RUN"
     )

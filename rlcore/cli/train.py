@@ -6,12 +6,14 @@ import argparse
 import logging
 import os
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from tqdm.contrib.logging import logging_redirect_tqdm
 
+from rlcore.cli.durations import spoken
 from rlcore.config.changes import WATCHING
 from rlcore.config.core import SAFE_NAME
 from rlcore.config.file import read
@@ -20,6 +22,7 @@ from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Config, Section
 from rlcore.errors import ConfigError, RlcoreError, describe
 from rlcore.process import companion, forks
+from rlcore.process.age import age
 from rlcore.process.signals import GraceExpired, StopAtOnce, stop_on_signal
 from rlcore.process.watchdog import Hung, Watchdog
 from rlcore.reports.summary import summary
@@ -32,6 +35,7 @@ from rlcore.run_folder.next_config import settle_after_crash
 from rlcore.run_folder.trust import check_own
 from rlcore.stock.progress_lines import ProgressLines
 from rlcore.stock.status import StatusHook
+from rlcore.stock.time_limit import TimeLimit
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +115,8 @@ def _train(ending: Ending, config: Config, options: argparse.Namespace) -> None:
     hooks: list[Any] = [StatusHook(ending.status)]
     if not options.quiet and not any(_shows(hook) for hook in config.sections["hook"]):
         hooks.append(ProgressLines())
+    if options.max_time is not None:
+        hooks.append(TimeLimit(time.monotonic() - age() + options.max_time, spoken(options.max_time)))
     with watchdog.watching():
         built = build(config, resume=_resume(options), hooks=hooks, heart=ending.heart, place=ending.named)
         ending.begin(built)

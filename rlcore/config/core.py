@@ -63,6 +63,9 @@ class PluginsConfig(BaseModel, extra="forbid"):
     enable: list[str] = Field(default_factory=list, description="further plugins to import")
     disable: list[str] = Field(default_factory=list, description="plugins that must not be imported")
     files: list[str] = Field(default_factory=list, description="loose plugin files, relative to the config")
+    path: list[str] = Field(
+        default_factory=list, description="folders of modules that the config names, besides its own; relative to it"
+    )
 
 
 class MetricsConfig(BaseModel, extra="forbid"):

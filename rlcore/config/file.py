@@ -76,7 +76,7 @@ def _layered(values: dict[str, Any], path: Path, extending: list[Path]) -> RawCo
     base.values.pop(VERSIONS, None)
     layer = with_absolute_paths(Layer(base.values, below, base.sources), base.base)
     both = extended(layer, own)
-    return RawConfig(both.values, path, both.sources, True, of_a_run)
+    return RawConfig(both.values, path, both.sources, base.folders, of_a_run)
 
 
 def _plain(value: Any) -> Any:

@@ -23,7 +23,7 @@ class RawConfig:
         values: section name to table, or to a list of tables for sections that can be repeated.
         path: the file; of a mapping `GIVEN`.
         sources: key path to where a value came from, for values that are not from the file.
-        extends: whether it extends another config.
+        extends: the folders of the files that it extends.
         extends_run: whether one of those is the config of a run folder.
         base: the folder that relative paths of the config refer to.
     """
@@ -31,12 +31,17 @@ class RawConfig:
     values: dict[str, Any]
     path: Path
     sources: dict[str, str] = field(default_factory=dict)
-    extends: bool = False
+    extends: tuple[Path, ...] = ()
     extends_run: bool = False
     base: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self.base = self.path.resolve().parent
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders of its files."""
+        return (self.base, *self.extends)
 
     @property
     def of_a_run(self) -> bool:

@@ -17,6 +17,7 @@ from rlcore.config.common_keys import Defaults, check_discounts
 from rlcore.config.core import DEFAULT_USE, CheckpointConfig, MetricsConfig, PluginsConfig, RunConfig
 from rlcore.config.entries import free_name
 from rlcore.config.file import read
+from rlcore.config.own_modules import folders_of, make_importable
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import VERSIONS, RawConfig
 from rlcore.config.validation import check_section_names, checked, core_section
@@ -66,6 +67,7 @@ class Config:
     sections: dict[str, list[Section]]
     raw: RawConfig
     host: PluginHost = field(repr=False)
+    folders: list[Path] = field(default_factory=list)
 
     def core(self) -> dict[str, BaseModel]:
         """Return the sections that belong to no component."""
@@ -118,6 +120,7 @@ class Config:
             "plugins": {
                 **self.plugins.model_dump(),
                 "files": [str(self.raw.base / name) for name in self.plugins.files],
+                "path": [str(folder) for folder in self.folders],
             },
             "metrics": self.metrics.model_dump(),
         }
@@ -221,6 +224,8 @@ def validate(
     run, plugins, metrics, checkpoint = (core_section(raw, name, problems, defaults) for name in CORE)
     plugins = plugins or PluginsConfig()
     host = PluginHost(disable=[*plugins.disable, *disable])
+    folders = folders_of(raw, plugins.path)
+    problems += make_importable(raw, folders) if import_files else []
     broken = _load_plugins(raw, host, [*plugins.enable, *enable], plugins.files if import_files else [], problems)
     if not import_files:
         broken |= {loose_name(Path(file)) for file in plugins.files}
@@ -228,7 +233,7 @@ def validate(
     sections = {name: _sections(reading, name) for name in COMPONENT_SECTIONS}
     problems += [f"[{name}]: missing; every run needs one" for name in REQUIRED if not raw.values.get(name)]
     metrics, checkpoint = metrics or MetricsConfig.model_validate({}), checkpoint or CheckpointConfig()
-    config = Config(run, plugins, metrics, checkpoint, sections, raw, host)
+    config = Config(run, plugins, metrics, checkpoint, sections, raw, host, folders)
     problems += [] if config.missing() else defaults.unused()
     problems += check_discounts((entry.label, entry.config) for entries in sections.values() for entry in entries)
     if problems:

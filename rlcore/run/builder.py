@@ -12,6 +12,7 @@ from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.checkpoints.backend import Backend
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.config.changes import config_hash, hooks_among, recorded
+from rlcore.config.own_modules import named_modules
 from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config, Section
 from rlcore.config.validation import checked
@@ -178,6 +179,7 @@ class Builder:
             for section in sections if kind != "logger" else ():
                 yield module_of(section.provided.component.target)
         yield from modules_of(self._context.built["env"])
+        yield from named_modules(self._config.raw)
         for hook in self._context.built["hooks"].hooks:
             yield type(hook.instance).__module__
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import typing
 
 import pytest
@@ -14,6 +15,7 @@ from rlcore.plugins.host import PluginHost, installed
 from rlcore.run_folder.status import Status
 from rlcore.stock.progress_lines import ProgressLines
 from rlcore.stock.status import StatusHook
+from rlcore.stock.time_limit import TimeLimit
 from rlcore.training.loop import Loop
 from rlcore.types import trainer as promises
 from tests.promised import Guarded, attributes, guard_hooks, members
@@ -36,7 +38,11 @@ CONFIGS = {
     "update-weights": {},
     "video": {},
 }
-INTERNAL = {"status": lambda folder: StatusHook(Status(folder)), "progress-lines": lambda folder: ProgressLines()}
+INTERNAL = {
+    "status": lambda folder: StatusHook(Status(folder)),
+    "progress-lines": lambda folder: ProgressLines(),
+    "time-limit": lambda folder: TimeLimit(math.inf, "1s"),
+}
 
 
 def is_kind(value, hint):

@@ -69,9 +69,8 @@ def on_a_missing_module(env_id: str, missing: str | None) -> str:
     if missing in published:
         return f"; pip install {_quoted(published[missing])}"
     return (
-        f'; a file beside the config is imported where the config names it: [plugins] files = ["{missing}.py"], '
-        "with a function provide_components in it, marked @hookimpl, that returns [] where there are no components. A "
-        "package must be installed"
+        f"; a module of your own, {missing}.py, lies beside the config or in a folder of [plugins] path; a package "
+        "must be installed"
     )
 
 

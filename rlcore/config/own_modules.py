@@ -1,0 +1,118 @@
+"""Modules of the user's own that a config names, such as `id = "my_envs:Grid-v0"`, where they lie beside it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from rlcore.config.raw import RawConfig
+from rlcore.errors import did_you_mean
+from rlcore.plugins.component import COMPONENT_SECTIONS
+
+log = logging.getLogger(__name__)
+
+_PLACE: Final = re.compile(r"([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*):[A-Za-z_0-9]")
+# what configs of this process put on the path, so that the modules of the latest are found first
+_added: list[str] = []
+
+
+def named_modules(raw: RawConfig) -> dict[str, str]:
+    """Return the modules that values of the form `"module:Name"` name, to the key that does."""
+    return {
+        "".join(match.groups()): place
+        for section, value in raw.values.items()
+        if section in COMPONENT_SECTIONS
+        for place, text in _texts(value, section)
+        if (match := _PLACE.match(text))
+    }
+
+
+def folders_of(raw: RawConfig, path: Iterable[str]) -> list[Path]:
+    """Return the folders that the modules of a config are imported from.
+
+    They are those of `[plugins] path`, and of the folders of the config and of what it extends those in which a module
+    lies that the config names.
+    """
+    tops = {name.partition(".")[0] for name in named_modules(raw)}
+    beside = [folder for folder in raw.folders if any(_file(folder, top) for top in tops)]
+    return list(dict.fromkeys([*(raw.base / name for name in path), *beside]))
+
+
+def make_importable(raw: RawConfig, folders: list[Path]) -> list[str]:
+    """Put folders at the end of the path, where they hide nothing that is installed, also in the processes of workers.
+
+    Returns:
+        A problem for each folder that is none, and for each module that cannot be the one beside the config.
+    """
+    problems = [f"[plugins] path: {str(folder)!r} is no folder" for folder in folders if not folder.is_dir()]
+    before = [place for place in sys.path if place in _added]
+    at = sys.path.index(before[0]) if before else len(sys.path)
+    new = [str(folder) for folder in folders if str(folder) not in _absolute(sys.path)]
+    sys.path[at:at] = new
+    _added.extend(new)
+    importlib.invalidate_caches()
+    for name, place in named_modules(raw).items():
+        problems += _problem(raw, name.partition(".")[0], place, folders)
+    return problems
+
+
+def _problem(raw: RawConfig, top: str, place: str, folders: list[Path]) -> Iterator[str]:
+    """Yield what is wrong with the module that a key names, or warn of it."""
+    ours = next((file for folder in folders if (file := _file(folder, top))), None)
+    found = _found(top)
+    if ours is None and found is None:
+        beside = [file.stem for folder in raw.folders for file in folder.glob("*.py")]
+        guess = did_you_mean(top, beside)
+        if guess:
+            yield f"{place}: there is no module {top!r}{guess}"
+    elif ours is not None and (not found or Path(found).resolve() != ours.resolve()):
+        if found and any(Path(found).is_relative_to(folder) for folder in _added):
+            yield (
+                f"{place}: the module {top!r} is that of {found}, imported for another config of this process; "
+                f"{ours} needs another name, or a process of its own"
+            )
+        else:
+            log.warning(
+                "%s: the module %r is %s, not %s: what is installed comes first; rename the file to use it",
+                *(place, top, found or "built in", ours),
+            )
+
+
+def _texts(value: Any, section: str) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a section with the key of each, however deep they lie; `use` names plugins."""
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, str):
+            yield f"[{section}] {key}".rstrip(), value
+        elif isinstance(value, list):
+            waiting += [(key, item) for item in value]
+        elif isinstance(value, dict):
+            waiting += [(f"{key}.{name}".lstrip("."), item) for name, item in value.items() if name != "use"]
+
+
+def _file(folder: Path, top: str) -> Path | None:
+    """Return the file of a module in a folder; a folder without `__init__.py` is none, whatever it is called."""
+    files = (folder / f"{top}.py", folder / top / "__init__.py")
+    return next((file for file in files if file.is_file()), None)
+
+
+def _found(top: str) -> str | None:
+    """Return the file of the module that an import gives; empty where it has none, None where nothing is found."""
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):  # ValueError: it is imported and has no spec
+        spec = None
+    if spec is None and top not in sys.modules:
+        return None
+    return str((spec and spec.origin) or vars(sys.modules.get(top, sys)).get("__file__") or "")
+
+
+def _absolute(places: Iterable[str]) -> set[str]:
+    return {str(Path(place or ".").resolve()) for place in places}
