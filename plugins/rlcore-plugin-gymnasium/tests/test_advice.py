@@ -42,7 +42,7 @@ def test_a_missing_package_is_that_of_the_family(monkeypatch, id, package):
         ("mine/Grid-v0", r'names the module that registers it: "module:Id-v0"'),
         ("ale_py:ALE/Pong-v5", r"pip install 'rlcore-plugin-gymnasium\[atari\]'$"),
         ("minigrid:MiniGrid-Empty-5x5-v0", "pip install minigrid$"),
-        ("my_envs:Grid-v0", r'\[plugins\] files = \["my_envs.py"\]'),
+        ("my_envs:Grid-v0", r"own, my_envs.py, lies beside the config or in a folder of \[plugins\] path"),
     ],
 )
 def test_an_unknown_id_says_where_it_may_come_from(monkeypatch, id, told):
