@@ -44,6 +44,7 @@ def provide_components() -> list[Component]:
         Component("scheduler", "cosine", "rlcore.learners.schedules:Cosine", summary="half a cosine in frames"),
         Component("hook", "progress-bar", "rlcore.stock.progress_bar:ProgressBar", summary="a bar on the terminal"),
         Component("hook", "console-table", "rlcore.stock.console_table:ConsoleTable", summary="a table of metrics"),
+        Component("hook", "health", "rlcore.stock.health:Health", summary="says in words what goes wrong in a run"),
         Component("hook", "reward-clip", "rlcore.stock.reward_clip:RewardClip", summary="clips rewards of a batch"),
         _stock("batch-sub-sampler", "batch_sub_sampler", "BatchSubSamplerConfig", "samples a part of each minibatch"),
         _stock("clear-cuda-cache", "clear_cuda_cache", "ClearCudaCacheConfig", "gives memory of the CUDA cache back"),

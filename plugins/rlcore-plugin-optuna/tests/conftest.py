@@ -10,8 +10,9 @@ SPACE = {"optimizer.lr": {"low": 1e-3, "high": 1e-1, "log": True}, "buffer.epoch
 
 
 @pytest.fixture
-def write_study(tmp_path, monkeypatch):
+def write_study(tmp_path, monkeypatch, caplog):
     """Write a base config and a study file; each section of the study file can be changed or added."""
+    caplog.set_level("INFO")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, "checkpoint": {"use": "torch", "every": 32}}))
 

@@ -1,5 +1,11 @@
 """The command: trials that are trained as processes, a study that goes on, and what is refused."""
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 
 import pytest
@@ -9,6 +15,7 @@ from rlcore_plugin_optuna.study_folder import go_on
 
 import rlcore
 from rlcore.cli.command_line import main
+from rlcore.run_folder import read_status
 from rlcore.testing.small_run import TOY_CONFIG
 
 
@@ -57,3 +64,63 @@ def test_a_trial_that_fails_says_why_and_three_of_them_end_the_sweep(write_study
 def test_a_dry_run_writes_nothing(write_study, tmp_path):
     assert main(["sweep", str(write_study()), "--dry-run"]) == 0
     assert not (tmp_path / "sweeps").exists()
+
+
+def hashes(folder):
+    """Return how far a run is, and the hash over the state in its latest checkpoint."""
+    latest = max((folder / "checkpoints").glob("0*"))
+    manifest = json.loads((latest / "manifest.json").read_text())
+    return manifest["progress"], manifest["digest"]
+
+
+def begin_and_kill(path, folder):
+    """Begin a study, and kill the command and its run by SIGKILL once the run has a checkpoint."""
+    command = subprocess.Popen([sys.executable, "-m", "rlcore", "sweep", str(path)])
+    deadline = time.monotonic() + 120
+    while not list(folder.glob("checkpoints/0*/manifest.json")):
+        assert time.monotonic() < deadline
+        assert command.poll() is None
+        time.sleep(0.01)
+    command.kill()
+    command.wait()
+    return read_status(folder)["pid"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kills_run", [True, False], ids=["both killed", "command killed"])
+def test_a_study_that_is_killed_goes_on_as_if_nothing_had_happened(kills_run, write_study, tmp_path, caplog):
+    long = ["run.total_frames=4000", "checkpoint.every=160", "evaluator.every=1000"]
+    path = write_study(study={"set": long})
+    assert main(["sweep", str(path)]) == 0
+    undisturbed = trials_of(path)
+    runs = [tmp_path / "sweeps" / "search" / "runs" / f"trial-{number}" for number in (0, 1)]
+    expected = [hashes(run) for run in runs]
+    (tmp_path / "sweeps").rename(tmp_path / "undisturbed")
+
+    pid = begin_and_kill(path, runs[0])
+    if kills_run:
+        os.kill(pid, signal.SIGKILL)
+    assert [state for _, state, _, _ in trials_of(path)] == ["RUNNING"]
+    assert main(["sweep", str(path), "--resume"]) == 0
+    assert ("resumed at frame" in caplog.text) == kills_run
+    assert trials_of(path) == undisturbed
+    assert [hashes(run) for run in runs] == expected
+
+
+@pytest.mark.slow
+def test_a_stop_by_a_signal_saves_the_runs_and_says_how_to_go_on(write_study, tmp_path):
+    path = write_study(study={"set": ["run.total_frames=100_000", "checkpoint.every=160"]})
+    command = subprocess.Popen(
+        [sys.executable, "-m", "rlcore", "sweep", str(path), "--jobs", "2"], stderr=subprocess.PIPE, text=True
+    )
+    runs = [tmp_path / "sweeps" / "search" / "runs" / f"trial-{number}" for number in (0, 1)]
+    deadline = time.monotonic() + 120
+    while not all(list(run.glob("checkpoints/0*/manifest.json")) for run in runs):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    command.send_signal(signal.SIGINT)
+    said = command.communicate(timeout=60)[1]
+    assert command.returncode == 130
+    assert f"continue with: rlcore sweep {path} --resume" in said
+    assert [read_status(run)["state"] for run in runs] == ["stopped-resumable"] * 2
+    assert [state for _, state, _, _ in trials_of(path)] == ["RUNNING", "RUNNING"]

@@ -1,0 +1,159 @@
+"""Says in plain words what goes wrong in a run, as far as the figures that it logs show it."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+import torch
+from pydantic import BaseModel, Field
+
+from rlcore.buffers.entries import REWARD
+from rlcore.hooks.specs import hookimpl
+from rlcore.stock.health_checks import CHECKS, Figures, Memory, state_of
+from rlcore.types.context import Context
+from rlcore.types.progress import ENDLESS
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+    from torch import Tensor
+
+    from rlcore.types import EvaluationResult
+    from rlcore.types.trainer import Trainer
+
+log = logging.getLogger(__name__)
+
+Check = Literal["values", "entropy", "kl", "gradients", "critic", "episodes", "rewards", "updates", "learning"]
+
+
+class Health:
+    """Warns once of each thing that goes wrong, such as values beyond what rewards allow.
+
+    It looks when a row of metrics was written, at what is in it; the largest reward stays on its device until then.
+
+    Attributes:
+        observer: True; it changes nothing.
+    """
+
+    observer: Final = True
+
+    class Config(BaseModel, extra="forbid"):
+        """What it leaves out."""
+
+        ignore: list[Check] = Field(default_factory=list, description="checks to leave out")
+        value_factor: float = Field(
+            10.0, gt=1, description="how many times as large as the largest possible return a value may be"
+        )
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self._config = config
+        self._spec = context.env_spec
+        self._gamma = _gamma_of(context.run.resolved_config)
+        self._most: Tensor | None = None
+        self._looked_at = -1
+        self._said: list[str] = []
+        self._memory = Memory()
+
+    @hookimpl
+    def setup(self, trainer: Trainer) -> None:
+        """Begin behind what was written before a resume."""
+        self._looked_at = trainer.metrics.written_at
+
+    @hookimpl
+    def evaluation(self, result: EvaluationResult) -> None:
+        """Remember the first evaluation, and the best one since."""
+        memory = self._memory
+        if memory.first_evaluation is None:
+            memory.first_evaluation = result.mean_return
+            return
+        memory.evaluations += 1
+        memory.best_since = max(result.mean_return, -math.inf if memory.best_since is None else memory.best_since)
+
+    @hookimpl
+    def post_steps_log(self, batch: TensorDict | None, trainer: Trainer) -> None:
+        """Take in the rewards, and look at the metrics where a row was written since."""
+        reward = None if batch is None else batch.get(REWARD, None)
+        if reward is not None:
+            most = reward.abs().amax()
+            self._most = most if self._most is None else torch.maximum(self._most, most)
+        self._look_if_written(batch, trainer)
+
+    @hookimpl
+    def shutdown(self, trainer: Trainer) -> None:
+        """Look at the last row."""
+        self._look_if_written(None, trainer)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what was said, and what the checks remember."""
+        most = None if self._most is None else float(self._most)
+        return {"said": list(self._said), "most_reward": most, "memory": state_of(self._memory)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set them."""
+        self._said = list(state["said"])
+        most = state["most_reward"]
+        self._most = None if most is None else torch.tensor(most, dtype=torch.float64)
+        self._memory = Memory(**state["memory"])
+
+    def _look_if_written(self, batch: TensorDict | None, trainer: Trainer) -> None:
+        if trainer.metrics.written_at == self._looked_at:
+            return
+        self._looked_at = trainer.metrics.written_at
+        now = self._figures(batch, trainer)
+        for name, check in CHECKS.items():
+            if name in self._said or name in self._config.ignore:
+                continue
+            message = check(now, self._memory)
+            if message is not None:
+                self._said.append(name)
+                log.warning("health, frame %s: %s", f"{trainer.progress.frames:,}", message)
+
+    def _figures(self, batch: TensorDict | None, trainer: Trainer) -> Figures:
+        progress, spec = trainer.progress, self._spec
+        total = progress.total_frames
+        most_value, explained = (None, None) if batch is None else _of_the_critic(batch)
+        return Figures(
+            row=trainer.metrics.latest,
+            progress=0.0 if total == ENDLESS else progress.frames / total,
+            frames=progress.frames,
+            updates=progress.updates,
+            episodes=progress.episodes,
+            steps=progress.frames // (spec.num_envs * spec.frame_skip),
+            gamma=self._gamma,
+            most_reward=None if self._most is None else float(self._most),
+            most_value=most_value,
+            explained=explained,
+            discrete_entropy=_entropy_of_uniform(spec.action_space),
+            dimensions=int(math.prod(spec.action_space.shape or (1,))),
+            factor=self._config.value_factor,
+        )
+
+
+def _gamma_of(config: Mapping[str, Any]) -> float | None:
+    """Return the discount that the loss or the estimator of a config has."""
+    found = [config[section].get("gamma") for section in ("loss", "estimator") if section in config]
+    return next((float(gamma) for gamma in found if gamma is not None), None)
+
+
+def _entropy_of_uniform(space: Any) -> float | None:
+    """Return the entropy of the uniform policy over discrete actions; None for others."""
+    from gymnasium.spaces import Discrete, MultiDiscrete
+
+    if isinstance(space, Discrete):
+        return math.log(int(space.n))
+    return float(np.log(space.nvec).sum()) if isinstance(space, MultiDiscrete) else None
+
+
+def _of_the_critic(batch: TensorDict) -> tuple[float | None, float | None]:
+    """Return the largest absolute value of the critic in a batch, and the fraction of the variance it explains."""
+    value, target = batch.get("state_value", None), batch.get("value_target", None)
+    if value is None:
+        return None, None
+    most = float(value.abs().amax())
+    if target is None or target.shape != value.shape or target.numel() < 2:
+        return most, None
+    variance = float(target.double().var())
+    return most, None if variance == 0 else 1 - float((target - value).double().var()) / variance
