@@ -88,14 +88,12 @@ class Health:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what was said, and what the checks remember."""
-        most = None if self._most is None else float(self._most)
-        return {"said": list(self._said), "most_reward": most, "memory": state_of(self._memory)}
+        return {"said": list(self._said), "most_reward": self._most, "memory": state_of(self._memory)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set them."""
         self._said = list(state["said"])
-        most = state["most_reward"]
-        self._most = None if most is None else torch.tensor(most, dtype=torch.float64)
+        self._most = state["most_reward"]
         self._memory = Memory(**state["memory"])
 
     def _look_if_written(self, batch: TensorDict | None, trainer: Trainer) -> None:

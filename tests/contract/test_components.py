@@ -81,6 +81,7 @@ SUITES = {
     "Cosine": (SchedulerContract, {"use": "cosine"}),
     "ProgressBar": (HookContract, {"use": "progress-bar", "transient": ("_bar",)}),
     "ConsoleTable": (HookContract, {"use": "console-table", "transient": ("_shown_at",)}),
+    "Health": (HookContract, {"use": "health", "transient": ("_looked_at",)}),
     "RewardClip": (HookContract, {"use": "reward-clip", "config": {"limit": 0.5}}),
     # stock hooks
     "BatchSubSampler": (HookContract, {"use": "batch-sub-sampler", "config": {"batch_size": 5}, **OF_A_STOCK_HOOK}),

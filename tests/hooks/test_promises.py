@@ -32,9 +32,11 @@ CONFIGS = {
     "log-scalar": {},
     "log-timing": {},
     "progress-bar": {},
+    "health": {},
     "reward-clip": {},
     "reward-normalizer": {},
     "select-keys": {"keys": ["observation", "action", "sample_log_prob", "next"]},
+    "sweep-trial": {"trial": 0},
     "update-weights": {},
     "video": {},
 }
