@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# standard deviation of returns, as a fraction of their mean, below which there is nothing to explain
+_ALIKE: Final = 0.01
+
 Check = Literal["values", "entropy", "kl", "gradients", "critic", "episodes", "rewards", "updates", "learning"]
 
 
@@ -153,5 +156,7 @@ def _of_the_critic(batch: TensorDict) -> tuple[float | None, float | None]:
     most = float(value.abs().amax())
     if target is None or target.shape != value.shape or target.numel() < 2:
         return most, None
-    variance = float(target.double().var())
-    return most, None if variance == 0 else 1 - float((target - value).double().var()) / variance
+    variance, mean = float(target.double().var()), float(target.double().mean())
+    if math.sqrt(variance) <= _ALIKE * abs(mean):
+        return most, None
+    return most, 1 - float((target - value).double().var()) / variance

@@ -23,6 +23,8 @@ _EXPLODED: Final = 1000.0
 # rows of metrics in succession
 _IN_SUCCESSION: Final = 3
 _UNEXPLAINED: Final = 10
+# explained variance of a critic that knew something once; where a task is solved, nothing is left to be explained
+_SOMETHING: Final = 0.1
 # rows before anything is compared with what came before, and rows that are kept for it
 _FEWEST: Final = 5
 _KEPT: Final = 100
@@ -41,6 +43,7 @@ class Memory:
         gradients: norms of the latest rows.
         vanished: rows in succession with a gradient of nearly nothing.
         unexplained: rows in succession in which the critic explained nothing.
+        most_explained: the largest explained variance so far.
         first_evaluation: mean return of the first evaluation.
         best_since: best mean return of the evaluations after it.
         evaluations: how many there were after it.
@@ -50,6 +53,7 @@ class Memory:
     gradients: list[float] = field(default_factory=list)
     vanished: int = 0
     unexplained: int = 0
+    most_explained: float = 0.0
     first_evaluation: float | None = None
     best_since: float | None = None
     evaluations: int = 0
@@ -162,11 +166,14 @@ def gradients(now: Figures, memory: Memory) -> str | None:
 
 
 def critic(now: Figures, memory: Memory) -> str | None:
-    """A critic that knows no more of the returns than their mean."""
-    if now.explained is None or now.progress < _WARMED_UP:
+    """A critic that never knew more of the returns than their mean."""
+    if now.explained is None:
+        return None
+    memory.most_explained = max(memory.most_explained, now.explained)
+    if now.progress < _WARMED_UP:
         return None
     memory.unexplained = memory.unexplained + 1 if now.explained <= 0 else 0
-    if memory.unexplained < _UNEXPLAINED:
+    if memory.unexplained < _UNEXPLAINED or memory.most_explained > _SOMETHING:
         return None
     return (
         f"the critic explains nothing of the returns: its explained variance is {now.explained:.2f}, and was not above "

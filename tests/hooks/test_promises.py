@@ -12,6 +12,7 @@ from tensordict import TensorDict
 
 from rlcore import types
 from rlcore.plugins.host import PluginHost, installed
+from rlcore.plugins.known import component_names, use_of
 from rlcore.run_folder.status import Status
 from rlcore.stock.progress_lines import ProgressLines
 from rlcore.stock.status import StatusHook
@@ -131,7 +132,7 @@ def test_a_hook_component_needs_no_more_of_the_trainer(name, build, monkeypatch)
     guard_hooks(monkeypatch)
     run = build(
         write=True,
-        hook=[{"use": name, **CONFIGS[name]}],
+        hook=[{"use": use_of(name) if name in component_names() else name, **CONFIGS[name]}],
         logger=[{"use": "csv"}],
         evaluator={"use": "episodes", "episodes": 2, "every": 32},
     )

@@ -87,6 +87,7 @@ def test_what_is_wrong_is_said_with_its_number(name, rows, words):
         ("gradients", [well(row={"train/grad_norm": norm}) for norm in (0.0, 0.0, 1.0, 0.0, 0.0)]),
         ("critic", [well(explained=value) for value in [-0.2] * 9 + [0.1] + [-0.2] * 9]),
         ("critic", [well(explained=-0.2, progress=0.05)] * 20),
+        ("critic", [well(explained=0.9, progress=0.05)] + [well(explained=-2.0)] * 20),
         ("episodes", [well(episodes=0, steps=900)]),
         ("rewards", [well(most_reward=0.0, progress=0.1)]),
         ("updates", [well(updates=0, progress=0.3)]),
