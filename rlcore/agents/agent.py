@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ class Agent:
         device: of the model.
         seed: of the actions that are sampled.
         frames: training frames of the weights.
+        dtype: of the observations that the policy takes; default: as in training.
 
     Attributes:
         observation_space: of one env, as it is.
@@ -51,6 +52,7 @@ class Agent:
         device: str | torch.device = "cpu",
         seed: int = 0,
         frames: int = 0,
+        dtype: Any = None,
     ) -> None:
         self.observation_space, self.action_space = spec.observation_space, spec.action_space
         self.env_id, self.frame_skip, self.frames = spec.id, spec.frame_skip, frames
@@ -60,8 +62,10 @@ class Agent:
         for transform in transforms:
             seen = transformed_spec(seen, transform)
         self._check = ActionCheck(seen)
-        self._seen_dtype = observation_dtype(seen.observation_space)
-        self.remembers = any(map(_remembers, transforms))
+        self._seen_dtype = dtype or observation_dtype(seen.observation_space)
+        self.remembers = any(
+            changes_observations(transform) and offers(transform, EpisodeKeeper) for transform in transforms
+        )
         self._policy = policy
         self._device = torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
@@ -117,7 +121,7 @@ class Agent:
         """Take copies of transforms that have seen no episode."""
         self._transforms = [transform.frozen() for transform in transforms]
         self._action_changes = [
-            transform.action for transform in reversed(self._transforms) if offers(transform, ActionChanger)
+            transform.action for transform in reversed(self._transforms) if acts_on_actions(transform)
         ]
         self._first = None
 
@@ -164,7 +168,11 @@ class Agent:
         return self._policy.act(observation, noise[0])[0]
 
 
-def _remembers(transform: Transform) -> bool:
-    """Return whether what a transform makes of an observation follows from those before it."""
-    passes_on = isinstance(transform, PassThrough) and type(transform).step is PassThrough.step
-    return not passes_on and offers(transform, EpisodeKeeper)
+def changes_observations(transform: Transform) -> bool:
+    """Return whether a transform may make something else of observations."""
+    return not isinstance(transform, PassThrough) or type(transform).step is not PassThrough.step
+
+
+def acts_on_actions(transform: Transform) -> TypeGuard[ActionChanger]:
+    """Return whether a transform changes actions."""
+    return offers(transform, ActionChanger)

@@ -17,17 +17,21 @@ from rlcore.run_folder.trust import check_own
 
 @dataclass(frozen=True)
 class Saved:
-    """A checkpoint that was read.
+    """What was saved of an agent.
 
     Attributes:
-        entry: which one.
+        path: where it was read.
+        frames: training frames.
         states: component name to state.
         config: with which it was trained, resolved.
+        env: what is recorded of its env, see `envs/spec_records.py`; empty where nothing is.
     """
 
-    entry: CheckpointEntry
+    path: Path
+    frames: int
     states: Mapping[str, Any]
     config: Mapping[str, Any]
+    env: Mapping[str, Any]
 
 
 def read_saved(place: Path, of_best: bool, trusted: bool) -> Saved:
@@ -53,7 +57,7 @@ def read_saved(place: Path, of_best: bool, trusted: bool) -> Saved:
             f"checkpoint {entry.path} does not say of which parts its model was made, as that of a script: load it "
             "with the script that saved it (Trainer.load_from_file)"
         )
-    return Saved(entry, states, config)
+    return Saved(entry.path, entry.frames, states, config, entry.manifest.get("env") or {})
 
 
 def _found(place: Path) -> tuple[Path, CheckpointEntry | None]:

@@ -50,6 +50,10 @@ NEW_KINDS: Final = (
 )
 
 
+# in the place of `rlcore.agents.formats.FORMATS`, which imports torch
+EXPORT_FORMATS: Final = ("torch-export", "onnx", "safetensors")
+
+
 class Parser(argparse.ArgumentParser):
     """Takes flags by their full name only, so that a flag added later changes no command that worked.
 
@@ -95,6 +99,7 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     _config(commands)
     _plugins(commands)
     _evaluate(commands)
+    _export(commands)
     _ckpt(commands)
     _plot(commands)
     _compare(commands)
@@ -259,6 +264,17 @@ def _evaluate(commands: argparse._SubParsersAction[Parser]) -> None:
     evaluate.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the latest")
     _trust_argument(evaluate)
     evaluate.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _export(commands: argparse._SubParsersAction[Parser]) -> None:
+    text = "write the policy of a trained run into one file, with its transforms inside"
+    export = commands.add_parser("export", help=text, description=text.capitalize() + ".")
+    export.add_argument("run", metavar="RUN", help="a run folder, or the folder of one checkpoint")
+    export.add_argument("--format", required=True, choices=EXPORT_FORMATS, help="of the file")
+    export.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the latest")
+    export.add_argument("--output", metavar="FILE", help="default: policy.pt2, .onnx or .safetensors in RUN")
+    export.add_argument("--overwrite", action="store_true", help="replace a file that is there")
+    _trust_argument(export)
 
 
 def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:

@@ -35,6 +35,26 @@ def check_own(folder: Path, trusted: bool, how: str = "--trust") -> None:
             )
 
 
+def check_own_file(file: Path, trusted: bool) -> None:
+    """Refuse a file that names or holds code, where it is somebody else's.
+
+    Args:
+        file: of an exported policy.
+        trusted: whether the user said that it may run code.
+
+    Raises:
+        ConfigError: it belongs to another user, and nobody said to trust it.
+    """
+    if trusted or sys.platform == "win32":
+        return
+    owner = file.stat().st_uid
+    if owner != os.geteuid():
+        raise ConfigError(
+            f"{str(file)!r} belongs to {_user(owner)}, not to you, and reading it may run code with your rights: if "
+            "you trust it, say trust=True (rlcore.load_agent) or --trust"
+        )
+
+
 def _user(number: int) -> str:
     import pwd
 

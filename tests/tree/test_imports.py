@@ -46,7 +46,7 @@ ROOMS = {
         "files types process hooks plugins config state loggers restore checkpoints run_folder training stock "
         "assembly scripts"
     ),
-    "agents": "types plugins config envs restore checkpoints run_folder assembly run",
+    "agents": "version files types plugins config state envs restore checkpoints run_folder assembly run",
     "reports": "files types config checkpoints run_folder training run",
     "front": "types process plugins config presets run_folder stock agents run reports",
     "helpers": "types plugins config envs learners stock scripts",
@@ -57,7 +57,7 @@ ROOMS = {
     "prove": "types plugins config state checkpoints run testing",
     "cli": (
         "version files types process hooks plugins config presets spooling restore checkpoints run_folder stock "
-        "assembly run reports testing prove"
+        "assembly run agents reports testing prove"
     ),
 }
 FOR_ALL = ("errors", "lazy", "moved")

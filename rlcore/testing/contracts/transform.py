@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import torch
 
 from rlcore.envs.rollout import random_actions
 from rlcore.testing.compare import difference, snapshot
@@ -15,7 +16,7 @@ from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import actions, collected, steps_of
 from rlcore.types import Env, Transform
 from rlcore.types.context import Context
-from rlcore.types.optional import ActionChanger, offers
+from rlcore.types.optional import ActionChanger, ActionModule, ObservationModule, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Array
@@ -117,6 +118,26 @@ class TransformContract(StateContract):
             assert changed.dtype == space.dtype, f"action returns {changed.dtype}, the env takes {space.dtype}"
             outside = [row for row in changed if not space.contains(row)]
             assert not outside, f"action returns {outside[0]}, which is not in the env's {space}"
+
+    def test_modules_for_exports_compute_the_same(self) -> None:
+        """What an exported policy computes in the place of the transform is what the transform does."""
+        context = self.bench()
+        transform, spec = self.make(context).frozen(), self.env(context).spec
+        if not (offers(transform, ObservationModule) or offers(transform, ActionModule)):
+            pytest.skip("is no part of exported policies")
+        if offers(transform, ObservationModule):
+            observation = self.env(context).reset(seed=5)
+            expected = transform.step(observation, np.zeros(spec.num_envs, dtype=bool))
+            self._same("observation_module()", transform.observation_module(), observation, expected)
+        if offers(transform, ActionModule):
+            taken = replace(spec, action_space=transform.action_space(spec.action_space))
+            for chosen in islice(random_actions(taken, seed=7), 5):
+                self._same("action_module()", transform.action_module(), chosen, transform.action(chosen))
+
+    def _same(self, name: str, module: torch.nn.Module, given: Array, expected: Array) -> None:
+        found = module(torch.from_numpy(given.copy())).numpy()
+        assert found.dtype == expected.dtype, f"{name} returns {found.dtype}, the transform {expected.dtype}"
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6, err_msg=f"{name} computes something else")
 
     def test_batch_keeps_size_and_ends(self) -> None:
         """A transform may change what was observed, not when episodes ended."""

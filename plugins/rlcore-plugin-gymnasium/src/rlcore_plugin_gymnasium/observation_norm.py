@@ -17,6 +17,7 @@ from rlcore.types import Context
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from torch import nn
 
     from rlcore.types import Env
 
@@ -93,6 +94,12 @@ class ObservationNorm(PassThrough):
     def final(self, observation: npt.NDArray[Any], env_index: int) -> npt.NDArray[np.float32]:
         """Return the normalised last observation of an episode."""
         return ((observation - self._mean) * self._scale).astype(np.float32, copy=False)
+
+    def observation_module(self) -> nn.Module:
+        """Return the same as a module of torch."""
+        from rlcore_plugin_gymnasium.normalised import Normalised  # torch; building an env does without
+
+        return Normalised(self._mean, self._scale)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the statistics."""

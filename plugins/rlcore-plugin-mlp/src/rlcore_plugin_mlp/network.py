@@ -83,7 +83,9 @@ class MLP(nn.Module):
 
         A row costs about half of what the modules cost. The views follow in-place updates.
         """
-        activate = partial(_without_gradient, self._activation)
+        # which kernel is faster follows from the number of rows, which an exported policy leaves open
+        exporting = torch.compiler.is_compiling()
+        activate = ACTIVATIONS[self._activation] if exporting else partial(_without_gradient, self._activation)
         layers = [layer for layer in self.layers if isinstance(layer, nn.Linear)]
         *hidden, (last_weight, last_bias) = [(layer.weight.detach().t(), layer.bias.detach()) for layer in layers]
 

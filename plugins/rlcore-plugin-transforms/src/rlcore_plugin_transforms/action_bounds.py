@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, model_validator
 from rlcore.envs import PassThrough
 from rlcore.errors import ConfigError
 from rlcore.types import Context
+from rlcore_plugin_transforms.modules import Clipped, Scaled
 
 if TYPE_CHECKING:
     from typing import Self
@@ -67,6 +68,10 @@ class ActionClip(BoundedActions):
         """Return the clipped actions `[env, *shape]`."""
         return np.clip(action, self._low, self._high)
 
+    def action_module(self) -> Clipped:
+        """Return the same as a module."""
+        return Clipped(self._low, self._high)
+
 
 class ActionScale(BoundedActions):
     """Maps actions between `low` and `high` onto the bounds of the env, the same in every dimension.
@@ -107,3 +112,7 @@ class ActionScale(BoundedActions):
         if self._low.dtype.kind != "f":
             scaled = np.rint(scaled)
         return scaled.astype(self._low.dtype, copy=False)
+
+    def action_module(self) -> Scaled:
+        """Return the same as a module."""
+        return Scaled(self._low, self._high, self._from, self._to)

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from rlcore.envs import PassThrough, box_of
 from rlcore.types import Context
+from rlcore_plugin_transforms.modules import Single
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
@@ -43,6 +44,10 @@ class DoubleToFloat(PassThrough):
     def final(self, observation: Array, env_index: int) -> Array:
         """Return the last observation of an episode in single precision."""
         return _single(observation)
+
+    def observation_module(self) -> Single:
+        """Return the same as a module."""
+        return Single()
 
 
 def _single(observation: Array) -> Array:

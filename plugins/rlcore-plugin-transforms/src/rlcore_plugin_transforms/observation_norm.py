@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from rlcore.envs import PassThrough, box_of
 from rlcore.errors import EnvError
 from rlcore.types import Context
+from rlcore_plugin_transforms.modules import Normalised
 from rlcore_plugin_transforms.moments import Moments
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ class RunningObservationNorm(PassThrough):
         copied._moments = copy.copy(self._moments)
         copied._learning = False
         return copied
+
+    def observation_module(self) -> Normalised:
+        """Return the normalisation of this moment as a module."""
+        return Normalised(self._moments.mean, self._moments.deviation(self._epsilon), self._clip)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the statistics."""

@@ -1,0 +1,126 @@
+"""Building model and transforms from what was saved of them, and nothing of the training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from rlcore.agents.place import Saved
+from rlcore.agents.spec_env import NotSteppableError, SpecEnv
+from rlcore.assembly.assembly import Assembly
+from rlcore.config.core import RunConfig
+from rlcore.config.sections import find_component
+from rlcore.envs.spec_records import recorded_spec
+from rlcore.envs.transformed import TransformedEnv, transformed_spec
+from rlcore.errors import ConfigError, StorageError
+from rlcore.plugins.host import PluginHost, loose_name
+from rlcore.plugins.registry import Provided
+from rlcore.restore.components import restore
+from rlcore.types import Context, EnvSpec, Model, Progress, RunInfo, Stateful, Transform
+from rlcore.types.optional import offers
+
+_OURS: Final = ("use", "name")
+
+
+@dataclass(frozen=True)
+class AgentParts:
+    """What acts.
+
+    Attributes:
+        spec: of the env, before any transform.
+        transforms: in the order in which observations pass.
+        model: has the policy.
+        device: of the model.
+        saved: what they were built from.
+        labels: component and owner of the model and of each transform, for messages.
+    """
+
+    spec: EnvSpec
+    transforms: list[Transform]
+    model: Model
+    device: torch.device
+    saved: Saved
+    labels: Mapping[str, str]
+
+
+def build_parts(saved: Saved, device: torch.device) -> AgentParts:
+    """Return model and transforms as they were saved.
+
+    Raises:
+        RlcoreError: a plugin is missing, or a part cannot be built or does not fit its state.
+    """
+    return _Builder(saved, device).build()
+
+
+class _Builder:
+    """Builds the parts of one agent."""
+
+    def __init__(self, saved: Saved, device: torch.device) -> None:
+        self._saved = saved
+        self._host = PluginHost()
+        self._files = [Path(file) for file in saved.config.get("plugins", {}).get("files", [])]
+        self._labels: dict[str, str] = {}
+        run = RunConfig.model_validate(saved.config["run"])
+        progress = Progress(run.total_frames)
+        progress.load_state_dict(saved.states.get("progress", {"frames": saved.frames}))
+        info = RunInfo(run.name, run.seed, run.total_frames, None, saved.config)
+        self._assembly = Assembly(Context(run=info, device=device, progress=progress))
+
+    def build(self) -> AgentParts:
+        """Build and restore everything."""
+        assembly, saved = self._assembly, self._saved
+        parts, spec = assembly.context.built, self._env_spec()
+        env = SpecEnv(spec)
+        parts.update(env=env, env_spec=spec, transforms=[])
+        for table in saved.config.get("transform", []):
+            self._transform(env, table)
+        provided, config = self._component("model", saved.config["model"])
+        model = assembly.part(provided, config, saved.config["model"].get("name", "model"), single=True)
+        self._labels["model"] = str(provided)
+        components = assembly.stateful
+        restore(components, {name: state for name, state in saved.states.items() if name in components}, {})
+        return AgentParts(spec, parts["transforms"], model, assembly.context.device, saved, self._labels)
+
+    def _transform(self, env: SpecEnv, table: Mapping[str, Any]) -> None:
+        """Build a transform; what it learnt from frames before training is in its state."""
+        parts = self._assembly.context.built
+        provided, config = self._component("transform", table)
+        transform: Transform = self._assembly.part(provided, config, table["name"])
+        self._labels[f"transform.{len(parts['transforms'])}"] = str(provided)
+        try:
+            transform.fit(TransformedEnv(env, parts["transforms"]))
+        except NotSteppableError:
+            if not offers(transform, Stateful):
+                raise ConfigError(
+                    f"{provided} takes frames of the env before training and does not save what it learns from them "
+                    "(it has no state_dict), so there is no agent with it"
+                ) from None
+        parts["env_spec"] = transformed_spec(parts["env_spec"], transform)
+        parts["transforms"].append(transform)
+
+    def _component(self, kind: str, table: Mapping[str, Any]) -> tuple[Provided, Any]:
+        """Return the component of a section, and its keys; a loose file is imported only where it has the component."""
+        plugin = table["use"].rpartition(":")[0]
+        for file in self._files:
+            if loose_name(file) == plugin and plugin not in self._host.loaded:
+                self._host.load_file(file)
+        keys = {name: value for name, value in table.items() if name not in _OURS}
+        return find_component(self._host, kind, table["use"], keys)
+
+    def _env_spec(self) -> EnvSpec:
+        """Return the recorded spec of the env; a checkpoint without one is an older one, whose env is made for it."""
+        if self._saved.env:
+            try:
+                return recorded_spec(self._saved.env)
+            except Exception as error:  # a record that was made to harm raises anything
+                path = self._saved.path
+                raise StorageError(f"{path}: what it records of its env cannot be read: {error}") from None
+        provided, config = self._component("env", self._saved.config["env"])
+        context = self._assembly.context.for_component("env", "agent")
+        with closing(provided.build(config.model_copy(update={"num_envs": 1}), context)) as env:
+            return env.spec  # type: ignore[no-any-return]

@@ -1,0 +1,94 @@
+"""Exporting an agent into a file, and looking at once whether the file does what the agent does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+
+from rlcore.agents.agent import Agent
+from rlcore.agents.builder import build_parts
+from rlcore.agents.formats import FORMATS
+from rlcore.agents.place import read_saved
+from rlcore.agents.program import examples
+from rlcore.checkpoints.manifest import MANIFEST
+from rlcore.errors import ConfigError, StorageError, did_you_mean
+from rlcore.files import replacing
+
+_CPU: Final = torch.device("cpu")
+# observations on which the file is compared with the agent, and how far their actions may be apart
+_COMPARED: Final = 64
+_RELATIVE, _ABSOLUTE = 1e-4, 1e-5
+
+
+def export_agent(
+    place: Path, format: str, output: Path | None = None, best: bool = False, overwrite: bool = False,
+    trust: bool = False,
+) -> Path:  # fmt: skip
+    """Write the agent of a run into a file, and compare the two.
+
+    Args:
+        place: a run folder, or the folder of one of its checkpoints.
+        format: `torch-export`, `onnx` or `safetensors`.
+        output: the file; default: `policy` with the suffix of the format, in the folder.
+        best: the checkpoint with the best evaluation instead of the latest.
+        overwrite: replace a file that is there.
+        trust: import what the config names though the folder belongs to another user.
+
+    Returns:
+        The file.
+
+    Raises:
+        ConfigError: there is no such run or format, a part cannot be exported, or the file is there already.
+        StorageError: there is no checkpoint, or the file cannot be written.
+    """
+    if format not in FORMATS:
+        raise ConfigError(
+            f"there is no format {format!r}{did_you_mean(format, FORMATS)}; there are {', '.join(FORMATS)}"
+        )
+    kind = FORMATS[format]
+    if output is None and (place / MANIFEST).exists():
+        raise ConfigError(
+            f"{str(place)!r} is a checkpoint, which nothing is written into: say where with --output FILE"
+        )
+    file = output or place / f"policy{kind.suffix}"
+    if file.suffix != kind.suffix:
+        raise ConfigError(f"--output {str(file)!r}: a file of the format {format} has the suffix {kind.suffix}")
+    if file.exists() and not overwrite:
+        raise ConfigError(f"{str(file)!r} exists already; choose another --output, or say --overwrite")
+    saved = read_saved(place, best, trust)
+    parts = build_parts(saved, _CPU)
+    agent = Agent(parts.spec, parts.transforms, parts.model.policy, _CPU, 0, saved.frames)
+    try:
+        with replacing(file) as written:
+            beside = written.with_name(written.name + kind.suffix)  # some writers and readers go by the suffix
+            try:
+                kind.write(build_parts(saved, _CPU), beside)
+                _compare(agent, kind.load(beside, _CPU, 0, True), file)
+                beside.rename(written)
+            finally:
+                beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"{str(file)!r} cannot be written: {error}") from error
+    return file
+
+
+def _compare(agent: Agent, exported: Agent, file: Path) -> None:
+    """Act on the same observations with both.
+
+    Raises:
+        ConfigError: the actions differ.
+    """
+    observations = examples(agent.observation_space, _COMPARED)
+    expected, found = agent.act(observations), exported.act(observations)
+    if expected.dtype.kind == "f":
+        same = np.isclose(found, expected, _RELATIVE, _ABSOLUTE)
+    else:
+        same = found == expected  # two values may be so near that rounding decides
+    if found.shape != expected.shape or same.mean() < 1 - 2 / _COMPARED:
+        raise ConfigError(
+            f"{str(file)!r} is not written: the exported policy acts otherwise than the agent, such as "
+            f"{found.flat[0]} in the place of {expected.flat[0]}; the format safetensors keeps the agent as it is"
+        )

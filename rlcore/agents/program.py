@@ -1,0 +1,119 @@
+"""A policy as one program of torch: raw observations in, the actions that the env takes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rlcore.agents.agent import acts_on_actions, changes_observations
+from rlcore.agents.builder import AgentParts
+from rlcore.envs import observation_dtype
+from rlcore.envs.transformed import transformed_spec
+from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
+from rlcore.types import Transform
+from rlcore.types.optional import ActionModule, ObservationModule, offers
+
+# observations in the example that a program is made of; one alone would be taken for the only number there is
+EXAMPLES = 3
+
+
+class Program(nn.Module):
+    """Computes what `Agent.act` returns, for batches of observations `[env, *shape]`.
+
+    Args:
+        parts: of the agent; on the CPU.
+
+    Raises:
+        ConfigError: a transform cannot be a part of it; names it.
+    """
+
+    def __init__(self, parts: AgentParts) -> None:
+        super().__init__()
+        seen = parts.spec
+        before, after = [], []
+        for number, transform in enumerate(parts.transforms):
+            seen = transformed_spec(seen, transform)
+            label = parts.labels[f"transform.{number}"]
+            if changes_observations(transform):
+                before.append(_observation_module(transform, label))
+            if acts_on_actions(transform):
+                after.append(_action_module(transform, label))
+        self.observation_transforms = nn.ModuleList(before)
+        self.action_transforms = nn.ModuleList(reversed(after))
+        self.model = parts.model  # its weights are those of the program
+        self._policy = parts.model.policy
+        self._dtype = torch_dtype(observation_dtype(seen.observation_space))
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return the likeliest actions `[env, *action]`."""
+        for module in self.observation_transforms:
+            observation = module(observation)
+        self._policy.refresh()  # so that the weights it acts with are the parameters
+        action = self._policy.mode(observation.to(self._dtype))
+        for module in self.action_transforms:
+            action = module(action)
+        return action
+
+
+def exported_program(parts: AgentParts) -> torch.export.ExportedProgram:
+    """Return the program of an agent, for any number of envs.
+
+    Raises:
+        ConfigError: a part of the agent cannot be a part of a program; names it.
+    """
+    program = Program(parts).eval()
+    example = torch.from_numpy(examples(parts.spec.observation_space, EXAMPLES))
+    try:
+        return torch.export.export(
+            program, (example,), dynamic_shapes={"observation": {0: torch.export.Dim("env", min=1)}}
+        )
+    except FROM_OUTSIDE:
+        raise
+    except Exception as error:
+        reason = describe(error).strip().splitlines()[0]
+        raise ConfigError(
+            f"{parts.labels['model']} cannot be exported: its policy's mode(observation) is not what torch.export can "
+            f"follow ({reason}); the format safetensors has no need of it"
+        ) from error
+
+
+def program_dtype(space: Any) -> np.dtype[Any]:
+    """Return the dtype of the observations that a program takes: that of the space, if torch can count with it."""
+    dtype: np.dtype[Any] = np.dtype(space.dtype)
+    return dtype if dtype.kind == "f" else np.dtype(observation_dtype(space))
+
+
+def torch_dtype(dtype: Any) -> torch.dtype:
+    """Return torch's dtype of the same name."""
+    return torch.from_numpy(np.zeros(0, dtype)).dtype
+
+
+def examples(space: Any, count: int) -> Any:
+    """Return observations to try a program with, `[count, *shape]`: of a space, and of a usual size."""
+    generator = np.random.default_rng(0)
+    if np.dtype(space.dtype).kind == "f":
+        values = generator.standard_normal((count, *space.shape))
+        return np.clip(values, space.low, space.high).astype(program_dtype(space))
+    space.seed(0)
+    return np.stack([np.asarray(space.sample()) for _ in range(count)]).astype(program_dtype(space))
+
+
+def _observation_module(transform: Transform, label: str) -> nn.Module:
+    if offers(transform, ObservationModule):
+        return transform.observation_module()
+    raise ConfigError(
+        f"{label} cannot be exported: it changes observations, and has no observation_module(), as what remembers "
+        "earlier observations has none; the format safetensors has no need of it"
+    )
+
+
+def _action_module(transform: Any, label: str) -> nn.Module:
+    if offers(transform, ActionModule):
+        return transform.action_module()
+    raise ConfigError(
+        f"{label} cannot be exported: it changes actions, and has no action_module(); the format safetensors has no "
+        "need of it"
+    )

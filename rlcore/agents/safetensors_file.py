@@ -1,0 +1,77 @@
+"""The format safetensors: the weights and the state of the transforms, with the config that says what they are of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from rlcore.agents.agent import Agent
+from rlcore.agents.builder import AgentParts, build_parts
+from rlcore.agents.notes import KEY, notes_of, read_notes
+from rlcore.agents.place import Saved
+from rlcore.errors import MissingPluginError, StorageError, describe
+from rlcore.run_folder.trust import check_own_file
+from rlcore.state.tree import flatten, unflatten
+
+# of the config: what an agent is built from
+_SECTIONS: Final = ("run", "plugins", "env", "transform", "model")
+
+
+def write(parts: AgentParts, path: Path) -> None:
+    """Write weights and statistics under their names in a checkpoint; the rest is JSON in the metadata `rlcore`.
+
+    Raises:
+        MissingPluginError: safetensors is not installed.
+    """
+    try:
+        from safetensors.torch import save
+    except ImportError as error:
+        raise _missing(error) from error
+    tensors: dict[str, torch.Tensor] = {}
+    kept = {name for name in parts.saved.states if name in ("model", "progress") or name.startswith("transform.")}
+    tree = {name: flatten(parts.saved.states[name], name, tensors) for name in sorted(kept)}
+    config = {name: parts.saved.config[name] for name in _SECTIONS if name in parts.saved.config}
+    notes = notes_of(parts, {"config": config, "state": tree})
+    path.write_bytes(save({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, {KEY: notes}))
+
+
+def load(path: Path, device: torch.device, seed: int, trust: bool) -> Agent:
+    """Return the agent of a file.
+
+    Raises:
+        ConfigError: the file belongs to another user.
+        MissingPluginError: safetensors is not installed.
+        StorageError: the file cannot be read.
+    """
+    check_own_file(path, trust)
+    parts = build_parts(_read(path), device)
+    return Agent(parts.spec, parts.transforms, parts.model.policy, device, seed, parts.saved.frames)
+
+
+def _read(path: Path) -> Saved:
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError as error:
+        raise _missing(error) from error
+    try:
+        with safe_open(path, "pt") as stream:
+            text = (stream.metadata() or {}).get(KEY)
+            tensors: dict[str, torch.Tensor] = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise StorageError(f"{str(path)!r} cannot be read as safetensors: {describe(error)}") from error
+    notes: dict[str, Any] = read_notes(path, text)
+    try:
+        states, config = unflatten(notes["state"], tensors), notes["config"]
+        _ = config["run"], config["model"]["use"]
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        raise StorageError(f"{str(path)!r} does not say of which parts its weights are: {describe(error)}") from None
+    return Saved(path, int(notes["frames"]), states, config, notes["env"])
+
+
+def _missing(error: ImportError) -> MissingPluginError:
+    return MissingPluginError(
+        f"the format safetensors needs a package that is not installed ({error}): pip install 'rlcore[safetensors]'"
+    )

@@ -1,0 +1,212 @@
+"""Exported policies: what comes out of a file is what the agent of the run does, with the normalisation inside."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomli_w
+import torch
+
+import rlcore
+from rlcore.agents.exporting import export_agent
+from rlcore.agents.formats import FORMATS
+from rlcore.cli.command_line import EXPORT_FORMATS
+from tests.conftest import TINY
+
+NEEDS = {"torch-export": "torch", "onnx": "onnxruntime", "safetensors": "safetensors"}
+PENDULUM = {"env": {"use": "gymnasium", "id": "Pendulum-v1"}}
+NORM = {"use": "observation-norm", "frames": 50}
+DQN = {
+    "model": {"use": "dqn:q-network", "hidden": [8]},
+    "loss": {"use": "dqn"},
+    "buffer": {"use": "replay", "capacity": 64, "minibatch_size": 8, "warmup_frames": 16},
+}
+
+
+def trained(folder, **sections):
+    """Train the tiny run with other sections; return its folder."""
+    values = {**TINY, **sections, "run": {**TINY["run"], "folder": str(folder)}}
+    if "buffer" in sections:
+        del values["estimator"]
+    folder.mkdir(exist_ok=True)
+    (folder / "tiny.toml").write_text(tomli_w.dumps(values))
+    rlcore.build(rlcore.load_config(folder / "tiny.toml")).trainer.train()
+    return folder / "tiny"
+
+
+@pytest.fixture(scope="module")
+def pendulum(tmp_path_factory):
+    return trained(
+        tmp_path_factory.mktemp("pendulum"), **PENDULUM, transform=[NORM, {"use": "transforms:action-scale"}]
+    )
+
+
+@pytest.fixture(scope="module")
+def with_memory(tmp_path_factory):
+    transforms = [{"use": "transforms:running-observation-norm"}, {"use": "transforms:frame-stack", "frames": 2}]
+    return trained(tmp_path_factory.mktemp("memory"), **PENDULUM, transform=transforms)
+
+
+def raw_observations(count, size):
+    return np.random.default_rng(3).normal(size=(count, size)).astype(np.float32)
+
+
+def exported(run, format, file):
+    pytest.importorskip(NEEDS[format])
+    return export_agent(run, format, file)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_file_acts_as_the_agent_does(pendulum, tmp_path, format):
+    agent = rlcore.load_agent(pendulum)
+    loaded = rlcore.load_agent(exported(pendulum, format, tmp_path / f"policy{FORMATS[format].suffix}"))
+    for count in (1, 2, 500):
+        observations = raw_observations(count, 3)
+        np.testing.assert_allclose(loaded.act(observations), agent.act(observations), rtol=1e-5, atol=1e-5)
+    assert loaded.act(observations[0]).shape == (1,)
+    assert (loaded.frames, loaded.frame_skip, loaded.env_id) == (96, 1, "Pendulum-v1")
+    assert (loaded.observation_space, loaded.action_space) == (agent.observation_space, agent.action_space)
+    if format == "safetensors":
+        assert loaded.act(observations[0], deterministic=False).shape == (1,)
+    else:
+        with pytest.raises(rlcore.ConfigError, match="the likeliest action alone"):
+            loaded.act(observations[0], deterministic=False)
+
+
+def test_a_program_runs_without_rlcore(pendulum, tmp_path):
+    export_agent(pendulum, "torch-export", tmp_path / "p.pt2")
+    observations = raw_observations(7, 3)
+    actions = torch.export.load(tmp_path / "p.pt2").module()(torch.from_numpy(observations))
+    np.testing.assert_allclose(actions.detach().numpy(), rlcore.load_agent(pendulum).act(observations), atol=1e-5)
+
+
+OTHERS = {
+    "dqn": (DQN, 4),
+    "discrete": ({"transform": [{"use": "transforms:running-observation-norm"}, {"use": "transforms:reward-norm"}]}, 4),
+    "clipped": ({**PENDULUM, "transform": [NORM, {"use": "transforms:action-clip"}]}, 3),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_models_and_transforms_are_exported(tmp_path, kind, format):
+    sections, size = OTHERS[kind]
+    run = trained(tmp_path / "runs", **sections)
+    loaded = rlcore.load_agent(exported(run, format, tmp_path / f"policy{FORMATS[format].suffix}"))
+    observations = raw_observations(200, size)
+    np.testing.assert_allclose(loaded.act(observations), rlcore.load_agent(run).act(observations), rtol=1e-5, atol=1e-5)
+
+
+def test_what_remembers_is_named_and_goes_into_safetensors(with_memory, tmp_path):
+    with pytest.raises(rlcore.ConfigError, match=r"transform 'frame-stack' .*cannot be exported"):
+        export_agent(with_memory, "torch-export", tmp_path / "p.pt2")
+    assert not list(tmp_path.iterdir())
+    agent = rlcore.load_agent(with_memory)
+    loaded = rlcore.load_agent(exported(with_memory, "safetensors", tmp_path / "p.safetensors"))
+    for observation in raw_observations(3, 3):
+        assert loaded.act(observation) == pytest.approx(agent.act(observation))
+
+
+MODEL = """
+import torch
+from rlcore import Component, hookimpl
+from rlcore_plugin_mlp.model import MLPModel
+
+class Branching(MLPModel):
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        mode = self.policy.mode
+        self.policy.mode = lambda seen: mode(seen) if seen.sum().item() > 1e9 else mode(seen)
+
+@hookimpl
+def provide_components():
+    return [Component("model", "branching", Branching)]
+"""
+
+
+def test_a_model_that_cannot_be_followed_is_named(tmp_path):
+    (tmp_path / "branching.py").write_text(MODEL)
+    run = trained(tmp_path, plugins={"files": ["branching.py"]}, model={"use": "branching:branching", "hidden": [8]})
+    with pytest.raises(rlcore.ConfigError, match=r"model 'branching' .*cannot be exported"):
+        export_agent(run, "torch-export", tmp_path / "p.pt2")
+
+
+def test_export_prints_the_file_and_never_overwrites(cli, with_memory, tmp_path):
+    pytest.importorskip("safetensors")
+    run = tmp_path / "copy"
+    shutil.copytree(with_memory, run)
+    outcome = cli("export", run, "--format", "safetensors")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"{run / 'policy.safetensors'}: ")
+    before = (run / "policy.safetensors").stat().st_mtime_ns
+    again = cli("export", run, "--format", "safetensors")
+    assert again.code == 2
+    assert "exists already" in again.err
+    assert (run / "policy.safetensors").stat().st_mtime_ns == before
+    assert cli("export", run, "--format", "safetensors", "--overwrite").code == 0
+    assert "has the suffix .onnx" in cli("export", run, "--format", "onnx", "--output", "policy.pt2").err
+    checkpoint = next(run.glob("checkpoints/*-*"))
+    assert "say where with --output" in cli("export", checkpoint, "--format", "safetensors").err
+    assert "none is the best" in cli("export", run, "--format", "safetensors", "--best", "--overwrite").err
+
+
+@pytest.mark.parametrize(("format", "package"), [("onnx", "onnxscript"), ("safetensors", "safetensors.torch")])
+def test_a_package_that_is_missing_is_named_with_its_extra(with_memory, tmp_path, monkeypatch, format, package):
+    there = builtins.__import__
+
+    def without(name, *rest):
+        if name == package:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return there(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(rlcore.PluginError, match=rf"pip install 'rlcore\[{format}\]'"):
+        export_agent(with_memory, format, tmp_path / f"p{FORMATS[format].suffix}")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_file_of_something_else_is_refused(tmp_path, format):
+    pytest.importorskip(NEEDS[format])
+    file = tmp_path / f"p{FORMATS[format].suffix}"
+    file.write_bytes(b"nonsense")
+    with pytest.raises(rlcore.StorageError, match="cannot be read as"):
+        rlcore.load_agent(file)
+
+
+def test_a_file_of_other_weights_or_another_user_is_refused(with_memory, tmp_path, monkeypatch):
+    safetensors = pytest.importorskip("safetensors.torch")
+    safetensors.save_file({"a": torch.zeros(1)}, tmp_path / "a.safetensors")
+    with pytest.raises(rlcore.StorageError, match="was not written by rlcore export"):
+        rlcore.load_agent(tmp_path / "a.safetensors")
+    (tmp_path / "a.txt").write_text("")
+    with pytest.raises(rlcore.ConfigError, match=r"suffixes \.pt2, \.onnx, \.safetensors"):
+        rlcore.load_agent(tmp_path / "a.txt")
+    file = export_agent(with_memory, "safetensors", tmp_path / "b.safetensors")
+    with pytest.raises(rlcore.ConfigError, match="is one exported file"):
+        rlcore.load_agent(file, best=True)
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    with pytest.raises(rlcore.ConfigError, match=r"belongs to .*trust=True"):
+        rlcore.load_agent(file)
+
+
+def test_the_command_line_knows_every_format():
+    assert tuple(FORMATS) == EXPORT_FORMATS
+
+
+def test_the_metadata_of_safetensors_say_what_the_weights_are(with_memory, tmp_path):
+    safetensors = pytest.importorskip("safetensors")
+    file = export_agent(with_memory, "safetensors", tmp_path / "p.safetensors")
+    with safetensors.safe_open(file, "pt") as stream:
+        notes = json.loads(stream.metadata()["rlcore"])
+        assert stream.get_tensor("model/actor.network.layers.0.weight").shape == (8, 6)
+        assert stream.get_tensor("transform.running-observation-norm/mean").shape == (3,)
+    assert notes["env"]["observation_space"]["shape"] == [3]
+    assert notes["config"]["model"]["hidden"] == [8]
+    assert Path(notes["config"]["run"]["name"]).name == "tiny"
