@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PLUGINS := $(wildcard plugins/*/)
-EDITABLE := -e .[test,plot,parity] $(addprefix -e ,$(filter-out %gymnasium/,$(PLUGINS))) -e plugins/rlcore-plugin-gymnasium[mujoco,classic-control]
+EDITABLE := -e .[test,plot,parity,onnx,safetensors] $(addprefix -e ,$(filter-out %gymnasium/,$(PLUGINS))) -e plugins/rlcore-plugin-gymnasium[mujoco,classic-control]
 PEERS := .venv-peers
 # one thread per test process: more only wait for each other
 export OMP_NUM_THREADS ?= 1
