@@ -123,13 +123,14 @@ class TransformContract(StateContract):
         """What an exported policy computes in the place of the transform is what the transform does."""
         context = self.bench()
         transform, spec = self.make(context).frozen(), self.env(context).spec
-        if not (offers(transform, ObservationModule) or offers(transform, ActionModule)):
+        observes, acts = offers(transform, ObservationModule), offers(transform, ActionModule)
+        if not (observes or acts):
             pytest.skip("is no part of exported policies")
-        if offers(transform, ObservationModule):
+        if observes:
             observation = self.env(context).reset(seed=5)
             expected = transform.step(observation, np.zeros(spec.num_envs, dtype=bool))
             self._same("observation_module()", transform.observation_module(), observation, expected)
-        if offers(transform, ActionModule):
+        if acts:
             taken = replace(spec, action_space=transform.action_space(spec.action_space))
             for chosen in islice(random_actions(taken, seed=7), 5):
                 self._same("action_module()", transform.action_module(), chosen, transform.action(chosen))
