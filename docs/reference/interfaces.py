@@ -9,7 +9,7 @@ from docstrings import markdown
 
 from rlcore import types
 from rlcore.cli.plugins_new import SUMMARIES
-from rlcore.types import optional
+from rlcore.types import exports, optional
 
 # by kind of component, in the order in which a run is built; what several kinds have comes last
 INTERFACES: Final[dict[str, tuple[type, ...]]] = {
@@ -37,7 +37,10 @@ def sections() -> str:
 
 def optional_members() -> str:
     """Return what a part may have besides its interface."""
-    found = [value for value in vars(optional).values() if getattr(value, "__module__", "") == optional.__name__]
+    modules = (optional, exports)
+    found = [
+        value for one in modules for value in vars(one).values() if getattr(value, "__module__", "") == one.__name__
+    ]
     return "\n".join(_interface(value) for value in found if inspect.isclass(value))
 
 

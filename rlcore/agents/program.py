@@ -14,7 +14,8 @@ from rlcore.envs import observation_dtype
 from rlcore.envs.transformed import transformed_spec
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
 from rlcore.types import Transform
-from rlcore.types.optional import ActionModule, ObservationModule, offers
+from rlcore.types.exports import ActionModule, ObservationModule
+from rlcore.types.optional import offers
 
 # observations in the example that a program is made of; one alone would be taken for the only number there is
 EXAMPLES = 3

@@ -11,6 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NoReturn
 
+from rlcore.cli import policies
+from rlcore.cli.arguments import override_arguments as _override_arguments
+from rlcore.cli.arguments import port as _port
+from rlcore.cli.arguments import positive as _positive
+from rlcore.cli.arguments import seconds as _seconds
+from rlcore.cli.arguments import trust_argument as _trust_argument
 from rlcore.cli.durations import duration
 from rlcore.errors import RlcoreError, notes_of
 from rlcore.process.leaving import dismiss, leave
@@ -40,18 +46,12 @@ _PRINT_BESIDES: Final = ("train", "prove", "sync", "plot", "report")
 
 # how long what plugins left in the process of a command without --grace may take to end
 _END_SECONDS: Final = 20.0
-# what may be asked for, as the system cannot wait for ever: 115 days
-_MOST_SECONDS: Final = 10_000_000
 # the kinds that `rlcore plugins new` has a template for: all, in the order of the page that shows them; their names are
 # here, since the parser is built without importing what plugins are made of
 NEW_KINDS: Final = (
     *("hook", "logger", "loss", "env", "transform", "model", "estimator", "optimizer", "scheduler"),
     *("collector", "buffer", "learner", "evaluator", "checkpointer"),
 )
-
-
-# in the place of `rlcore.agents.formats.FORMATS`, which imports torch
-EXPORT_FORMATS: Final = ("torch-export", "onnx", "safetensors")
 
 
 class Parser(argparse.ArgumentParser):
@@ -98,8 +98,8 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     _train(commands)
     _config(commands)
     _plugins(commands)
-    _evaluate(commands)
-    _export(commands)
+    policies.evaluate(commands)
+    policies.export(commands)
     _ckpt(commands)
     _plot(commands)
     _compare(commands)
@@ -256,27 +256,6 @@ def _plugins(commands: argparse._SubParsersAction[Parser]) -> None:
     _override_arguments(order)
 
 
-def _evaluate(commands: argparse._SubParsersAction[Parser]) -> None:
-    evaluate = commands.add_parser("evaluate", help="evaluate a trained run")
-    evaluate.add_argument("run", metavar="RUN", help="a run folder")
-    evaluate.add_argument("--episodes", type=_positive, metavar="N", help="default: as in the config of the run")
-    evaluate.add_argument("--seed", type=int, metavar="S", help="reset seed of the first episode")
-    evaluate.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the latest")
-    _trust_argument(evaluate)
-    evaluate.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _export(commands: argparse._SubParsersAction[Parser]) -> None:
-    text = "write the policy of a trained run into one file, with its transforms inside"
-    export = commands.add_parser("export", help=text, description=text.capitalize() + ".")
-    export.add_argument("run", metavar="RUN", help="a run folder, or the folder of one checkpoint")
-    export.add_argument("--format", required=True, choices=EXPORT_FORMATS, help="of the file")
-    export.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the latest")
-    export.add_argument("--output", metavar="FILE", help="default: policy.pt2, .onnx or .safetensors in RUN")
-    export.add_argument("--overwrite", action="store_true", help="replace a file that is there")
-    _trust_argument(export)
-
-
 def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
     ckpt = commands.add_parser("ckpt", help="list, verify, show, prune or convert the checkpoints of a run")
     actions = ckpt.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -371,39 +350,6 @@ def _prove(commands: argparse._SubParsersAction[Parser]) -> None:
     prove.add_argument("--quick", action="store_true", help="a shorter run, fewer kills, smaller samples")
     prove.add_argument("--kills", type=_positive, metavar="N", help="how often the run is killed; default: 20")
     prove.add_argument("--keep", action="store_true", help="keep the folder with the runs, and print where it is")
-
-
-def _override_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--set", action="append", default=[], metavar="K=V", help="override a key, such as loss.clip_epsilon=0.3"
-    )
-    command.add_argument("--enable", action="append", default=[], metavar="X", help="import plugin X too")
-    command.add_argument("--disable", action="append", default=[], metavar="X", help="refuse to import plugin X")
-
-
-def _trust_argument(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--trust", action="store_true", help="run the code that the run folder of another user names")
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= _MOST_SECONDS:
-        raise argparse.ArgumentTypeError(f"must be from 0 to {_MOST_SECONDS:,} seconds")
-    return value
-
-
-def _port(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 65535:
-        raise argparse.ArgumentTypeError("must be from 0 to 65535")
-    return value
-
-
-def _positive(text: str) -> int:
-    value = int(text.replace("_", ""))
-    if value <= 0:
-        raise argparse.ArgumentTypeError("must be positive")
-    return value
 
 
 if __name__ == "__main__":

@@ -297,22 +297,6 @@ class ActionSpaceChanger(Protocol):
         ...
 
 
-class ObservationModule(Protocol):
-    """A transform of observations that can be a part of an exported policy; it keeps nothing of an episode."""
-
-    def observation_module(self) -> torch.nn.Module:
-        """Return a module that computes from observations `[env, *shape]` what `step` of a frozen copy returns."""
-        ...
-
-
-class ActionModule(Protocol):
-    """A transform of actions that can be a part of an exported policy."""
-
-    def action_module(self) -> torch.nn.Module:
-        """Return a module that computes from actions `[env, *shape]` what `action` returns."""
-        ...
-
-
 class BatchChanger(Protocol):
     """An env that changes batches of its own steps, as one seen through transforms does."""
 

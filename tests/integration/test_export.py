@@ -16,7 +16,7 @@ import torch
 import rlcore
 from rlcore.agents.exporting import export_agent
 from rlcore.agents.formats import FORMATS
-from rlcore.cli.command_line import EXPORT_FORMATS
+from rlcore.cli.policies import EXPORT_FORMATS
 from tests.conftest import TINY
 
 NEEDS = {"torch-export": "torch", "onnx": "onnxruntime", "safetensors": "safetensors"}

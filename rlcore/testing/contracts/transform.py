@@ -16,7 +16,8 @@ from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import actions, collected, steps_of
 from rlcore.types import Env, Transform
 from rlcore.types.context import Context
-from rlcore.types.optional import ActionChanger, ActionModule, ObservationModule, offers
+from rlcore.types.exports import ActionModule, ObservationModule
+from rlcore.types.optional import ActionChanger, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Array

@@ -1,0 +1,47 @@
+"""Arguments that several commands have, and the numbers that they take."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+# what may be asked for, as the system cannot wait for ever: 115 days
+_MOST_SECONDS: Final = 10_000_000
+
+
+def override_arguments(command: argparse.ArgumentParser) -> None:
+    """Add what changes a config."""
+    command.add_argument(
+        "--set", action="append", default=[], metavar="K=V", help="override a key, such as loss.clip_epsilon=0.3"
+    )
+    command.add_argument("--enable", action="append", default=[], metavar="X", help="import plugin X too")
+    command.add_argument("--disable", action="append", default=[], metavar="X", help="refuse to import plugin X")
+
+
+def trust_argument(command: argparse.ArgumentParser) -> None:
+    """Add what says that a folder of another user is trusted."""
+    command.add_argument("--trust", action="store_true", help="run the code that the run folder of another user names")
+
+
+def seconds(text: str) -> float:
+    """Return a number of seconds."""
+    value = float(text)
+    if not 0 <= value <= _MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"must be from 0 to {_MOST_SECONDS:,} seconds")
+    return value
+
+
+def port(text: str) -> int:
+    """Return a port; 0 for any that is free."""
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError("must be from 0 to 65535")
+    return value
+
+
+def positive(text: str) -> int:
+    """Return a whole number above zero."""
+    value = int(text.replace("_", ""))
+    if value <= 0:
+        raise argparse.ArgumentTypeError("must be positive")
+    return value

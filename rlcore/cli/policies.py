@@ -1,0 +1,34 @@
+"""The arguments of the commands that use the policy of a trained run."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+from rlcore.cli.arguments import positive, trust_argument
+
+# in the place of `rlcore.agents.formats.FORMATS`, which imports torch
+EXPORT_FORMATS: Final = ("torch-export", "onnx", "safetensors")
+
+
+def evaluate(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add `rlcore evaluate`."""
+    command = commands.add_parser("evaluate", help="evaluate a trained run")
+    command.add_argument("run", metavar="RUN", help="a run folder")
+    command.add_argument("--episodes", type=positive, metavar="N", help="default: as in the config of the run")
+    command.add_argument("--seed", type=int, metavar="S", help="reset seed of the first episode")
+    command.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the latest")
+    trust_argument(command)
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def export(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add `rlcore export`."""
+    text = "write the policy of a trained run into one file, with its transforms inside"
+    command = commands.add_parser("export", help=text, description=text.capitalize() + ".")
+    command.add_argument("run", metavar="RUN", help="a run folder, or the folder of one checkpoint")
+    command.add_argument("--format", required=True, choices=EXPORT_FORMATS, help="of the file")
+    command.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the latest")
+    command.add_argument("--output", metavar="FILE", help="default: policy.pt2, .onnx or .safetensors in RUN")
+    command.add_argument("--overwrite", action="store_true", help="replace a file that is there")
+    trust_argument(command)
