@@ -13,7 +13,14 @@ project = "rlcore"
 author = "the rlcore developers"
 version = release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
-extensions = ["myst_parser", "sphinx_design", "sphinx_copybutton", "sphinx.ext.autodoc", "api_docstrings"]
+extensions = [
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "sphinx.ext.autodoc",
+    "api_docstrings",
+    "math_renderer",
+]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "reference/generate.py"]
 myst_heading_anchors = 4
@@ -45,6 +52,7 @@ nitpick_ignore_regex = [
 ]
 
 html_theme = "furo"
+html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_title = f"rlcore {version}"

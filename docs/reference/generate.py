@@ -17,11 +17,13 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import hook_points
 import interfaces
+import preset_tables
 import rooms
 from docstrings import prose
 from pydantic import BaseModel
@@ -41,7 +43,7 @@ from rlcore.types.settings import Interval, Secret
 ROOT: Final = Path(__file__).resolve().parents[2]
 COMMAND: Final = "python docs/reference/generate.py"
 
-_BLOCK: Final = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BLOCK: Final = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _BOUNDS: Final = {
     "ge": "at least {}",
     "gt": "above {}",
@@ -182,6 +184,12 @@ def _component(entry: Provided) -> str:
     return "\n".join([f"### {component.kind} `{component.name}`\n", text, key_table(entry.schema())])
 
 
+def keys_of_loss(name: str) -> str:
+    """Return the keys of a loss of this repository."""
+    entries = [entry for project in distributions().values() for entry in provided_by(project)]
+    return key_table(next(e for e in entries if (e.component.kind, e.component.name) == ("loss", name)).schema())
+
+
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:].rstrip(".") + "."
 
@@ -316,6 +324,8 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "exit-codes": exit_codes,
     "faults": fault_table,
     "kinds": kinds,
+    **{f"keys-{name}": partial(keys_of_loss, name) for name in ("ppo", "a2c", "dqn", "c51")},
+    **{f"reached-{name}": partial(preset_tables.reached, name) for name in ("ppo", "a2c", "dqn", "c51")},
 }
 
 

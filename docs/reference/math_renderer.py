@@ -1,0 +1,30 @@
+"""A Sphinx extension: formulas as MathML, which browsers draw by themselves, without a script from elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.writers.html5 import HTML5Translator
+
+
+def inline(translator: HTML5Translator, node: nodes.math) -> None:
+    """Write a formula in a line."""
+    translator.body.append(tex2mathml(node.astext(), as_block=False))
+    raise nodes.SkipNode
+
+
+def block(translator: HTML5Translator, node: nodes.math_block) -> None:
+    """Write a formula on lines of its own."""
+    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    return {"parallel_read_safe": True}
