@@ -16,8 +16,8 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from importlib import metadata
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
