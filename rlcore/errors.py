@@ -192,6 +192,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """
 
     def similarity(candidate: str) -> float:
+        if sorted(name.lower()) == sorted(candidate.lower()):  # letters that changed places are the commonest slip
+            return 1.0
         words = candidate.replace("-", "_").split("_")
         ratios = [difflib.SequenceMatcher(None, name.lower(), word.lower()).ratio() for word in words]
         whole = difflib.SequenceMatcher(None, name.lower(), candidate.lower()).ratio()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from typing import Any
+from typing import Any, Final
 
 from rlcore.config.core import OBSERVERS
 from rlcore.config.entries import component_of, find, names_of
 from rlcore.config.raw import DEFAULT, OVERRIDE, RawConfig
 from rlcore.errors import ConfigError, did_you_mean, nearest
 from rlcore.plugins.component import COMPONENT_SECTIONS
+
+_REPEATED: Final = tuple(section for section, (_, repeated) in COMPONENT_SECTIONS.items() if repeated)
 
 
 def override(raw: RawConfig, text: str) -> None:
@@ -18,17 +20,20 @@ def override(raw: RawConfig, text: str) -> None:
     Args:
         raw: the config; changed in place.
         text: `section.key=value`; the value is TOML, or else a string. Of a section that may stand several times
-            `section.NUMBER.key`, `section.NAME.key`, or `section.key` for the first one.
+            `section.NUMBER.key`, `section.NAME.key`, or `section.key` for the first one; `section=[]` for none at all.
 
     Raises:
         ConfigError: it does not read so, or there is no such entry.
     """
     key, equals, value = text.partition("=")
     path = key.strip().split(".")
+    if path[0] in _REPEATED and len(path) == 1 and equals and _value(value) == []:
+        raw.values[path[0]] = []
+        return
     if not equals or len(path) < 2 or not all(path):
         raise ConfigError(f"override {text!r} must read section.key=value")
     target, keys = raw.values, path
-    if COMPONENT_SECTIONS.get(path[0], ("", False))[1]:
+    if path[0] in _REPEATED:
         number, keys = _place(raw, path, text)
         target, path = _entry(raw, path[0], number, text), [path[0], str(number), *keys]
     if not keys:

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from rlcore.config.common_keys import DEFAULTS
 from rlcore.config.core import CORE_SECTIONS, DEFAULT_USE, CheckpointConfig
+from rlcore.config.extending import EXTENDS
 from rlcore.config.sections import REQUIRED
 from rlcore.errors import PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
@@ -30,12 +32,14 @@ def config_schema() -> dict[str, Any]:
         choices = [_component(provided, section, host, definitions) for provided in host.registry.of_kind(kind)]
         one = {"anyOf": choices} if choices else {"type": "object"}
         properties[section] = {"type": "array", "items": one} if repeated else one
+    properties[EXTENDS] = {"type": "string", "description": "a config that this one begins with, relative to it"}
+    properties[DEFAULTS] = {"type": "object", "description": "keys for every section that has them and says nothing"}
     return {
         "$schema": DIALECT,
         "title": "A config of rlcore",
         "type": "object",
         "properties": properties,
-        "required": ["run", *REQUIRED],
+        "anyOf": [{"required": ["run", *REQUIRED]}, {"required": [EXTENDS]}],
         "additionalProperties": False,
         "$defs": definitions,
     }

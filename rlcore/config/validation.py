@@ -116,7 +116,11 @@ def explain(
         key = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
             names = [*_keys_at(schema, problem["loc"][:-1]), *more]
-            guess = did_you_mean(str(problem["loc"][-1]), names) or f"; known keys: {', '.join(names) or 'none'}"
+            guess = (
+                _misplaced(key)
+                or did_you_mean(str(problem["loc"][-1]), names)
+                or f"; known keys: {', '.join(names) or 'none'}"
+            )
             lines.append(f"[{section}] {key}: unknown key for {owner}{guess}")
         elif problem["type"] == "missing":
             lines.append(f"[{section}] {key}: missing, and {owner} needs it")
@@ -124,6 +128,15 @@ def explain(
             given = f"; found {problem['input']!r}" if not isinstance(problem["input"], dict) else ""
             lines.append(f"[{section}] {key}: {problem['msg'].removeprefix('Value error, ')}{given} ({owner})")
     return lines
+
+
+def _misplaced(key: str) -> str:
+    """Return where a section belongs that was written as a key, as `hook = []` below `[run]` is; else nothing."""
+    return (
+        f"; it is a section: write {key} = ... at the top, before the first section"
+        if key in COMPONENT_SECTIONS
+        else ""
+    )
 
 
 def _keys_at(schema: Any, location: tuple[Any, ...]) -> list[str]:

@@ -12,8 +12,9 @@ from rlcore.types import EvaluationResult
 
 log = logging.getLogger(__name__)
 
-# of the time of training, from which on a hook is named in the summary
+# of the time of training, and at least so many seconds, from which on a hook is named in the summary
 SLOW_SHARE: Final = 0.05
+SLOW_SECONDS: Final = 0.05
 
 
 def summary(run: Run) -> str:
@@ -34,7 +35,7 @@ def summary(run: Run) -> str:
     lines += [
         f"  slow hook        {hook.name!r} took {hook.seconds:.1f} s, training {seconds:.1f} s"
         for hook in trainer.hooks.hooks
-        if seconds and not hook.internal and hook.seconds > SLOW_SHARE * seconds
+        if seconds and not hook.internal and hook.seconds > max(SLOW_SHARE * seconds, SLOW_SECONDS)
     ]
     lines += [f"  lost             {count} {cause}" for cause, count in trainer.lost().items()]
     return "\n".join(lines)

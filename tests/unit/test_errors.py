@@ -40,6 +40,10 @@ def test_nearest_finds_what_was_meant(name, expected):
     assert nearest(name, KNOWN) == expected
 
 
+def test_letters_that_changed_places_are_the_likeliest_slip():
+    assert nearest("adma", ["adam", "adamax", "adamw"]) == "adam"
+
+
 def test_nearest_knows_nothing_among_nothing():
     assert nearest("anything", []) is None
 

@@ -263,6 +263,18 @@ def test_an_override_of_an_entry_that_is_not_there_is_refused(file, text, messag
         values(file(ENTRIES), text)
 
 
+def test_an_override_may_empty_a_repeated_section(file):
+    assert values(file(ENTRIES), "optimizer=[]", "hook=[]") == {"optimizer": [], "hook": []}
+    for text in ("optimizer=[1]", "optimizer=3", "loss=[]"):
+        with pytest.raises(ConfigError, match=r"must read section\.key=value"):
+            values(file(ENTRIES), text)
+
+
+def test_a_section_that_is_written_below_another_one_is_told(write_config):
+    with pytest.raises(ConfigError, match=r"\[run\] hook: unknown key .* at the top, before the first section"):
+        rlcore.load_config(write_config(run={"hook": []}))
+
+
 def test_an_override_may_name_what_the_command_line_adds(file):
     assert values(file(""), "logger.csv.video_format=mp4")["logger"] == [{"use": "csv:csv", "video_format": "mp4"}]
     assert values(file(""), "hook.progress-bar.always=true")["hook"] == [{"use": "core:progress-bar", "always": True}]

@@ -306,3 +306,10 @@ def test_required_is_a_key_of_every_logger_and_no_other_section():
 def test_the_schema_for_editors_knows_required():
     for choice in config_schema()["properties"]["logger"]["items"]["anyOf"]:
         assert choice["properties"]["required"]["type"] == "boolean"
+
+
+def test_the_schema_for_editors_knows_what_stands_before_the_sections():
+    schema = config_schema()
+    assert schema["properties"]["extends"]["type"] == "string"
+    assert {"required": ["extends"]} in schema["anyOf"]
+    assert schema["properties"]["defaults"]["type"] == "object"
