@@ -10,7 +10,7 @@ PEERS := .venv-peers
 # one thread per test process: more only wait for each other
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: train test test-slow test-floors lint bench docs dist clean
+.PHONY: train test test-slow test-floors lint bench readme-figures docs dist clean
 
 train: $(STAMP)
 	$(BIN)/rlcore train examples/ppo-idp.toml --set run.name=ppo-idp-$$(date +%Y%m%d-%H%M%S)
@@ -28,6 +28,10 @@ lint: $(STAMP)
 
 bench: $(STAMP) $(PEERS)/.installed
 	$(BIN)/python benchmarks/bench.py --peers-python $(PEERS)/bin/python
+
+# the pictures of the README and of docs/; needs Chromium
+readme-figures: $(STAMP)
+	$(BIN)/python benchmarks/readme_figures.py
 
 docs: $(STAMP) $(VENV)/.docs
 	$(BIN)/python docs/reference/generate.py

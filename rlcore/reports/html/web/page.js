@@ -93,8 +93,11 @@
     draw() {
       const zoom = this.u && this.zoomed ? {min: this.u.scales.x.min, max: this.u.scales.x.max} : null;
       this.destroy();
-      this.heading.textContent = data.metrics[this.key].title;
       const lines = this.lines;
+      const positive = lines.every((line) => (line.low ?? line.mean).every((value) => value > 0));
+      const log = byId("log").checked && positive;
+      const why = byId("log").checked && !positive ? " linear, as some values are not positive" : "";
+      this.heading.replaceChildren(data.metrics[this.key].title, make("span", {className: "soft", textContent: why}));
       const series = [{}];
       const bands = [];
       for (const line of lines) {
@@ -111,15 +114,14 @@
         stroke: css("--dim"), grid: {stroke: css("--line"), width: 1}, ticks: {show: false},
         font: `12px ${getComputedStyle(document.body).fontFamily}`, values: (_, values) => values.map(short),
       };
-      const log = byId("log").checked;
-      const positive = lines.every((line) => (line.low ?? line.mean).every((value) => value > 0));
+      const decades = (_, splits) => splits.map((split) => (log && Math.abs(Math.log10(split) % 1) > 1e-9 ? null : split));
       const options = {
         ...this.size, series, bands, legend: {show: false}, padding: [8, 16, 0, 0],
         scales: {
           x: {time: false, range: (_, min, max) => (min === max ? [min - 1, max + 1] : [min, max])},
-          y: {distr: log ? (positive ? 3 : 4) : 1},
+          y: {distr: log ? 3 : 1},
         },
-        axes: [{...axis, size: 32, space: 64}, {...axis, size: 56, space: 40}],
+        axes: [{...axis, size: 32, space: 64}, {...axis, size: 56, space: 40, grid: {...axis.grid, filter: decades}}],
         cursor: {drag: {x: true, y: false}, points: {show: false}, y: false, sync: {key: "frames"}},
         hooks: {setCursor: [() => this.tell()]},
       };
