@@ -7,12 +7,16 @@ and what it printed is what is drawn.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
+import pty
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
@@ -34,8 +38,8 @@ PAGE = ("run.total_frames=40000", "metrics.every=1000", "evaluator.every=4000", 
 WIDTH, HEIGHT, SCALE = 1200, 1000, 1.5
 SCHEMES = {"dark": 0, "light": 1}
 MOST_BYTES = 300_000
-# of a character, and of a line, at the size of the drawing
-ADVANCE, LINE, MARGIN = 8.4, 20, 20
+# of a character, and of a line, in the drawing; and how many characters fit the terminal
+ADVANCE, LINE, MARGIN, COLUMNS = 8.4, 20, 20, 100
 
 
 def main() -> None:
@@ -105,16 +109,27 @@ def picture(browser: str, page: Path, scheme: str, output: Path) -> Path:
 
 
 def run(arguments: list[str], folder: Path) -> str:
-    """Run rlcore and return what is left of its output in a terminal, where a bar goes when it is done."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
-    done = subprocess.run(
-        [PROGRAM, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    """Run rlcore in a terminal and return what is left in it, where a bar goes when it is done."""
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    process = subprocess.Popen(
+        [PROGRAM, *arguments], cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=end, stderr=end
     )
-    printed = [line.rpartition("\r")[2] for line in done.stdout.decode().split("\n")]
-    text = "\n".join(line for line in printed if line.strip())
-    if done.returncode:
-        sys.exit(f"rlcore {shlex.join(arguments)} ended with {done.returncode}:\n{text}")
+    os.close(end)
+    printed = b"".join(iter(lambda: _read(terminal), b"")).decode()
+    os.close(terminal)
+    kept = [line.removesuffix("\r").rpartition("\r")[2] for line in printed.split("\n")]
+    text = "\n".join(line for line in kept if line.strip())
+    if process.wait():
+        sys.exit(f"rlcore {shlex.join(arguments)} ended with {process.returncode}:\n{text}")
     return text
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # the other end is closed
+        return b""
 
 
 if __name__ == "__main__":

@@ -100,15 +100,12 @@
       this.heading.replaceChildren(data.metrics[this.key].title, make("span", {className: "soft", textContent: why}));
       const series = [{}];
       const bands = [];
-      for (const line of lines) {
+      for (const {line, what} of this.columns) {
         const stroke = colour(line.setting);
         const show = !hidden.has(line.setting);
-        const points = line.x.length > 40 ? {show: false} : {size: 6, fill: stroke};
-        series.push({stroke, width: 2, dash: dash(line.setting), points, show});
-        if (line.low) {
-          bands.push({series: [series.length + 1, series.length], fill: `${stroke}30`});
-          series.push({show, points: {show: false}}, {show, points: {show: false}});
-        }
+        const points = what !== "mean" || line.x.length > 40 ? {show: false} : {size: 6, fill: stroke};
+        series.push(what === "mean" ? {stroke, width: 2, dash: dash(line.setting), points, show} : {points, show});
+        if (what === "high") bands.push({series: [series.length - 1, series.length - 2], fill: `${stroke}30`});
       }
       const axis = {
         stroke: css("--dim"), grid: {stroke: css("--line"), width: 1}, ticks: {show: false},
@@ -134,8 +131,14 @@
       this.resizing.observe(this.plot);
     }
 
+    // what is drawn, in its order: all bands, then all lines over them
+    get columns() {
+      const bands = this.lines.filter((line) => line.low).flatMap((line) => [{line, what: "low"}, {line, what: "high"}]);
+      return [...bands, ...this.lines.map((line) => ({line, what: "mean"}))];
+    }
+
     joined() {
-      const tables = this.lines.map((line) => [line.x, line.mean, ...(line.low ? [line.low, line.high] : [])]);
+      const tables = this.columns.map(({line, what}) => [line.x, line[what]]);
       return tables.length > 1 ? uPlot.join(tables) : tables[0] ?? [[]];
     }
 
@@ -183,12 +186,8 @@
     shape() { return this.lines.map((line) => `${line.setting}${line.low ? "b" : ""}`).join(); }
 
     show() {
-      let place = 1;
       this.u?.batch(() => {
-        for (const line of this.lines) {
-          const many = line.low ? 3 : 1;
-          for (let each = 0; each < many; each++) this.u.setSeries(place++, {show: !hidden.has(line.setting)});
-        }
+        this.columns.forEach(({line}, place) => this.u.setSeries(place + 1, {show: !hidden.has(line.setting)}));
       });
     }
 
