@@ -32,6 +32,17 @@ class TestLinearModel(ModelContract):
     config = {"hidden": []}
 
 
+class TestBoundedActionsWithSteadyDeviations(ModelContract):
+    use = "mlp"
+    config = {"log_std": -0.5}
+    around = {"env": {"use": "testing:toy", "actions": "bounded"}}
+
+
+class TestUnboundedActionsWithSteadyDeviations(ModelContract):
+    use = "mlp"
+    config = {"log_std": 0.0, "hidden": []}
+
+
 class TestNetworks(ModelContract):
     use = "mlp"
 
@@ -51,6 +62,24 @@ class TestNormal(DistributionContract):
 
     def distribution(self):
         return Normal(1)
+
+
+class TestNormalWithLogScales(DistributionContract):
+    parameters = [[0.0, 0.0], [1.5, -1.0], [-3.0, 0.5]]
+    extremes = [[1000.0, 2.0], [0.0, -10.0]]
+
+    def distribution(self):
+        return Normal(1, log_scale=True)
+
+
+class TestTanhNormalWithLogScales(DistributionContract):
+    parameters = [[0.0, -1.0], [0.5, -1.5], [-1.0, -0.7]]
+    extremes = [[30.0, 0.0], [-30.0, 1.0], [0.0, 2.0], [0.0, -10.0]]
+    bounds = (-1.0, 1.0)
+    bounded = True
+
+    def distribution(self):
+        return TanhNormal(torch.tensor([-1.0]), torch.tensor([1.0]), log_scale=True)
 
 
 class TestTanhNormal(DistributionContract):

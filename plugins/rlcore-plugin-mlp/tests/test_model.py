@@ -57,3 +57,33 @@ def test_a_loss_that_needs_another_part_is_refused():
 def test_q_values_need_discrete_actions():
     with pytest.raises(ConfigError, match="discrete"):
         make_run(sections={"model": {"use": "mlp", "parts": ["actor", "critic", "q_values"]}})
+
+
+# a log standard deviation that does not depend on the observation
+
+
+def test_log_std_is_one_parameter_per_action_of_every_observation():
+    context = MLP.bench(around={"env": {"use": "testing:toy", "actions": "bounded"}})
+    model = MLP.make(context, log_std=-0.5)
+    parameters = model.actor(torch.randn(5, 3))
+    assert torch.equal(parameters[:, 2:], torch.full((5, 2), -0.5))
+    assert dict(model.actor.named_parameters())["log_std"].shape == (2,)
+    assert model.actor.network.layers[-1].out_features == 2
+    scale = model.actor.distribution._loc_scale(parameters)[1]
+    torch.testing.assert_close(scale, torch.full((5, 2), -0.5).exp())
+
+
+def test_log_std_is_trained_and_the_policy_follows_it():
+    run = make_run(sections={"model": {"use": "mlp", "log_std": 0.25}, "loss": {"use": "ppo"}})
+    run.trainer.train()
+    actor = run.trainer.model.actor
+    assert actor.log_std.item() != 0.25
+    run.trainer.model.policy.refresh()
+    _, outputs = run.trainer.model.policy.act(torch.zeros(2, 3), torch.zeros(2, 1))
+    assert torch.equal(outputs[:, 1].detach(), actor.log_std.detach().expand(2))
+
+
+def test_log_std_of_numbered_actions_is_refused():
+    context = MLP.bench(around={"env": {"use": "testing:toy", "actions": "discrete"}})
+    with pytest.raises(ConfigError, match=r"\[model\] log_std: actions in Discrete\(.*have no standard deviation"):
+        MLP.make(context, log_std=0.0)

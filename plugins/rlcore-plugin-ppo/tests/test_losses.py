@@ -88,6 +88,17 @@ def test_the_clipped_critic_takes_the_worse_error():
     assert found == pytest.approx(0.5 * np.maximum(*errors).mean(), rel=1e-4)
 
 
+def test_values_within_the_range_of_the_clipped_critic_have_their_whole_gradient():
+    """Not those alone for which rounding leaves `old + (value - old)` at `value`."""
+    context = PPO.bench()
+    entries, weight = made_up(), context.model.critic.weight
+    gradients = []
+    for clip_value in (False, True):
+        loss = PPO.make(context, clip_value=clip_value, clip_epsilon=1e3)(entries)["loss_critic"]
+        gradients.append(torch.autograd.grad(loss, weight)[0])
+    assert torch.equal(*gradients)
+
+
 def test_before_the_first_update_the_gradient_is_the_policy_gradient():
     context = PPO.bench()
     loss, entries = PPO.make(context), made_up()

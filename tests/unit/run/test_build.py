@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from rlcore_plugin_mlp import model as mlp
+from rlcore_plugin_mlp import network as mlp
 
 import rlcore
 from rlcore import ConfigError, EnvError, PluginError, RlcoreError, hookimpl

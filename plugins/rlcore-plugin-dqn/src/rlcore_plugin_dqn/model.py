@@ -8,7 +8,8 @@ from typing import Self
 import gymnasium
 import torch
 from pydantic import Field, PositiveInt, model_validator
-from rlcore_plugin_mlp.network import Activation, Initialisation, mlp_for
+from rlcore_plugin_mlp.network import Activation, Initialisation
+from rlcore_plugin_mlp.networks import Networks
 from torch import nn
 
 from rlcore.errors import ConfigError
@@ -32,6 +33,7 @@ class QNetworkModel(nn.Module):
         hidden: list[PositiveInt] = Field([120, 84], description="hidden sizes")
         activation: Activation = Field("relu", description="tanh, relu or silu")
         initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
+        encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLP")
         atoms: int = Field(1, ge=1, description="values of which each action has a distribution; 1: plain values")
         v_min: float = Field(-10.0, description="the lowest of these values")
         v_max: float = Field(10.0, description="the highest of these values")
@@ -45,14 +47,10 @@ class QNetworkModel(nn.Module):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
         spec = context.env_spec
-        inputs, num_actions = _sizes(spec.observation_space, spec.action_space)
-        network = mlp_for(spec.observation_space)(
-            [inputs, *config.hidden, num_actions * config.atoms],
-            config.activation,
-            config.initialisation,
-            last_gain=1.0,
-            generator=torch.Generator().manual_seed(context.seed("q_values")),
-        )
+        num_actions = _num_actions(spec.action_space)
+        networks = Networks.of(config, spec.observation_space, context.seed("encoder"))
+        generator = torch.Generator().manual_seed(context.seed("q_values"))
+        network = networks.network(num_actions * config.atoms, 1.0, generator)
         self.q_values: nn.Module = network
         if config.atoms > 1:
             support = support_of(config.atoms, config.v_min, config.v_max)
@@ -66,16 +64,12 @@ class QNetworkModel(nn.Module):
         return ("q_values", "target_q_values")
 
 
-def _sizes(observation: gymnasium.Space[object], action: gymnasium.Space[object]) -> tuple[int, int]:
-    """Return the inputs and the number of actions.
+def _num_actions(space: gymnasium.Space[object]) -> int:
+    """Return the number of actions.
 
     Raises:
-        ConfigError: the spaces are of other kinds.
+        ConfigError: the space is of another kind.
     """
-    box = isinstance(observation, gymnasium.spaces.Box) and len(observation.shape) == 1
-    if not box:
-        raise ConfigError(f"[model] q-network takes observations in a Box of one dimension, not {observation}")
-    if not isinstance(action, gymnasium.spaces.Discrete) or action.start != 0:
-        raise ConfigError(f"[model] q-network needs a discrete action space that starts at 0, not {action}")
-    assert observation.shape is not None
-    return observation.shape[0], int(action.n)
+    if not isinstance(space, gymnasium.spaces.Discrete) or space.start != 0:
+        raise ConfigError(f"[model] q-network needs a discrete action space that starts at 0, not {space}")
+    return int(space.n)

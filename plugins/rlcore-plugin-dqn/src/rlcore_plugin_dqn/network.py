@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from rlcore_plugin_mlp.network import MLP
+from rlcore_plugin_mlp.networks import Network
 from torch import Tensor, nn
 
 
@@ -20,7 +20,7 @@ class CategoricalQNetwork(nn.Module):
 
     support: Tensor
 
-    def __init__(self, network: MLP, num_actions: int, support: Tensor) -> None:
+    def __init__(self, network: Network, num_actions: int, support: Tensor) -> None:
         super().__init__()
         self.network = network
         self.num_actions = num_actions

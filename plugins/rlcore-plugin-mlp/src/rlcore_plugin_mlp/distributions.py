@@ -70,11 +70,17 @@ class Categorical:
 
 
 class Normal:
-    """Independent normal distributions; the parameters are locations and, before softplus, scales."""
+    """Independent normal distributions; the parameters are locations and, before softplus, scales.
 
-    def __init__(self, num_actions: int) -> None:
+    Args:
+        num_actions: how many.
+        log_scale: whether the parameters are logarithms of the scales instead.
+    """
+
+    def __init__(self, num_actions: int, log_scale: bool = False) -> None:
         self.num_parameters = 2 * num_actions
         self._num_actions = num_actions
+        self._has_log_scale = log_scale
 
     def noise(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         """Sample standard normal noise `[*shape, action]`."""
@@ -109,7 +115,7 @@ class Normal:
 
     def _loc_scale(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
         loc, raw = torch.split(parameters, self._num_actions, -1)
-        return loc, torch.nn.functional.softplus(raw) + SMALLEST_SCALE
+        return loc, raw.exp() if self._has_log_scale else torch.nn.functional.softplus(raw) + SMALLEST_SCALE
 
 
 class TanhNormal(Normal):
@@ -118,6 +124,7 @@ class TanhNormal(Normal):
     Args:
         low: lower bounds `[action]`.
         high: upper bounds `[action]`.
+        log_scale: as in `Normal`.
 
     The log-probability includes the change of variables (Haarnoja et al., 2018, arXiv 1801.01290, appendix C). The
     entropy has no closed form; the expectation over the squashing is taken by Gauss-Hermite quadrature, so it is
@@ -127,8 +134,8 @@ class TanhNormal(Normal):
         log_half: log of half of each range, `[action]`.
     """
 
-    def __init__(self, low: Tensor, high: Tensor) -> None:
-        super().__init__(low.shape[0])
+    def __init__(self, low: Tensor, high: Tensor, log_scale: bool = False) -> None:
+        super().__init__(low.shape[0], log_scale)
         self._middle = (high + low) / 2
         self._half = _fitting(self._middle, (high - low) / 2, low, high)
         self._is_unit = bool((low == -1).all() and (high == 1).all())
@@ -164,7 +171,7 @@ class TanhNormal(Normal):
 
     def log_prob_and_entropy(self, parameters: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
         """Return both, each `[..., 1]`, for the price of one."""
-        if not one_node_pays(parameters):
+        if self._has_log_scale or not one_node_pays(parameters):
             return self.log_prob(parameters, action), self.entropy(parameters)
         inner, log_slope = self._unsquash(action)
         log_prob, entropy = TanhNormalTerms.apply(parameters, inner, self._nodes, self._weights)  # type: ignore[no-untyped-call]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import gymnasium
@@ -13,16 +13,17 @@ from torch import Tensor, nn
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_mlp.distributions import UNIT_SCALE, Normal
-from rlcore_plugin_mlp.network import MLP, Activation, Initialisation, mlp_for
+from rlcore_plugin_mlp.network import Activation, Initialisation
+from rlcore_plugin_mlp.networks import Network, Networks
 from rlcore_plugin_mlp.spaces import for_space
 
 Part = Literal["actor", "critic", "q_values"]
 
 
 class Actor(nn.Module):
-    """Observations `[..., inputs]` to parameters `[..., num_parameters]` of a distribution over actions."""
+    """Observations `[..., *shape]` to parameters `[..., num_parameters]` of a distribution over actions."""
 
-    def __init__(self, network: MLP, distribution: Any) -> None:
+    def __init__(self, network: Network, distribution: Any) -> None:
         super().__init__()
         self.network = network
         self.distribution = distribution
@@ -30,6 +31,39 @@ class Actor(nn.Module):
     def forward(self, observation: Tensor) -> Tensor:
         """Return the parameters of the distribution."""
         return self.network(observation)  # type: ignore[no-any-return]
+
+    def raw(self) -> Callable[[Tensor], Tensor]:
+        """Return the forward pass without gradients over the weights as they lie in memory now; see `MLP.raw`."""
+        return self.network.raw()
+
+
+class SteadyActor(Actor):
+    """An actor of a normal distribution whose log standard deviations are parameters, the same for all observations.
+
+    Args:
+        network: returns the locations alone.
+        distribution: with the parameters location and log standard deviation.
+        log_std: the initial value, for every action.
+    """
+
+    def __init__(self, network: Network, distribution: Any, log_std: float) -> None:
+        super().__init__(network, distribution)
+        self.log_std = nn.Parameter(torch.full((distribution.num_parameters // 2,), log_std))
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return the parameters of the distribution."""
+        location = self.network(observation)
+        return torch.cat([location, self.log_std.expand_as(location)], -1)
+
+    def raw(self) -> Callable[[Tensor], Tensor]:
+        """Return the forward pass; see `Actor.raw`."""
+        location_of, log_std = self.network.raw(), self.log_std.detach()
+
+        def forward(observation: Tensor) -> Tensor:
+            location = location_of(observation)
+            return torch.cat([location, log_std.expand_as(location)], -1)
+
+        return forward
 
 
 class ActorPolicy:
@@ -40,7 +74,7 @@ class ActorPolicy:
     def __init__(self, actor: Actor) -> None:
         self._actor = actor
         self._distribution = actor.distribution
-        self._forward = actor.network.raw()
+        self._forward = actor.raw()
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Sample the noise of a batch `[time, env, ...]`."""
@@ -69,11 +103,14 @@ class ActorPolicy:
 
     def refresh(self) -> None:
         """Follow the weights, also after they were moved or replaced."""
-        self._forward = self._actor.network.raw()
+        self._forward = self._actor.raw()
 
 
 class MLPModel(nn.Module):
-    """Separate MLPs: `actor` (with a distribution), `critic` (one value), `q_values` (one per action)."""
+    """An MLP for each part: `actor` (with a distribution), `critic` (one value), `q_values` (one per action).
+
+    They share no weights but those of an encoder, with `share_encoder`.
+    """
 
     class Config(BaseModel, extra="forbid"):
         """Shape of the networks."""
@@ -82,22 +119,27 @@ class MLPModel(nn.Module):
         hidden: list[PositiveInt] = Field([64, 64], description="hidden sizes")
         activation: Activation = Field("tanh", description="tanh, relu or silu")
         initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
+        log_std: float | None = Field(
+            None,
+            allow_inf_nan=False,
+            description="let the log standard deviations of the actor be parameters that begin here; default: outputs "
+            "of its network",
+        )
+        encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLPs")
+        share_encoder: bool = Field(False, description="one encoder for all parts, instead of one for each")
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
         spec = context.env_spec
-        inputs = _flat_inputs(spec.observation_space)
         self._parts = tuple(config.parts)
+        shared = Networks.of(config, spec.observation_space, context.seed("encoder")) if config.share_encoder else None
         for part in config.parts:
-            outputs, gain, distribution = _head(part, spec.action_space, context.device)
+            outputs, gain, distribution = _head(part, spec.action_space, context.device, config.log_std is not None)
+            networks = shared or Networks.of(config, spec.observation_space, context.seed(f"{part} encoder"))
             generator = torch.Generator().manual_seed(context.seed(part))
-            sizes = [inputs, *config.hidden, outputs]
-            network = mlp_for(spec.observation_space)(sizes, config.activation, config.initialisation, gain, generator)
-            module: nn.Module = network
-            if distribution is not None:
-                module = Actor(network, distribution)
-                _unit_scale(network, distribution)
-            self.add_module(part, module)
+            network = networks.network(outputs, gain, generator)
+            actor = None if distribution is None else _actor(network, distribution, config.log_std)
+            self.add_module(part, actor or network)
         if "actor" in self._parts:
             self.policy = ActorPolicy(self.actor)  # type: ignore[arg-type]
 
@@ -106,17 +148,20 @@ class MLPModel(nn.Module):
         return self._parts
 
 
-def _flat_inputs(space: gymnasium.Space[Any]) -> int:
-    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-        raise ConfigError(f"[model] mlp takes observations in a Box of one dimension, not {space}")
-    return space.shape[0]
+def _head(part: Part, space: gymnasium.Space[Any], device: torch.device, steady: bool) -> tuple[int, float, Any]:
+    """Return outputs, orthogonal gain and distribution of a part.
 
-
-def _head(part: Part, space: gymnasium.Space[Any], device: torch.device) -> tuple[int, float, Any]:
-    """Return outputs, orthogonal gain and distribution of a part."""
+    Args:
+        part: which.
+        space: of the actions.
+        device: of the distribution.
+        steady: whether the log standard deviations of the actor are no outputs.
+    """
     if part == "actor":
-        distribution = for_space(space, device)
-        return distribution.num_parameters, 0.01, distribution
+        distribution = for_space(space, device, log_scale=steady)
+        if steady and not isinstance(distribution, Normal):
+            raise ConfigError(f"[model] log_std: actions in {space} have no standard deviation; leave the key out")
+        return distribution.num_parameters // (2 if steady else 1), 0.01, distribution
     if part == "critic":
         return 1, 1.0, None
     if not isinstance(space, gymnasium.spaces.Discrete) or space.start != 0:
@@ -124,10 +169,17 @@ def _head(part: Part, space: gymnasium.Space[Any], device: torch.device) -> tupl
     return int(space.n), 1.0, None
 
 
-@torch.no_grad()
-def _unit_scale(network: MLP, distribution: Any) -> None:
-    """Let the scales of a normal distribution start near 1."""
+def _actor(network: Network, distribution: Any, log_std: float | None) -> Actor:
+    if log_std is not None:
+        return SteadyActor(network, distribution, log_std)
     if isinstance(distribution, Normal):
-        bias = network.layers[-1].bias
-        assert isinstance(bias, Tensor)
-        bias[distribution.num_parameters // 2 :] += UNIT_SCALE
+        _unit_scale(network, distribution)
+    return Actor(network, distribution)
+
+
+@torch.no_grad()
+def _unit_scale(network: Network, distribution: Normal) -> None:
+    """Let the scales of a normal distribution start near 1."""
+    bias = network.layers[-1].bias
+    assert isinstance(bias, Tensor)
+    bias[distribution.num_parameters // 2 :] += UNIT_SCALE

@@ -18,12 +18,13 @@ class PartlyBoundedNormal(Normal):
     Args:
         low: lower bounds `[action]`, minus infinity where there is none.
         high: upper bounds `[action]`, infinity where there is none.
+        log_scale: as in `Normal`.
 
     The entropy is an expectation over the squashing, taken by the quadrature of `TanhNormal`.
     """
 
-    def __init__(self, low: Tensor, high: Tensor) -> None:
-        super().__init__(low.shape[0])
+    def __init__(self, low: Tensor, high: Tensor, log_scale: bool = False) -> None:
+        super().__init__(low.shape[0], log_scale)
         below, above = low.isfinite(), high.isfinite()
         self._both, self._one = below & above, below ^ above
         zero, one = torch.zeros_like(low), torch.ones_like(low)

@@ -16,11 +16,16 @@ from rlcore_plugin_mlp.partly_bounded import PartlyBoundedNormal
 _FITS: Final = "it has those for Discrete spaces that start at 0 and for a Box of floats of one dimension"
 
 
-def for_space(space: gymnasium.Space[Any], device: torch.device) -> Distribution:
+def for_space(space: gymnasium.Space[Any], device: torch.device, log_scale: bool = False) -> Distribution:
     """Return the distribution that fits an action space; none of its samples lies outside.
 
     Discrete spaces get a categorical distribution. Boxes get a normal one: squashed to the bounds where both are
     finite, to the one bound where there is one, and as it is where there is none.
+
+    Args:
+        space: of the actions.
+        device: of the distribution.
+        log_scale: whether the parameters of a normal distribution are logarithms of its scales.
 
     Raises:
         ConfigError: the space is of another kind, holds integers or half-precision floats, or has a range that single
@@ -41,8 +46,10 @@ def for_space(space: gymnasium.Space[Any], device: torch.device) -> Distribution
     if bool((below & above & ~((low < high) & (high - low).isfinite() & (high + low).isfinite())).any()):
         raise _refusal(space, "a range is empty, or too wide for single precision")
     if bool((below & above).all()):
-        return TanhNormal(low, high)
-    return PartlyBoundedNormal(low, high) if bool((below | above).any()) else Normal(space.shape[0])
+        return TanhNormal(low, high, log_scale)
+    if bool((below | above).any()):
+        return PartlyBoundedNormal(low, high, log_scale)
+    return Normal(space.shape[0], log_scale)
 
 
 def _bounds(space: gymnasium.spaces.Box) -> tuple[Any, Any]:

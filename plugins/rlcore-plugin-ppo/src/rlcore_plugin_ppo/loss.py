@@ -118,8 +118,10 @@ class PPOLoss(_ActorCriticLoss):
             return self._critic_error(value, target)
         old, clip = minibatch["state_value"], self.schedulable["clip_epsilon"]
         with torch.no_grad():
-            clipped = old + (value - old).clamp(-clip, clip)
-            whole = (value - target).abs() >= (clipped - target).abs()
+            change = value - old
+            clipped = old + change.clamp(-clip, clip)
+            # a value within the range is itself, gradient included, though `old + change` may round to another one
+            whole = (change.abs() <= clip) | ((value - target).abs() >= (clipped - target).abs())
         return self._critic_error(torch.where(whole, value, clipped), target)
 
 

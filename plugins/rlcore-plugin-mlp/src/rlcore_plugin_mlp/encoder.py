@@ -1,0 +1,103 @@
+"""A network of the user's own before the MLP of a part: built from the observation space, and tried out once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import gymnasium
+import torch
+from torch import Tensor, nn
+
+from rlcore.errors import ConfigError, describe
+from rlcore.plugins.importing import import_named
+
+_KEY = "[model] encoder"
+
+
+def build_encoder(place: str, space: gymnasium.Space[Any], seed: int) -> tuple[nn.Module, int]:
+    """Build the module that a config names, and return it with the number of its outputs.
+
+    Args:
+        place: `"module:Name"`, of what is called with the observation space and returns a module.
+        space: of the observations.
+        seed: of torch's own generator while it is built, which is afterwards where it was.
+
+    Raises:
+        ConfigError: it cannot be found or built, is no module, or does not turn `[2, *shape]` into `[2, features]`.
+    """
+    if not isinstance(space, gymnasium.spaces.Box) or not space.shape:
+        raise ConfigError(f"{_KEY}: it takes observations in a Box of one dimension or more, not {space}")
+    kind = import_named(place, _KEY)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            encoder = kind(space)
+        except Exception as error:
+            raise ConfigError(
+                f"{_KEY} = {place!r}: {describe(error)}; it is called with the observation space"
+            ) from error
+        if not isinstance(encoder, nn.Module):
+            raise ConfigError(f"{_KEY} = {place!r} returned {type(encoder).__name__}, which is no torch.nn.Module")
+        return encoder, _features(encoder, place, space)
+
+
+def _features(encoder: nn.Module, place: str, space: gymnasium.Space[Any]) -> int:
+    """Try the encoder out on two observations of zeros."""
+    shape = [2, *(space.shape or ())]
+    was_training = encoder.training
+    try:
+        with torch.no_grad():
+            outputs = encoder.eval()(torch.zeros(shape))
+    except Exception as error:
+        raise ConfigError(f"{_KEY} = {place!r} fails on observations {shape} of float32: {describe(error)}") from error
+    finally:
+        encoder.train(was_training)
+    if not isinstance(outputs, Tensor) or outputs.ndim != 2 or outputs.shape[0] != 2 or outputs.dtype != torch.float32:
+        found = f"{list(outputs.shape)} of {outputs.dtype}" if isinstance(outputs, Tensor) else type(outputs).__name__
+        raise ConfigError(
+            f"{_KEY} = {place!r} turns observations {shape} into {found}; expected [2, features] of torch.float32"
+        )
+    return outputs.shape[1]
+
+
+class EncodedMLP(nn.Module):
+    """An encoder, then an MLP: observations `[..., *shape]` of any kind of number to `[..., outputs]`.
+
+    Args:
+        encoder: `[row, *shape]`, float32, to `[row, features]`.
+        head: `[..., features]` to `[..., outputs]`.
+        shape: of an observation.
+    """
+
+    def __init__(self, encoder: nn.Module, head: Any, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+        self._shape = shape
+
+    @property
+    def layers(self) -> nn.ModuleList:
+        """Those of the MLP."""
+        return self.head.layers  # type: ignore[no-any-return]
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return the outputs of the MLP."""
+        return self.head(self._features(observation))  # type: ignore[no-any-return]
+
+    def raw(self) -> Callable[[Tensor], Tensor]:
+        """Return the forward pass, over views of the weights of the MLP as they lie in memory now; see `MLP.raw`."""
+        head = self.head.raw()
+
+        def forward(observation: Tensor) -> Tensor:
+            features = self._features(observation)
+            outputs: Tensor = head(features.reshape(-1, features.shape[-1]))
+            return outputs.reshape(*features.shape[:-1], -1)
+
+        return forward
+
+    def _features(self, observation: Tensor) -> Tensor:
+        before = observation.shape[: observation.ndim - len(self._shape)]
+        rows = observation.reshape(prod(before), *self._shape).float()
+        return self.encoder(rows).reshape(*before, -1)  # type: ignore[no-any-return]

@@ -1,0 +1,88 @@
+"""The network of a part, as a model's section says it: an MLP, or one behind an encoder of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import gymnasium
+import torch
+from torch import nn
+
+from rlcore.errors import ConfigError
+from rlcore_plugin_mlp.encoder import EncodedMLP, build_encoder
+from rlcore_plugin_mlp.network import MLP, Activation, Initialisation, mlp_for
+
+Network: TypeAlias = MLP | EncodedMLP
+
+
+class NetworkConfig(Protocol):
+    """The keys of a section that describe a network."""
+
+    @property
+    def hidden(self) -> Sequence[int]:
+        """Sizes of the hidden layers."""
+        ...
+
+    @property
+    def activation(self) -> Activation:
+        """Between the layers."""
+        ...
+
+    @property
+    def initialisation(self) -> Initialisation:
+        """Of the layers."""
+        ...
+
+    @property
+    def encoder(self) -> str | None:
+        """Where an encoder is imported from; None for none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Networks:
+    """Builds networks for observations of a space; all of one object have the same encoder.
+
+    Attributes:
+        config: says how.
+        space: of the observations.
+        encoder: before each MLP; None where there is none.
+        inputs: of each MLP.
+    """
+
+    config: NetworkConfig
+    space: gymnasium.Space[Any]
+    encoder: nn.Module | None
+    inputs: int
+
+    @classmethod
+    def of(cls, config: NetworkConfig, space: gymnasium.Space[Any], seed: int) -> Networks:
+        """Return what builds networks, with its encoder where the config names one.
+
+        Raises:
+            ConfigError: the encoder does not fit; or there is none, and the observations are not flat.
+        """
+        if config.encoder is not None:
+            return cls(config, space, *build_encoder(config.encoder, space, seed))
+        if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
+            raise ConfigError(
+                f"[model] mlp takes observations in a Box of one dimension, not {space}; for others, name a network of "
+                "yours: encoder = 'module:Name'"
+            )
+        return cls(config, space, None, space.shape[0])
+
+    def network(self, outputs: int, last_gain: float, generator: torch.Generator) -> Network:
+        """Return a network.
+
+        Args:
+            outputs: of its last layer.
+            last_gain: orthogonal gain of the last layer.
+            generator: samples the weights of the MLP.
+        """
+        config = self.config
+        kind = mlp_for(self.space) if self.encoder is None else MLP
+        sizes = [self.inputs, *config.hidden, outputs]
+        network = kind(sizes, config.activation, config.initialisation, last_gain, generator)
+        return network if self.encoder is None else EncodedMLP(self.encoder, network, self.space.shape or ())
