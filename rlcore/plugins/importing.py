@@ -44,7 +44,7 @@ def _module(name: str, key: str, place: str) -> Any:
         absent = isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}.")
         if absent:
             raise ConfigError(
-                f"{key} = {place!r}: there is no module {name!r}; install the package that has it, or name the folder "
-                "of the file in PYTHONPATH"
+                f"{key} = {place!r}: there is no module {name!r}; put its file beside the config, name its folder in "
+                "[plugins] path, or install the package that has it"
             ) from error
         raise ConfigError(f"{key} = {place!r}: importing {name} failed: {describe(error)}") from error

@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from torch.nn import Module
-
 from rlcore.assembly.assembly import Assembly, hooks_of, to_device
 from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.checkpoints.backend import Backend
@@ -182,9 +180,6 @@ class Builder:
                 yield module_of(section.provided.component.target)
         yield from modules_of(self._context.built["env"])
         yield from named_modules(self._config.raw)
-        if isinstance(model := self._context.built["model"], Module):
-            kinds = {type(module).__module__ for module in model.modules()}
-            yield from sorted(kind for kind in kinds if not kind.startswith("torch."))  # told apart by its version
         for hook in self._context.built["hooks"].hooks:
             yield type(hook.instance).__module__
 
