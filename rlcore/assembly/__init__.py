@@ -8,10 +8,12 @@ from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.assembly.env_maker import EnvMaker as EnvMaker
+    from rlcore.assembly.importing import import_named as import_named
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.assembly.env_maker": "EnvMaker",
+        "rlcore.assembly.importing": "import_named",
     },
 )

@@ -10,8 +10,8 @@ import gymnasium
 import torch
 from torch import Tensor, nn
 
+from rlcore.assembly import import_named
 from rlcore.errors import ConfigError, describe
-from rlcore.plugins.importing import import_named
 
 _KEY = "[model] encoder"
 
