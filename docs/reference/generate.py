@@ -257,7 +257,8 @@ def _signature(action: argparse.Action) -> str:
 
 def _usage(action: argparse.Action) -> str:
     repeated = "..." if isinstance(action, argparse._AppendAction) else ""
-    return f"[{_signature(action)}]{repeated}" if action.option_strings else _signature(action)
+    optional = action.option_strings and not action.required
+    return f"[{_signature(action)}]{repeated}" if optional else _signature(action)
 
 
 def exit_codes() -> str:

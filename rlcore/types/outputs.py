@@ -45,7 +45,9 @@ class Logger(Protocol):
         """Write scalars of one step together; called at each write, with steps that grow.
 
         Args:
-            metrics: numbers by name, NaN and infinities among them. The names may differ from row to row.
+            metrics: numbers by name, NaN and infinities among them. The names may differ from row to row. Those that
+                begin with `time/` come from the clock: a logger whose files are to be equal after a resume writes
+                them apart.
             step: environment frames.
         """
         ...
