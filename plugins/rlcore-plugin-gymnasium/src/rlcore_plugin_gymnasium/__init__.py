@@ -7,7 +7,13 @@ from rlcore import Component, hookimpl
 def provide_components() -> list[Component]:
     """Return the components of this plugin."""
     return [
-        Component("env", "gymnasium", f"{__name__}.env:make", f"{__name__}.config:Config", "Gymnasium environments whose observations are one array"),
+        Component(
+            "env",
+            "gymnasium",
+            f"{__name__}.env:make",
+            f"{__name__}.config:Config",
+            "Gymnasium environments whose observations are one array",
+        ),
         Component(
             "transform",
             "observation-norm",
