@@ -117,16 +117,19 @@ class Site:
         version: str = "1.0",
         requires: Iterable[str] = ("rlcore>=0.1,<1",),
         entry_point: str | None = None,
+        group: str = "rlcore",
+        summary: str = "",
     ) -> None:
         """Install a distribution with one module and one entry point."""
         (self.folder / f"{module}.py").write_text(textwrap.dedent(source))
         lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
         lines += [f"Requires-Dist: {requirement}" for requirement in requires]
+        lines += [f"Summary: {summary}"] if summary else []
         info = self.folder / f"{name.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
         (info / "METADATA").write_text("\n".join(lines) + "\n")
         short = entry_point or name.removeprefix("rlcore-plugin-")
-        (info / "entry_points.txt").write_text(f"[rlcore]\n{short} = {module}\n")
+        (info / "entry_points.txt").write_text(f"[{group}]\n{short} = {module}\n")
         importlib.invalidate_caches()
 
 

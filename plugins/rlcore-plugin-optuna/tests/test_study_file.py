@@ -2,6 +2,9 @@
 
 import pytest
 from rlcore_plugin_optuna.study_file import read_study
+from rlcore_plugin_optuna.study_folder import begin, check_same
+
+from rlcore.errors import ConfigError
 
 
 def test_a_study_is_called_after_its_file_and_finds_its_config_beside_it(write_study):
@@ -55,3 +58,13 @@ def test_a_file_that_is_not_there_or_no_toml_is_refused(refused, tmp_path):
 
 def test_a_resume_of_no_study_is_refused(write_study, refused):
     assert "--resume: no study in 'sweeps/search'" in refused("sweep", write_study(), "--resume")
+
+
+def test_a_base_config_that_is_edited_while_the_study_goes_on_is_noticed(write_study, tmp_path):
+    file = read_study(write_study())
+    begin(file)
+    check_same(file)
+    text = (tmp_path / "toy.toml").read_text()
+    (tmp_path / "toy.toml").write_text(text.replace("minibatch_size = 8", "minibatch_size = 4"))
+    with pytest.raises(ConfigError, match="minibatch_size = 4 here, 8 in the study"):
+        check_same(file)

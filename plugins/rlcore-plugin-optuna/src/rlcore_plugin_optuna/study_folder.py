@@ -50,14 +50,22 @@ def go_on(file: StudyFile) -> optuna.Study:
     Raises:
         ConfigError: there is none, or it is of another study; names what differs.
     """
-    before = _read(file.place)
-    differences = list(_differences(before, _identity(file)))
+    check_same(file)
+    return opened(file.place, file)
+
+
+def check_same(file: StudyFile) -> None:
+    """See that a study is the one that its folder was made for; its base config may have been edited since.
+
+    Raises:
+        ConfigError: it is not; names what differs.
+    """
+    differences = list(_differences(_read(file.place), _identity(file)))
     if differences:
         raise ConfigError(
-            "\n  ".join([f"--resume: {str(file.place)!r} is of another study:", *differences])
-            + "\nGive the study another name in its file, or put back what differs"
+            "\n  ".join([f"{str(file.place)!r} is of another study:", *differences])
+            + "\nGive the study another name in its file, or put back what differs and go on with --resume"
         )
-    return opened(file.place, file)
 
 
 def opened(folder: Path, file: StudyFile) -> optuna.Study:

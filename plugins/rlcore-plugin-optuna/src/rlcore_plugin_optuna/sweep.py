@@ -22,7 +22,7 @@ from rlcore_plugin_optuna.run_process import RunProcess, folder_of, frame_of, is
 from rlcore_plugin_optuna.signals import Stops
 from rlcore_plugin_optuna.space import check, distributions
 from rlcore_plugin_optuna.study_file import StudyFile, read_study
-from rlcore_plugin_optuna.study_folder import begin, go_on
+from rlcore_plugin_optuna.study_folder import begin, check_same, go_on
 from rlcore_plugin_optuna.trials import choose, is_pruned, next_trial, trial_of, unfinished, value_of
 
 log = logging.getLogger(__name__)
@@ -124,6 +124,7 @@ class Sweep:
             return number
         if len(self.study.trials) >= self.file.study.trials:
             return None
+        check_same(self.file)
         return next_trial(self.study, self.file).number
 
     def _is_hopeless(self) -> bool:

@@ -1,0 +1,81 @@
+"""Commands of plugins: listed from metadata, imported when they are called, and refused where they cannot be."""
+
+import sys
+
+import pytest
+
+from rlcore.plugins.commands import GROUP, plugin_commands
+
+GREET = """
+    from rlcore.errors import ConfigError
+
+    def add_arguments(parser):
+        parser.description = "Greets."
+        parser.add_argument("whom")
+
+    def run(options):
+        if options.whom == "nobody":
+            raise ConfigError("there is nobody")
+        print("hello,", options.whom)
+        return 3
+"""
+
+
+@pytest.fixture
+def greet(site):
+    """A distribution with the command `greet`."""
+    site.add("greetings", "greetings", GREET, entry_point="greet", group=GROUP, summary="says hello")
+    return site
+
+
+def test_the_help_lists_it_and_imports_nothing(greet, cli):
+    shown = cli("--help").out
+    assert "says hello (greetings)" in shown
+    assert "greetings" not in sys.modules
+
+
+def test_it_runs_with_its_arguments_and_its_exit_code(greet, cli):
+    done = cli("greet", "world")
+    assert (done.code, done.out) == (3, "hello, world\n")
+    assert "Greets." in cli("greet", "--help").out
+
+
+def test_its_errors_are_those_of_rlcore(greet, cli):
+    refused = cli("greet", "nobody")
+    assert refused.code == 2
+    assert refused.err.startswith("error: there is nobody")
+
+
+def test_it_cannot_take_the_place_of_a_command_of_the_core(site, cli):
+    site.add("greetings", "greetings", GREET, entry_point="plugins", group=GROUP)
+    assert cli("plugins", "list").code == 0
+    assert "greetings" not in cli("--help").out
+
+
+def test_two_that_claim_one_name_are_refused(greet, cli):
+    greet.add("salutes", "salutes", GREET, entry_point="greet", group=GROUP)
+    refused = cli("greet", "world")
+    assert refused.code == 2
+    assert "the command 'greet' is claimed by greetings 1.0 and salutes 1.0; uninstall one of them" in refused.err
+
+
+def test_one_that_is_broken_or_for_another_rlcore_is_refused(site, cli):
+    site.add("broken", "broken_command", "import absent_package", entry_point="broken", group=GROUP)
+    site.add("old", "old_command", GREET, entry_point="old", group=GROUP, requires=["rlcore<0.1"])
+    assert "the command 'broken' (broken 1.0) failed: ModuleNotFoundError" in cli("broken").err
+    assert "needs rlcore <0.1" in cli("old").err
+    assert cli("--help").code == 0
+
+
+def test_one_that_is_published_and_not_installed_names_what_to_install(cli, monkeypatch):
+    monkeypatch.setenv("RLCORE_NO_PLUGINS", "1")
+    refused = cli("sweep", "study.toml")
+    assert refused.code == 2
+    assert "rlcore sweep is provided by rlcore-plugin-optuna, which is not installed" in refused.err
+    assert 'pip install "rlcore[optuna]"' in refused.err
+    assert "of rlcore-plugin-optuna, which is not installed" in " ".join(cli("--help").out.split())
+
+
+def test_they_are_in_order_of_name_without_those_of_the_core(greet):
+    greet.add("another", "another", GREET, entry_point="another", group=GROUP)
+    assert [command.name for command in plugin_commands(["sweep"])] == ["another", "greet"]
