@@ -31,7 +31,8 @@ from pydantic.fields import FieldInfo
 from tables import table
 
 from rlcore import types
-from rlcore.cli.command_line import EXIT_CODES, Parser, parser
+from rlcore.cli.command_line import EXIT_CODES, parser
+from rlcore.cli.parsing import Parser
 from rlcore.cli.plugins_new import SUMMARIES, package
 from rlcore.config.core import CORE_SECTIONS, CheckpointConfig
 from rlcore.config.sections import DEFAULT_USE, REQUIRED

@@ -7,9 +7,8 @@ import importlib
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Final, NoReturn
+from collections.abc import Sequence
+from typing import Final, NoReturn
 
 from rlcore.cli import policies
 from rlcore.cli.arguments import override_arguments as _override_arguments
@@ -18,6 +17,7 @@ from rlcore.cli.arguments import positive as _positive
 from rlcore.cli.arguments import seconds as _seconds
 from rlcore.cli.arguments import trust_argument as _trust_argument
 from rlcore.cli.durations import duration
+from rlcore.cli.parsing import Parser, add_plugin_commands
 from rlcore.errors import RlcoreError, notes_of
 from rlcore.process.leaving import dismiss, leave
 from rlcore.process.streams import lenient_output
@@ -27,7 +27,7 @@ EXIT_CODES: Final = {
     0: "done",
     1: "an error that rlcore did not expect; the traceback says where; or `rlcore sync` left something",
     2: "the config, the command line, a plugin or the run folder cannot be used; no frame was collected",
-    3: "an environment raised, or gave an observation or reward that is not finite; or nothing moved any more",
+    3: "an environment raised, gave what is not finite, or failed `rlcore env check`; or nothing moved any more",
     4: "a loss or gradient was not finite",
     5: "a checkpoint could not be written or read, or `rlcore prove` found what does not hold",
     7: "a hook raised, or broke the contract of its point",
@@ -52,30 +52,6 @@ NEW_KINDS: Final = (
     *("hook", "logger", "loss", "env", "transform", "model", "estimator", "optimizer", "scheduler"),
     *("collector", "buffer", "learner", "evaluator", "checkpointer"),
 )
-
-
-class Parser(argparse.ArgumentParser):
-    """Takes flags by their full name only, so that a flag added later changes no command that worked.
-
-    Args:
-        fill: adds the arguments when they are first needed; what imports a plugin waits until its command is called.
-        arguments: as for any parser.
-    """
-
-    def __init__(self, fill: Callable[[argparse.ArgumentParser], None] | None = None, **arguments: Any) -> None:
-        super().__init__(allow_abbrev=False, **arguments)
-        self._fill = fill
-
-    def complete(self) -> None:
-        """Add the arguments that wait until they are needed."""
-        fill, self._fill = self._fill, None
-        if fill is not None:
-            fill(self)
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, with all arguments."""
-        self.complete()
-        return super().parse_known_args(args, namespace)
 
 
 def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -107,8 +83,9 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     _runs(commands)
     _sync(commands)
     _prove(commands)
+    _env(commands)
     if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:
-        _of_plugins(commands)
+        add_plugin_commands(commands)
     return top
 
 
@@ -173,19 +150,6 @@ def _refused(error: RlcoreError) -> int:
     notes = "".join(f"\n  {note}" for note in notes_of(error))
     print(f"error: {error}{notes}", file=sys.stderr)
     return error.exit_code
-
-
-def _of_plugins(commands: argparse._SubParsersAction[Parser]) -> None:
-    """Add the commands of plugins, which are imported when they are called."""
-    from rlcore.plugins.commands import PluginCommand, plugin_commands
-
-    def fill(found: PluginCommand, parser: argparse.ArgumentParser) -> None:
-        command = found.load()
-        parser.set_defaults(of_plugin=command)
-        command.add_arguments(parser)
-
-    for found in plugin_commands(commands.choices):
-        commands.add_parser(found.name, help=found.summary, fill=partial(fill, found))
 
 
 def _train(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -350,6 +314,18 @@ def _prove(commands: argparse._SubParsersAction[Parser]) -> None:
     prove.add_argument("--quick", action="store_true", help="a shorter run, fewer kills, smaller samples")
     prove.add_argument("--kills", type=_positive, metavar="N", help="how often the run is killed; default: 20")
     prove.add_argument("--keep", action="store_true", help="keep the folder with the runs, and print where it is")
+
+
+def _env(commands: argparse._SubParsersAction[Parser]) -> None:
+    env = commands.add_parser("env", help="check an environment")
+    actions = env.add_subparsers(dest="action", required=True, metavar="ACTION")
+    text = "find out whether an environment can be trained on: its form, ends, seeds, saved state, infos and speed"
+    check = actions.add_parser("check", help=text, description=text.capitalize() + ".")
+    check.add_argument(
+        "id", metavar="ID", nargs="?", help="of a Gymnasium environment; a module before a colon is imported"
+    )
+    check.add_argument("--config", metavar="CONFIG", help="check the [env] of this config instead, or with this ID")
+    check.add_argument("--steps", type=_positive, default=1000, metavar="N", help="random steps; default: 1000")
 
 
 if __name__ == "__main__":

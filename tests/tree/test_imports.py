@@ -56,7 +56,7 @@ ROOMS = {
     ),
     "prove": "types plugins config state checkpoints run testing",
     "cli": (
-        "version files types process hooks plugins config presets spooling restore checkpoints run_folder stock "
+        "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder stock "
         "assembly run agents reports testing prove"
     ),
 }

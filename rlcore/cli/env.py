@@ -1,0 +1,93 @@
+"""`rlcore env check`: whether an environment can be trained on, by Gymnasium's checker and by ours."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from rlcore.config.file import read
+from rlcore.config.problems import ConfigProblems
+from rlcore.config.raw import RawConfig
+from rlcore.config.sections import InvalidConfig, Section, validate
+from rlcore.envs.examination import Finding, examine
+from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
+from rlcore.types import Env
+from rlcore.types.context import Context
+
+_SIGNS: Final = {"fine": "ok", "advice": "advice", "problem": "PROBLEM"}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check, print each finding as it comes, and return 3 where one is a problem."""
+    section = _section(options)
+    findings = []
+    for finding in _findings(section, options.steps):
+        findings.append(finding)
+        print(f"{_SIGNS[finding.kind]:<8} {finding.about}: {finding.text}", flush=True)
+    counts = {kind: sum(finding.kind == kind for finding in findings) for kind in _SIGNS}
+    print(f"problems: {counts['problem']}, advice: {counts['advice']}")
+    return 3 if counts["problem"] else 0
+
+
+def _section(options: argparse.Namespace) -> Section:
+    """Return the [env] of the config, or one of a Gymnasium id.
+
+    Raises:
+        ConfigError: neither is named, or the env cannot be used.
+    """
+    if options.config is None and options.id is None:
+        raise ConfigError("rlcore env check needs an ID, such as CartPole-v1, or --config CONFIG")
+    if options.config is None:
+        raw = RawConfig({"run": {"total_frames": 1}, "env": {"use": "gymnasium"}}, Path("env.toml"))
+    else:
+        raw = read(Path(options.config))
+    if options.id is not None:
+        raw.values.setdefault("env", {"use": "gymnasium"})["id"] = options.id
+    try:
+        section = validate(raw).one("env")
+    except InvalidConfig as error:  # what is wrong elsewhere matters to a run, not to the env
+        section = None if error.rest is None else error.rest.one("env")
+        if section is None:
+            of_env = [problem for problem in error.problems if problem.startswith("[env]")]
+            raise ConfigProblems(raw.path if options.config else Path("--"), of_env or error.problems) from None
+    assert section is not None, "a config without [env] does not fit"
+    return section
+
+
+def _findings(section: Section, steps: int) -> Iterator[Finding]:
+    context = Context.alone("check").for_component("env", section.name)
+
+    def make() -> Env:
+        return section.provided.build(section.config, context)  # type: ignore[no-any-return]
+
+    first = make()  # before Gymnasium's, whose error for an id that is not there says less
+    first.close()
+    if section.provided.component.name == "gymnasium":
+        yield from _of_gymnasium(section.config)
+    yield from examine(make, steps)
+
+
+def _of_gymnasium(config: Any) -> Iterator[Finding]:
+    """Yield what Gymnasium's own checker says of the environment without wrappers."""
+    import gymnasium
+    from gymnasium.utils.env_checker import check_env
+
+    env = gymnasium.make(config.id, **config.kwargs).unwrapped
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            check_env(env, skip_render_check=True)
+    except FROM_OUTSIDE:
+        raise
+    except Exception as error:
+        yield Finding("problem", "gymnasium", describe(error))
+        return
+    finally:
+        env.close()
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        yield Finding("advice", "gymnasium", text.replace("\x1b[33mWARN: ", "").replace("\x1b[0m", ""))
+    if not caught:
+        yield Finding("fine", "gymnasium", "its checker finds nothing wrong")
