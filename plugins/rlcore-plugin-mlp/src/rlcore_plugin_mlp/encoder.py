@@ -35,9 +35,7 @@ def build_encoder(place: str, space: gymnasium.Space[Any], seed: int) -> tuple[n
         try:
             encoder = kind(space)
         except Exception as error:
-            raise ConfigError(
-                f"{_KEY} = {place!r}: {describe(error)}; it is called with the observation space"
-            ) from error
+            raise ConfigError(f"{_KEY} = {place!r}, called with the space, raised {describe(error)}") from error
         if not isinstance(encoder, nn.Module):
             raise ConfigError(f"{_KEY} = {place!r} returned {type(encoder).__name__}, which is no torch.nn.Module")
         return encoder, _features(encoder, place, space)
@@ -93,11 +91,12 @@ class EncodedMLP(nn.Module):
         def forward(observation: Tensor) -> Tensor:
             features = self._features(observation)
             outputs: Tensor = head(features.reshape(-1, features.shape[-1]))
-            return outputs.reshape(*features.shape[:-1], -1)
+            return outputs.reshape(*features.shape[:-1], outputs.shape[-1])
 
         return forward
 
     def _features(self, observation: Tensor) -> Tensor:
         before = observation.shape[: observation.ndim - len(self._shape)]
         rows = observation.reshape(prod(before), *self._shape).float()
-        return self.encoder(rows).reshape(*before, -1)  # type: ignore[no-any-return]
+        features: Tensor = self.encoder(rows)
+        return features.reshape(*before, features.shape[-1])
