@@ -60,7 +60,7 @@ class CompiledUpdate:
         skipped: per optimizer, how many steps were not finite and changed nothing; 0-d tensors.
 
     Raises:
-        ConfigError: not one optimizer, or one other than Adam or AdamW.
+        ConfigError: not one optimizer, or one other than Adam or AdamW; or parts of the model share weights.
     """
 
     def __init__(
@@ -73,6 +73,11 @@ class CompiledUpdate:
     ) -> None:
         if len(optimizers) != 1 or not AdamState.fits(optimizers[0][0]):
             raise ConfigError("[learner] compile = true works with one [[optimizer]], adam or adamw")
+        if len(list(loss.named_parameters())) < len(list(loss.named_parameters(remove_duplicate=False))):
+            raise ConfigError(
+                "[learner] compile = true: parts of the model share weights, as with share_encoder, which a compiled "
+                "update cannot; set compile = false, or give each part its own"
+            )
         self._loss = loss
         self._optimizer, self._names = optimizers[0]
         self._max_norm = max_norm

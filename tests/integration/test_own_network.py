@@ -106,6 +106,11 @@ def test_a_shared_encoder_is_one_and_is_trained_once(nets, build):
     run.trainer.train()
 
 
+def test_a_shared_encoder_is_refused_where_the_update_is_compiled(nets, build):
+    with pytest.raises(ConfigError, match=r"compile = true: parts of the model share weights, as with share_encoder"):
+        build(learner={"compile": True}, **model(nets, share_encoder=True))
+
+
 def test_the_policy_acts_as_the_modules_say(nets, build):
     own = build(**model(nets, hidden=[5])).trainer.model
     seen = torch.randn(7, 4)
