@@ -41,6 +41,8 @@ class Agent:
         env_id: name of the environment.
         frame_skip: how often each action is to be repeated, as the env of the training did.
         frames: training frames of the weights.
+        spec: of the env, before any transform.
+        policy: takes observations as the transforms leave them.
         remembers: whether a transform keeps something of the running episodes, as a frame stack does.
     """
 
@@ -66,7 +68,7 @@ class Agent:
         self.remembers = any(
             changes_observations(transform) and offers(transform, EpisodeKeeper) for transform in transforms
         )
-        self._policy = policy
+        self.spec, self.policy = spec, policy
         self._device = torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._first: BoolArray | None = None  # [env], which episodes begin with the next observation
@@ -91,7 +93,7 @@ class Agent:
         batch, single = self._batch(observation)
         with torch.inference_mode():
             inputs = torch.tensor(self._seen(batch), device=self._device)
-            action = (self._policy.mode(inputs) if deterministic else self._sampled(inputs)).cpu().numpy()
+            action = (self.policy.mode(inputs) if deterministic else self._sampled(inputs)).cpu().numpy()
         self._check(action)
         for change in self._action_changes:
             action = change(action)
@@ -116,6 +118,11 @@ class Agent:
                 f"{len(self._first)} envs, or nothing for all"
             )
         self._first = self._first | mask
+
+    @property
+    def transforms(self) -> list[Transform]:
+        """The transforms, frozen, in the order in which observations pass."""
+        return list(self._transforms)
 
     def _begin(self, transforms: Sequence[Transform]) -> None:
         """Take copies of transforms that have seen no episode."""
@@ -164,8 +171,8 @@ class Agent:
         return np.asarray(observation, dtype=self._seen_dtype)
 
     def _sampled(self, observation: torch.Tensor) -> torch.Tensor:
-        noise = self._policy.draw(1, len(observation), self._generator)
-        return self._policy.act(observation, noise[0])[0]
+        noise = self.policy.draw(1, len(observation), self._generator)
+        return self.policy.act(observation, noise[0])[0]
 
 
 def changes_observations(transform: Transform) -> bool:

@@ -14,7 +14,10 @@ from rlcore.agents.place import Saved
 from rlcore.agents.spec_env import NotSteppableError, SpecEnv
 from rlcore.assembly.assembly import Assembly
 from rlcore.config.core import RunConfig
+from rlcore.config.own_modules import make_importable, named_modules
+from rlcore.config.raw import RawConfig
 from rlcore.config.sections import find_component
+from rlcore.config.validation import checked
 from rlcore.envs.spec_records import recorded_spec
 from rlcore.envs.transformed import TransformedEnv, transformed_spec
 from rlcore.errors import ConfigError, StorageError
@@ -54,22 +57,50 @@ def build_parts(saved: Saved, device: torch.device) -> AgentParts:
     Raises:
         RlcoreError: a plugin is missing, or a part cannot be built or does not fit its state.
     """
-    return _Builder(saved, device).build()
+    return PartsBuilder(saved, device, PluginHost()).build()
 
 
-class _Builder:
-    """Builds the parts of one agent."""
+def run_config(keys: Mapping[str, Any]) -> RunConfig:
+    """Return the section [run] of a config.
 
-    def __init__(self, saved: Saved, device: torch.device) -> None:
+    Raises:
+        ConfigError: a key or a value does not fit.
+    """
+    problems: list[str] = []
+    checked(RunConfig, keys, "run", "the core", problems)
+    if problems:
+        raise ConfigError("; ".join(problems))
+    return RunConfig.model_validate(keys)
+
+
+class PartsBuilder:
+    """Builds the parts of one agent.
+
+    Args:
+        saved: what was saved of them.
+        device: of the model.
+        host: imports plugins.
+        sections: of the config that are built from.
+
+    Attributes:
+        context: with which they are built; afterwards it has them.
+    """
+
+    def __init__(
+        self, saved: Saved, device: torch.device, host: PluginHost, sections: tuple[str, ...] = ("transform", "model")
+    ) -> None:
         self._saved = saved
-        self._host = PluginHost()
+        self._sections = sections
+        self._host = host
         self._files = [Path(file) for file in saved.config.get("plugins", {}).get("files", [])]
+        self._find_modules()
         self._labels: dict[str, str] = {}
-        run = RunConfig.model_validate(saved.config["run"])
+        run = run_config(saved.config["run"])
         progress = Progress(run.total_frames)
         progress.load_state_dict(saved.states.get("progress", {"frames": saved.frames}))
         info = RunInfo(run.name, run.seed, run.total_frames, None, saved.config)
-        self._assembly = Assembly(Context(run=info, device=device, progress=progress))
+        self.context = Context(run=info, device=device, progress=progress)
+        self._assembly = Assembly(self.context)
 
     def build(self) -> AgentParts:
         """Build and restore everything."""
@@ -79,17 +110,41 @@ class _Builder:
         parts.update(env=env, env_spec=spec, transforms=[])
         for table in saved.config.get("transform", []):
             self._transform(env, table)
-        provided, config = self._component("model", saved.config["model"])
+        provided, config = self.component("model", saved.config["model"])
         model = assembly.part(provided, config, saved.config["model"].get("name", "model"), single=True)
+        parts["model"] = model
         self._labels["model"] = str(provided)
         components = assembly.stateful
         restore(components, {name: state for name, state in saved.states.items() if name in components}, {})
         return AgentParts(spec, parts["transforms"], model, assembly.context.device, saved, self._labels)
 
+    def component(self, kind: str, table: Mapping[str, Any]) -> tuple[Provided, Any]:
+        """Return the component of a section, and its keys; a loose file is imported only where it has the component.
+
+        Raises:
+            PluginError: it is not installed; says how to install it.
+            ConfigError: a key that it does not know, or a value that does not fit.
+        """
+        plugin = table["use"].rpartition(":")[0]
+        for file in self._files:
+            if loose_name(file) == plugin and plugin not in self._host.loaded:
+                self._host.load_file(file)
+        keys = {name: value for name, value in table.items() if name not in _OURS}
+        return find_component(self._host, kind, table["use"], keys)
+
+    def _find_modules(self) -> None:
+        """Make modules of the user's own importable, where the model or a transform names one."""
+        values = {name: self._saved.config[name] for name in self._sections if name in self._saved.config}
+        raw = RawConfig(values, self._saved.path)
+        folders = [Path(folder) for folder in self._saved.config.get("plugins", {}).get("path", [])]
+        problems = make_importable(raw, folders) if named_modules(raw) else []
+        if problems:
+            raise ConfigError("; ".join(problems))
+
     def _transform(self, env: SpecEnv, table: Mapping[str, Any]) -> None:
         """Build a transform; what it learnt from frames before training is in its state."""
         parts = self._assembly.context.built
-        provided, config = self._component("transform", table)
+        provided, config = self.component("transform", table)
         transform: Transform = self._assembly.part(provided, config, table["name"])
         self._labels[f"transform.{len(parts['transforms'])}"] = str(provided)
         try:
@@ -103,15 +158,6 @@ class _Builder:
         parts["env_spec"] = transformed_spec(parts["env_spec"], transform)
         parts["transforms"].append(transform)
 
-    def _component(self, kind: str, table: Mapping[str, Any]) -> tuple[Provided, Any]:
-        """Return the component of a section, and its keys; a loose file is imported only where it has the component."""
-        plugin = table["use"].rpartition(":")[0]
-        for file in self._files:
-            if loose_name(file) == plugin and plugin not in self._host.loaded:
-                self._host.load_file(file)
-        keys = {name: value for name, value in table.items() if name not in _OURS}
-        return find_component(self._host, kind, table["use"], keys)
-
     def _env_spec(self) -> EnvSpec:
         """Return the recorded spec of the env; a checkpoint without one is an older one, whose env is made for it."""
         if self._saved.env:
@@ -120,7 +166,7 @@ class _Builder:
             except Exception as error:  # a record that was made to harm raises anything
                 path = self._saved.path
                 raise StorageError(f"{path}: what it records of its env cannot be read: {error}") from None
-        provided, config = self._component("env", self._saved.config["env"])
-        context = self._assembly.context.for_component("env", "agent")
+        provided, config = self.component("env", self._saved.config["env"])
+        context = self.context.for_component("env", "agent")
         with closing(provided.build(config.model_copy(update={"num_envs": 1}), context)) as env:
             return env.spec  # type: ignore[no-any-return]

@@ -41,7 +41,7 @@ def load_agent(
         agent = rlcore.load_agent("runs/ppo-cartpole", best=True)
         action = agent.act(observation)
     """
-    path, on_device = Path(place), _device(device)
+    path, on_device = Path(place), device_of(device)
     if path.is_file():
         if best:
             raise ConfigError(f"best chooses among the checkpoints of a run, and {str(path)!r} is one exported file")
@@ -50,7 +50,12 @@ def load_agent(
     return Agent(parts.spec, parts.transforms, parts.model.policy, on_device, seed, parts.saved.frames)
 
 
-def _device(name: str) -> torch.device:
+def device_of(name: str) -> torch.device:
+    """Return the device of a name.
+
+    Raises:
+        ConfigError: there is none of that name here.
+    """
     try:
         return choose_device(str(name))
     except RuntimeError as error:

@@ -11,16 +11,17 @@ from torch import Tensor
 
 from rlcore.agents.agent import Agent
 from rlcore.agents.notes import spec_of
-from rlcore.agents.program import program_dtype
+from rlcore.agents.program import program_dtype, torch_dtype
 from rlcore.errors import FROM_OUTSIDE, NotSupportedError, StorageError, describe
 
 
 class _ProgramPolicy:
     """Acts by a program, which has the likeliest action alone."""
 
-    def __init__(self, path: Path, program: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, path: Path, program: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
         self._path = path
         self._program = program
+        self._dtype = dtype
 
     def refresh(self) -> None:
         """Do nothing: the weights stay as they are."""
@@ -28,7 +29,7 @@ class _ProgramPolicy:
     def mode(self, observation: Tensor) -> Tensor:
         """Return the actions for observations `[env, *shape]`."""
         try:
-            return self._program(observation)
+            return self._program(observation.to(self._dtype))
         except FROM_OUTSIDE:
             raise
         except Exception as error:
@@ -70,4 +71,4 @@ def program_agent(
     """
     spec = spec_of(path, notes)
     dtype = program_dtype(spec.observation_space)
-    return Agent(spec, [], _ProgramPolicy(path, program), device, seed, int(notes["frames"]), dtype)
+    return Agent(spec, [], _ProgramPolicy(path, program, torch_dtype(dtype)), device, seed, int(notes["frames"]), dtype)

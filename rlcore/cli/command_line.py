@@ -75,6 +75,7 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     _config(commands)
     _plugins(commands)
     policies.evaluate(commands)
+    policies.watch(commands)
     policies.export(commands)
     _ckpt(commands)
     _plot(commands)

@@ -4,55 +4,56 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 from pathlib import Path
-from typing import Any, Final
 
+from rlcore.agents.filming import check_video, film
+from rlcore.agents.stage import set_stage
 from rlcore.checkpoints.manifest import best, scan
-from rlcore.config.file import read
-from rlcore.config.sections import validate
-from rlcore.errors import ConfigError
-from rlcore.run.build import build
-from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
-from rlcore.run_folder.trust import check_own
+from rlcore.run_folder.folder import CHECKPOINTS
 
-# what the folder says of an evaluation, whatever the checkpoint was trained with
-_OF_THE_FOLDER: Final = ("run", "plugins", "checkpoint", "evaluator")
+log = logging.getLogger(__name__)
 
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and print the episodes."""
     folder = Path(options.run)
-    if not (folder / CONFIG_FILE).is_file():
-        raise ConfigError(f"{options.run!r} is not a run folder: it has no {CONFIG_FILE}")
-    check_own(folder, options.trust)
-    raw = read(folder / CONFIG_FILE)
-    raw.values = _as_saved(folder, raw.values, options.best)
-    evaluator = raw.values.setdefault("evaluator", {"use": "core:episodes"})
-    if options.episodes is not None:
-        evaluator["episodes"] = options.episodes
-    if options.seed is not None:
-        evaluator["seed"] = options.seed
-    raw.values.pop("hook", None)
-    built = build(validate(raw), write=False)
-    frames = built.load_weights(folder / CHECKPOINTS, best=options.best)
-    result = built.trainer.evaluate()
-    if options.json:
-        print(
-            json.dumps({"frames": frames, "seeds": result.seeds, "returns": result.returns, "lengths": result.lengths})
-        )
-        return 0
-    print(
-        f"{folder.name} at frame {frames:,}: mean return {result.mean_return:,.1f} over {len(result.returns)} episodes"
+    video = None if options.video is None else Path(options.video)
+    if video is not None:
+        check_video(video)
+    given = {"episodes": options.episodes, "seed": options.seed}
+    stage = set_stage(
+        folder,
+        best=options.best and _was_evaluated(folder),
+        changes=options.set,
+        evaluation={key: value for key, value in given.items() if value is not None},
+        device=options.device,
+        agent=None if options.agent is None else Path(options.agent),
+        trust=options.trust,
     )
+    try:
+        result = stage.evaluator.evaluate()
+    finally:
+        stage.evaluator.close()
+    if video is not None:
+        list(film(stage, range(result.seeds[0], result.seeds[0] + 1), video))
+    if options.json:
+        counts = {"frames": stage.frames, "seeds": result.seeds, "returns": result.returns, "lengths": result.lengths}
+        print(json.dumps(counts))
+        return 0
+    count = len(result.returns)
+    print(f"{folder.name} at frame {stage.frames:,}: mean return {result.mean_return:,.1f} over {count} episodes")
     for seed, value, length in zip(result.seeds, result.returns, result.lengths, strict=True):
         print(f"  seed {seed:>6}  return {value:>10,.1f}  length {length:>6,}")
+    if video is not None:
+        print(f"{video}: the episode of seed {result.seeds[0]}")
     return 0
 
 
-def _as_saved(folder: Path, values: dict[str, Any], of_best: bool) -> dict[str, Any]:
-    """Return the config with what the checkpoint to be evaluated was trained with: the best may be of another model."""
+def _was_evaluated(folder: Path) -> bool:
+    """Return whether there is a best checkpoint; say that there is none."""
     entries = scan(folder / CHECKPOINTS).entries
-    entry = best(entries) if of_best else None
-    entry = entry or (entries[-1] if entries else None)
-    saved = {} if entry is None else entry.manifest["config"]
-    return {**saved, **{name: values[name] for name in _OF_THE_FOLDER if name in values}} if saved else values
+    if entries and best(entries) is None:
+        log.warning("no checkpoint of %s was evaluated, so none is the best; the latest is taken", folder)
+        return False
+    return True

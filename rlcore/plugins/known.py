@@ -80,7 +80,8 @@ PUBLISHED: Final = {
                 "PixelRenderTransform": "pixel_render",
                 "TensorDictRecorder": "tensordict_recorder",
                 "VideoRecorder": "video_recorder",
-            }
+            },
+            "rlcore.agents": {"write_mp4": "mp4"},
         },
     ),
     "wandb": Published({"logger": ("wandb",)}, {"rlcore.loggers": {"WandbLogger": "logger"}}),

@@ -17,5 +17,7 @@ class Config(BaseModel, extra="forbid"):
         "auto", description="serial: one by one; native: the environment's own vector form; auto: whichever is faster"
     )
     max_episode_steps: int | None = Field(None, ge=1, description="truncate episodes here instead of the id's limit")
-    render_mode: Literal["rgb_array"] | None = Field(None, description="rgb_array: can be rendered, for videos")
+    render_mode: Literal["rgb_array", "human"] | None = Field(
+        None, description="rgb_array: can be rendered, for videos; human: in a window"
+    )
     kwargs: dict[str, Any] = Field(default_factory=dict, description="arguments of the environment's constructor")

@@ -23,7 +23,7 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
         ConfigError: there is no such environment, or it has no vector form of its own.
         EnvError: its constructor fails.
     """
-    if config.render_mode is not None:
+    if config.render_mode == "rgb_array":
         prepare_rendering()
     try:
         module, _, name = config.id.rpartition(":")

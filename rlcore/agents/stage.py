@@ -1,0 +1,172 @@
+"""Where an agent plays: the envs and the evaluator of its run, and nothing of the training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+from rlcore.agents.agent import Agent
+from rlcore.agents.builder import PartsBuilder, run_config
+from rlcore.agents.loading import device_of, load_agent
+from rlcore.agents.place import read_saved
+from rlcore.assembly.env_maker import EnvMaker
+from rlcore.config.core import PluginsConfig
+from rlcore.config.file import read
+from rlcore.config.overrides import override
+from rlcore.config.raw import RawConfig
+from rlcore.errors import ConfigError
+from rlcore.plugins.host import PluginHost
+from rlcore.run.process_state import prepare_process
+from rlcore.run_folder.folder import CONFIG_FILE
+from rlcore.types import Context, Env, EnvSpec, Evaluator, Progress
+
+# what the folder says of an evaluation, whatever the checkpoint was trained with
+_OF_THE_FOLDER: Final = ("run", "plugins", "evaluator")
+_SECTIONS: Final = ("env", "transform", "model", "evaluator")
+# what may be set otherwise than it was; all else is the policy's, or of the training
+_FREE: Final = ("env.", "evaluator.", "run.device=", "run.threads=", "run.deterministic=")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An agent and the envs that it plays in.
+
+    Attributes:
+        context: has the policy, the transforms and the maker of envs.
+        spec: of the env that the agent was trained in, before any transform.
+        frames: training frames of the weights.
+        evaluator: as the config has it.
+    """
+
+    context: Context
+    spec: EnvSpec
+    frames: int
+    evaluator: Evaluator
+
+    def env(self, num_envs: int, **keys: Any) -> Env:
+        """Return envs of the agent's run, with other keys.
+
+        Raises:
+            ConfigError: the env has no such key or value, or has other spaces than the agent was trained with.
+        """
+        env: Env = self.context.make_env(num_envs, **keys)
+        return env
+
+
+def set_stage(
+    folder: Path,
+    *,
+    best: bool = False,
+    changes: Iterable[str] = (),
+    evaluation: Mapping[str, Any] | None = None,
+    device: str | None = None,
+    agent: Path | None = None,
+    trust: bool = False,
+) -> Stage:
+    """Build what an agent plays in.
+
+    Args:
+        folder: of the run.
+        best: the checkpoint with the best evaluation instead of the latest.
+        changes: `"env.key=value"` or `"evaluator.key=value"`, as after `--set`.
+        evaluation: keys of the evaluator, over those of the config.
+        device: of the model; default: that of the config.
+        agent: an exported file to play in the place of the checkpoint's agent.
+        trust: import what the config names though the folder belongs to another user.
+
+    Raises:
+        RlcoreError: something of it cannot be read or built.
+    """
+    if not (folder / CONFIG_FILE).is_file():
+        raise ConfigError(f"{str(folder)!r} is not a run folder: it has no {CONFIG_FILE}")
+    if agent is not None and best:
+        raise ConfigError(
+            "--best chooses a checkpoint, and --agent plays a file in the place of one: leave one of them out"
+        )
+    saved = read_saved(folder, best, trust)
+    config = _with(saved.config, folder, changes, {} if device is None else {"device": device}, evaluation or {})
+    run = run_config(config["run"])
+    prepare_process(run)
+    host = _host(PluginsConfig.model_validate(config.get("plugins", {})), folder)
+    builder = PartsBuilder(replace(saved, config=config), device_of(run.device), host, _SECTIONS)
+    if agent is None:
+        parts = builder.build()
+        context, spec, frames = builder.context, parts.spec, saved.frames
+    else:
+        loaded = load_agent(agent, device=str(builder.context.device), trust=trust)
+        context, spec, frames = _context_of(loaded, builder.context), loaded.spec, loaded.frames
+    context.built["make_env"] = _env_maker(builder, context, config["env"], spec)
+    table = config.get("evaluator") or {"use": "core:episodes"}
+    provided, keys = builder.component("evaluator", table)
+    evaluator = provided.build(keys, context.for_component("evaluator", table.get("name", "episodes")))
+    return Stage(context, spec, frames, evaluator)
+
+
+def _with(
+    saved: Mapping[str, Any],
+    folder: Path,
+    changes: Iterable[str],
+    run: Mapping[str, Any],
+    evaluation: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the config of a checkpoint with what the folder and the user say of an evaluation."""
+    own = read(folder / CONFIG_FILE).values
+    values: dict[str, Any] = {**saved, **{name: own[name] for name in _OF_THE_FOLDER if name in own}}
+    evaluator: dict[str, Any] = {"use": "core:episodes", **values.get("evaluator", {}), **evaluation}
+    values["evaluator"] = evaluator
+    values["run"], values["env"] = {**values["run"], **run}, dict(values["env"])
+    raw = RawConfig(values, folder / CONFIG_FILE)
+    for change in changes:
+        if not change.replace(" ", "").startswith(_FREE):
+            raise ConfigError(
+                f"--set {change}: an agent plays as it was trained; what can be set are keys of env and evaluator, and "
+                "run.device, run.threads and run.deterministic"
+            )
+        override(raw, change)
+    return raw.values
+
+
+def _host(plugins: PluginsConfig, folder: Path) -> PluginHost:
+    """Import what the config names besides components: it may register envs."""
+    host = PluginHost(disable=plugins.disable)
+    for file in plugins.files:
+        host.load_file(folder / file)
+    for name in plugins.enable:
+        host.load(name)
+    return host
+
+
+def _context_of(agent: Agent, like: Context) -> Context:
+    """Return the context of an agent that comes from a file."""
+    parts = {"model": SimpleNamespace(policy=agent.policy), "transforms": agent.transforms, "env_spec": agent.spec}
+    progress = Progress(like.run.total_frames, agent.frames)
+    return replace(like, parts=parts, progress=progress)
+
+
+def _env_maker(builder: PartsBuilder, context: Context, table: Mapping[str, Any], spec: EnvSpec) -> Callable[..., Env]:
+    """Return what makes envs of a section; they must have the spaces that the agent knows."""
+    provided, config = builder.component("env", table)
+    schema = type(config)
+
+    def make(num_envs: int, **keys: Any) -> Env:
+        unknown = [key for key in keys if key not in schema.model_fields]
+        if unknown:
+            raise ConfigError(f"{provided} has no key {', '.join(map(repr, unknown))}, which is asked of it here")
+        try:
+            changed = schema.model_validate({**config.model_dump(exclude_unset=True), **keys})
+        except ValueError as error:
+            raise ConfigError(f"{provided} cannot be made with {keys}: {error}") from None
+        env = EnvMaker(provided, changed, table.get("name", "env"), context)("evaluation", num_envs=num_envs)
+        known = (spec.observation_space, spec.action_space)
+        if (env.spec.observation_space, env.spec.action_space) != known:
+            found = f"{env.spec.observation_space} and {env.spec.action_space}"
+            env.close()
+            raise ConfigError(
+                f"env {env.spec.id!r} has the spaces {found}, and the agent was trained with {known[0]} and {known[1]}"
+            )
+        return env
+
+    return make
