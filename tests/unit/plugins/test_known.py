@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlcore
-from rlcore import loggers
+from rlcore import agents, loggers
 from rlcore.errors import MissingPluginError
 from rlcore.plugins.component import KINDS
 from rlcore.plugins.known import PREFIX, PUBLISHED, Published, lend, lent_to, published
@@ -49,15 +49,19 @@ def test_no_two_plugins_publish_one_name():
     assert len({name for _, name in COMPONENTS}) == len(COMPONENTS)
 
 
-@pytest.mark.parametrize("package", [rlcore, loggers], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", [rlcore, loggers, agents], ids=lambda package: package.__name__)
 def test_what_is_lent_comes_from_the_module_of_the_row(package):
     assert lent_to(package.__name__)
     for name, (plugin, module) in lent_to(package.__name__).items():
         assert getattr(package, name).__module__ == f"rlcore_plugin_{plugin}.{module}"
 
 
-def test_the_packages_that_lend_on_are_these_two():
-    assert {package for one in PUBLISHED.values() for package in one.lends} == {"rlcore", "rlcore.loggers"}
+def test_the_packages_that_lend_on_are_these():
+    assert {package for one in PUBLISHED.values() for package in one.lends} == {
+        "rlcore",
+        "rlcore.agents",
+        "rlcore.loggers",
+    }
 
 
 @pytest.mark.parametrize(("kind", "name"), [("model", "q-network"), ("env", "gymnasium"), ("logger", "csv")])
