@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlcore.lazy import lazy
+
+if TYPE_CHECKING:
+    from rlcore.agents.agent import Agent as Agent
+    from rlcore.agents.exporting import export_agent as export_agent
+    from rlcore.agents.loading import load_agent as load_agent
 
 
 def _lent(name: str) -> Any:
@@ -14,4 +19,12 @@ def _lent(name: str) -> Any:
     return lend(__name__, name)
 
 
-__all__, __getattr__, __dir__ = lazy(__name__, {}, _lent)
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.agents.agent": "Agent",
+        "rlcore.agents.exporting": "export_agent",
+        "rlcore.agents.loading": "load_agent",
+    },
+    _lent,
+)
