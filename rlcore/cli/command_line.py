@@ -168,6 +168,10 @@ def _train(commands: argparse._SubParsersAction[Parser]) -> None:
         "--resume", nargs="?", const="", metavar="RUN", help="continue the run of CONFIG, or the run folder RUN"
     )
     train.add_argument(
+        "--seeds", metavar="N|LIST", help="train N seeds from run.seed on, or those of a list such as 1,2,5; a run each"
+    )
+    train.add_argument("--jobs", type=_positive, metavar="J", help="with --seeds: how many at a time; default: 1")
+    train.add_argument(
         "--drop", action="append", default=[], metavar="NAME", help="leave the checkpoint's state of NAME unused"
     )
     train.add_argument(

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from tqdm.contrib.logging import logging_redirect_tqdm
 
+from rlcore.cli import train_seeds
 from rlcore.cli.durations import spoken
 from rlcore.config.changes import WATCHING
 from rlcore.config.core import SAFE_NAME
@@ -44,6 +45,10 @@ _SHOWN_BY: Final = ("progress-bar", "console-table")
 
 def run(options: argparse.Namespace) -> int:
     """Train; return the exit code."""
+    if options.seeds is not None:
+        return train_seeds.run(options)
+    if options.jobs is not None:
+        raise ConfigError("--jobs says how many seeds are trained at a time; add --seeds")
     if options.resume and not options.resume.endswith(".toml"):
         check_own(Path(options.resume), options.trust)  # before anything of it is touched
     _place_config(options)

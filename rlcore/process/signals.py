@@ -31,7 +31,7 @@ AT_ONCE: Final = _present("SIGQUIT")
 # what a terminal or a scheduler sends to all processes of a run, and the training process alone answers
 STOPPING: Final = tuple(number for number in (*SIGNALS, *AT_ONCE) if number != signal.SIGALRM)
 # what the caller ignores is its own choice (`nohup`), and so is an alarm that it handles; but not for these two
-_ALWAYS: Final = (signal.SIGINT, signal.SIGTERM)
+ALWAYS: Final = (signal.SIGINT, signal.SIGTERM)
 # seconds: for the main thread to react; then for it to shut down; without a move of a save; between looks at a save
 _REACTION: Final = 5.0
 _SHUTDOWN: Final = 20.0
@@ -126,7 +126,7 @@ class _Stopping:
         )
         for number in (*SIGNALS, *AT_ONCE):
             before = signal.getsignal(number)
-            if before == signal.SIG_DFL or (number in _ALWAYS and before is not None):
+            if before == signal.SIG_DFL or (number in ALWAYS and before is not None):
                 self._previous[number] = before
                 signal.signal(number, self._handle)
         self._thread.start()

@@ -49,6 +49,7 @@ ROOMS = {
     "agents": "version files types plugins config state envs restore checkpoints run_folder assembly run",
     "reports": "files types config checkpoints run_folder training run",
     "front": "types process plugins config presets run_folder stock agents run reports",
+    "seeds": "files process run_folder training",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
     "testing": (
@@ -57,7 +58,7 @@ ROOMS = {
     "prove": "types plugins config state checkpoints run testing",
     "cli": (
         "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder stock "
-        "assembly run agents reports testing prove"
+        "assembly run agents reports seeds testing prove"
     ),
 }
 FOR_ALL = ("errors", "lazy", "moved")

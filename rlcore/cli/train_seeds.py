@@ -1,0 +1,190 @@
+"""`rlcore train --seeds`: one config with several seeds, each run in a process of its own, and their comparison."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from rlcore.cli.compare import shown
+from rlcore.config.file import read
+from rlcore.config.observers import add_observers
+from rlcore.config.sections import Config
+from rlcore.errors import ConfigError
+from rlcore.process.age import age
+from rlcore.reports.comparison import compare
+from rlcore.run.build import build
+from rlcore.run.checking import validated
+from rlcore.run.resume import check_unchanged_since_latest
+from rlcore.run_folder.folder import read_config
+from rlcore.run_folder.trust import check_own
+from rlcore.seeds.board import Board, state_of, why_failed
+from rlcore.seeds.child import Child
+from rlcore.seeds.plan import Seed, plan, seeds_of
+from rlcore.seeds.pool import train_all
+
+log = logging.getLogger(__name__)
+
+# of libraries that would else take every core in every process
+_THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Train every seed; return 0, 128 plus the number of a signal that stopped them, or the code of a failure."""
+    if options.config is None or options.resume:
+        raise ConfigError("--seeds is about the runs of a CONFIG: rlcore train CONFIG --seeds N, and --resume after it")
+    config, starts = _config(options), _Starts(options)
+    numbers = seeds_of(options.seeds, config.run.seed)
+    target = min(options.until or config.run.total_frames, config.run.total_frames)
+    seeds = plan(config.run.place, numbers, target, resume=options.resume is not None)
+    _check_each(options, seeds)
+    if options.dry_run:
+        build(config, write=False)
+        print(f"{options.config}: everything can be built; nothing was written. Runs: {_folders(seeds)}")
+        return 0
+    jobs = min(options.jobs or 1, len(seeds))
+    children = [
+        Child(seed, partial(arguments_of, options, seed), _environment(jobs, config.run.threads)) for seed in seeds
+    ]
+    for child in children:
+        child.read_files()
+    board = Board(children, target, sys.stdout)
+    received = train_all(
+        [child for child in children if not child.seed.finished],
+        jobs,
+        starts,
+        (lambda: None) if options.quiet else board.show,
+    )
+    code = _said(options, children, received)
+    return code or (2 if starts.refused else 0)
+
+
+def _config(options: argparse.Namespace, seed: Seed | None = None) -> Config:
+    """Return the config as `rlcore train` will see it: that of a seed whose run goes on, or as it is."""
+    raw = read(Path(options.config), [*options.set, *([] if seed is None else _changes(seed))])
+    add_observers(raw, options.disable, None if seed is None else read_config(seed.folder))
+    return validated(raw, options.enable, options.disable)
+
+
+def _check_each(options: argparse.Namespace, seeds: Sequence[Seed]) -> None:
+    """See, before any is started, that every run that is there can go on: its config, its owner."""
+    for seed in seeds:
+        if not seed.goes_on:
+            continue
+        check_own(seed.folder, options.trust)
+        if options.accept_changes:
+            continue
+        try:
+            check_unchanged_since_latest(_config(options, seed), seed.folder)
+        except ConfigError as error:
+            raise ConfigError(f"{seed.folder}: {error}") from error
+
+
+def _changes(seed: Seed) -> list[str]:
+    return [f"run.seed={seed.number}", f"run.name={seed.folder.name}"]
+
+
+def arguments_of(options: argparse.Namespace, seed: Seed) -> list[str]:
+    """Return the arguments of `rlcore` that train one of the seeds."""
+    pairs = [("--set", change) for change in (*options.set, *_changes(seed))]
+    for flag in ("enable", "disable", "drop", "fresh"):
+        pairs += [
+            (f"--{flag}", name) for name in getattr(options, flag) if seed.goes_on or flag in ("enable", "disable")
+        ]
+    arguments = [part for pair in pairs for part in pair] + ["--grace", str(options.grace)]
+    if options.max_time is not None:
+        arguments += ["--max-time", f"{max(1, seconds_left(options))}s"]
+    if options.until is not None:
+        arguments += ["--until", str(options.until)]
+    arguments += [f"--{flag}" for flag in ("quiet", "trust") if getattr(options, flag)]
+    if seed.goes_on:
+        arguments += ["--resume", *(["--accept-changes"] if options.accept_changes else [])]
+    return ["train", str(options.config), *arguments]
+
+
+def _environment(jobs: int, threads: int) -> dict[str, str]:
+    """Return the environment of each process: no library takes more than its part of the cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads * jobs > cores:
+        log.warning("%d jobs of %d threads each wait for each other on %d cores", jobs, threads, cores)
+    part = str(max(1, cores // jobs))
+    return {**dict.fromkeys(_THREADS, part), **os.environ}
+
+
+class _Starts:
+    """Says whether a further seed may be started: the config is the same, and there is time left.
+
+    Attributes:
+        refused: why none is started any more; empty while they are.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.refused = ""
+        self._options = options
+        self._first = self._read()
+
+    def __call__(self) -> bool:
+        if self._read() != self._first:
+            self.refused = f"{self._options.config} was changed meanwhile"
+            log.error("error: %s, so no further seed is started", self.refused)
+        return not self.refused and (self._options.max_time is None or seconds_left(self._options) > 0)
+
+    def _read(self) -> dict[str, Any] | None:
+        try:
+            return read(Path(self._options.config), self._options.set).values
+        except ConfigError:
+            return None
+
+
+def seconds_left(options: argparse.Namespace) -> int:
+    """Return how much of `--max-time` is left to this command."""
+    return int(options.max_time - age())
+
+
+def _said(options: argparse.Namespace, children: Sequence[Child], received: Sequence[int]) -> int:
+    """Print how it ended and what was reached; return the exit code."""
+    failed = [child for child in children if state_of(child) == "failed"]
+    for child in failed:
+        print(f"error: seed {child.seed.number}: {why_failed(child)}; see {child.log}", file=sys.stderr)
+    left = [child for child in children if state_of(child) in ("stopped", "waiting", "failed")]
+    if left and not options.quiet:
+        print(f"{len(left)} of {len(children)} not done; continue: {_continued(options)}")
+    if not options.quiet:
+        _compared([child for child in children if child not in failed])
+    if received:
+        return 128 + received[0]
+    if failed:
+        code = failed[0].code or 1
+        return code if code > 0 else 128 - code
+    return 0
+
+
+def _continued(options: argparse.Namespace) -> str:
+    """Return the command that goes on."""
+    words = ["rlcore", "train", str(options.config), "--seeds", options.seeds]
+    words += ["--jobs", str(options.jobs)] if options.jobs else []
+    words += [
+        part for flag in ("set", "enable", "disable") for name in getattr(options, flag) for part in (f"--{flag}", name)
+    ]
+    return shlex.join([*words, "--resume"])
+
+
+def _compared(children: Sequence[Child]) -> None:
+    """Print the comparison of the runs that have evaluations."""
+    folders = [child.seed.folder for child in children if child.score is not None]
+    if not folders:
+        return
+    try:
+        print("\n" + shown(compare(folders)), end="")
+    except ConfigError as error:
+        log.info("no comparison: %s", error)
+
+
+def _folders(seeds: Sequence[Seed]) -> str:
+    return ", ".join(str(seed.folder) for seed in seeds)

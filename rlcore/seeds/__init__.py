@@ -1,0 +1,1 @@
+"""One config trained with several seeds, each in a process of its own: which, started, watched, stopped, shown."""

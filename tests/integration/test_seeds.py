@@ -1,0 +1,186 @@
+"""`rlcore train --seeds`, as typed: real processes, stopped, failing, resumed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from rlcore.cli.command_line import parser
+from rlcore.cli.train_seeds import arguments_of
+from rlcore.seeds.plan import Seed
+
+EVALUATED = {"evaluator": {"use": "episodes", "episodes": 2, "every": 32}}
+LONG = {"run": {"total_frames": 4_000_000}, "checkpoint": {"every": 3_200}, "metrics": {"every": 3_200}}
+FAILS_ON_TWO = """
+import rlcore
+
+
+class Fragile:
+    @rlcore.hookimpl
+    def setup(self, trainer):
+        if trainer.run_info.seed == 2:
+            raise RuntimeError("two is too many")
+
+
+def components():
+    return [rlcore.Component("hook", "fragile", lambda config, context: Fragile())]
+"""
+
+
+def train(*arguments):
+    command = [sys.executable, "-m", "rlcore", "train", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def status(run):
+    return json.loads((Path("runs") / run / "status.json").read_text())
+
+
+def states():
+    return {run.name: status(run.name)["state"] for run in sorted(Path("runs").iterdir()) if run.is_dir()}
+
+
+def test_seeds_are_trained_compared_and_gone_on_with(cli, write_config):
+    path = write_config(**EVALUATED)
+    outcome = cli("train", path, "--seeds", "2", "--jobs", "2", "--until", "64")
+    assert outcome.code == 0, outcome.err
+    assert states() == {"tiny-seed-1": "stopped-resumable", "tiny-seed-2": "stopped-resumable"}
+    assert "| tiny    |     2 |" in outcome.out, "the runs are one setting"
+    assert f"2 of 2 not done; continue: rlcore train {path} --seeds 2 --jobs 2 --resume" in outcome.out
+    assert not list(Path("runs").glob("*.log")), "what a run prints is in its folder"
+    assert "tiny-seed-1: 64 frames" in Path("runs/tiny-seed-1/output.log").read_text()
+
+    before = {file: file.read_bytes() for file in Path("runs").rglob("*") if file.is_file()}
+    refused = cli("train", path, "--seeds", "3")
+    assert refused.code == 2
+    assert "runs/tiny-seed-1, runs/tiny-seed-2 exist already; continue with --resume" in refused.err
+    changed = cli("train", path, "--seeds", "3", "--resume", "--set", "loss.clip_epsilon=0.3")
+    assert changed.code == 2
+    assert "runs/tiny-seed-1: --resume: the config differs" in changed.err
+    assert before == {file: file.read_bytes() for file in Path("runs").rglob("*") if file.is_file()}
+
+    outcome = cli("train", path, "--seeds", "1,2", "--jobs", "2", "--resume", "--quiet")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert states() == {"tiny-seed-1": "done", "tiny-seed-2": "done"}
+    written = [Path(f"runs/tiny-seed-{seed}/output.log").stat().st_mtime_ns for seed in (1, 2)]
+    outcome = cli("train", path, "--seeds", "2", "--resume")
+    assert outcome.code == 0
+    assert "| tiny    |     2 |" in outcome.out, "what is done is compared again"
+    assert written == [Path(f"runs/tiny-seed-{seed}/output.log").stat().st_mtime_ns for seed in (1, 2)]
+
+    assert cli("train", path, "--set", "run.seed=2", "--set", "run.name=alone", "--quiet").code == 0
+    tables = [Path(f"runs/{name}/evaluations.csv").read_text() for name in ("tiny-seed-2", "alone")]
+    assert tables[0] == tables[1], "a seed has the run of a config that says so"
+
+
+def test_what_does_not_fit_is_refused_before_anything_starts(cli, write_config):
+    path = write_config()
+    for arguments, message in (
+        (["--jobs", "2"], "--jobs says how many seeds are trained at a time; add --seeds"),
+        (["--seeds", "none"], "--seeds none: a number of seeds, such as 5"),
+        (["--seeds", "2", "--set", "loss.clip=1"], "clip"),
+    ):
+        outcome = cli("train", path, *arguments)
+        assert outcome.code == 2
+        assert message in outcome.err
+    assert "--seeds is about the runs of a CONFIG" in cli("train", "--seeds", "2", "--resume", "runs/tiny").err
+    assert not Path("runs").exists()
+    outcome = cli("train", path, "--seeds", "2", "--dry-run")
+    assert (outcome.code, Path("runs").exists()) == (0, False)
+    assert "Runs: runs/tiny-seed-1, runs/tiny-seed-2" in outcome.out
+
+
+def test_every_flag_of_train_reaches_the_runs():
+    given = [
+        "train",
+        "c.toml",
+        "--set",
+        "a.b=1",
+        "--until",
+        "5",
+        "--enable",
+        "x",
+        "--disable",
+        "y",
+        "--grace",
+        "3",
+        "--max-time",
+        "1h",
+    ]
+    given += ["--drop", "d", "--fresh", "f", "--trust", "--accept-changes", "--quiet", "--resume", "--seeds", "2"]
+    options = parser(given).parse_args(given)
+    passed = arguments_of(options, Seed(2, Path("runs/run-seed-2"), goes_on=True))
+    again = parser(passed).parse_args(passed)
+    assert again.set == ["a.b=1", "run.seed=2", "run.name=run-seed-2"]
+    assert 3500 < again.max_time < 3600, "what is left of it"
+    own = {"set", "seeds", "jobs", "dry_run", "max_time"}
+    assert {k: v for k, v in vars(again).items() if k not in own} == {
+        k: v for k, v in vars(options).items() if k not in own
+    }
+    defaults = vars(parser(["train", "c.toml"]).parse_args(["train", "c.toml"]))
+    untouched = {key for key in vars(options) if vars(options)[key] == defaults[key]}
+    assert untouched - own <= {"command", "config", "of_plugin"}, "this test names every flag"
+
+
+@pytest.mark.slow
+def test_a_seed_that_fails_stops_no_other(write_config, workdir):
+    (workdir / "fragile.py").write_text(FAILS_ON_TWO)
+    path = write_config(plugins={"files": ["fragile.py"]}, hook=[{"use": "fragile:fragile"}], **EVALUATED)
+    process = train(path, "--seeds", "3")
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 7, err
+    assert "error: seed 2: " in err
+    assert "see runs/tiny-seed-2" in err
+    assert "seed 2  failed" in out
+    assert "| tiny    |     2 |" in out, "those that did not fail are compared"
+    assert "1 of 3 not done; continue: " in out
+    assert {name: state for name, state in states().items() if state == "done"}.keys() == {"tiny-seed-1", "tiny-seed-3"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_every_seed_with_its_state_saved(write_config, number):
+    path = write_config(**LONG)
+    process = train(path, "--seeds", "3", "--jobs", "2")
+    files = [Path(f"runs/tiny-seed-{seed}/metrics.csv") for seed in (1, 2)]
+    folders = [Path(f"runs/tiny-seed-{seed}/checkpoints") for seed in (1, 2)]
+    end = time.monotonic() + 120
+    while not all(any(folder.glob("0*")) for folder in folders):
+        assert time.monotonic() < end, (process.poll(), files)
+        time.sleep(0.2)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 128 + number, err
+    assert states() == {"tiny-seed-1": "stopped-resumable", "tiny-seed-2": "stopped-resumable"}
+    assert not Path("runs/tiny-seed-3").exists(), "no further one is started"
+    assert f"3 of 3 not done; continue: rlcore train {path} --seeds 3 --jobs 2 --resume" in out
+    reached = status("tiny-seed-1")["frames"]
+    assert reached > 0
+
+    process = train(path, "--seeds", "2", "--jobs", "2", "--resume", "--until", str(reached + 6_400), "--quiet")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert status("tiny-seed-1")["frames"] >= reached + 6_400
+
+
+@pytest.mark.slow
+def test_a_config_that_changes_meanwhile_starts_no_further_seed(write_config):
+    path = write_config(**EVALUATED)
+    process = train(path, "--seeds", "2")
+    text = path.read_text()
+    end = time.monotonic() + 120
+    while not Path("runs/tiny-seed-1/config.toml").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    path.write_text(text + tomli_w.dumps({"extra": {"key": 1}}))
+    _, err = process.communicate(timeout=120)
+    assert "was changed meanwhile, so no further seed is started" in err
+    assert process.returncode == 2
+    assert not Path("runs/tiny-seed-2").exists()
