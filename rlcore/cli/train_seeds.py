@@ -49,9 +49,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"{options.config}: everything can be built; nothing was written. Runs: {_folders(seeds)}")
         return 0
     jobs = min(options.jobs or 1, len(seeds))
-    children = [
-        Child(seed, partial(arguments_of, options, seed), _environment(jobs, config.run.threads)) for seed in seeds
-    ]
+    environment = _environment(jobs, config.run.threads)
+    children = [Child(seed, partial(arguments_of, options, seed), environment) for seed in seeds]
     for child in children:
         child.read_files()
     board = Board(children, target, sys.stdout)
@@ -112,7 +111,7 @@ def _environment(jobs: int, threads: int) -> dict[str, str]:
     """Return the environment of each process: no library takes more than its part of the cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if threads * jobs > cores:
-        log.warning("%d jobs of %d threads each wait for each other on %d cores", jobs, threads, cores)
+        log.warning("%d jobs with %d threads each have %d cores, so they wait for each other", jobs, threads, cores)
     part = str(max(1, cores // jobs))
     return {**dict.fromkeys(_THREADS, part), **os.environ}
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from rlcore.reports.comparison import compare
+from rlcore.reports.comparison_table import as_markdown
 from rlcore.reports.statistics import estimates, improvement
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -50,3 +51,8 @@ def test_figures_of_one_sample_are_those_of_rliable(name):
 def test_probabilities_of_improvement_are_those_of_rliable(pair):
     scores, others = (np.array(NUMBERS["scores"][pair[key]]) for key in ("setting", "against"))
     check(improvement(scores, others), pair)
+
+
+def test_the_table_of_the_documentation_is_that_of_the_recorded_runs():
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "experiments.md").read_text()
+    assert as_markdown(compare(sorted((RECORDED / "runs").iterdir()), threshold=NUMBERS["target"])) in page
