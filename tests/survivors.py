@@ -88,6 +88,11 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("rlcore.reports.html", "rlcore.reports.svg", "rlcore.reports.curves"),
         (f"{UNIT}/reports", "tests/integration/test_report.py"),
     ),
+    (
+        ("rlcore.reports.comparison", "rlcore.reports.comparison_table", "rlcore.reports.statistics"),
+        (f"{UNIT}/reports", "tests/integration/test_compare.py"),
+    ),
+    (("rlcore.seeds",), (f"{UNIT}/seeds", "tests/integration/test_seeds.py")),
     (("rlcore.helpers",), ("tests/helpers",)),
     (("rlcore.algorithms",), ("tests/parity/test_algorithms.py",)),
     (

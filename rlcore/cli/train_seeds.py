@@ -93,15 +93,13 @@ def arguments_of(options: argparse.Namespace, seed: Seed) -> list[str]:
     """Return the arguments of `rlcore` that train one of the seeds."""
     pairs = [("--set", change) for change in (*options.set, *_changes(seed))]
     for flag in ("enable", "disable", "drop", "fresh"):
-        pairs += [
-            (f"--{flag}", name) for name in getattr(options, flag) if seed.goes_on or flag in ("enable", "disable")
-        ]
+        pairs += [(f"--{flag}", name) for name in vars(options)[flag] if seed.goes_on or flag in ("enable", "disable")]
     arguments = [part for pair in pairs for part in pair] + ["--grace", str(options.grace)]
     if options.max_time is not None:
         arguments += ["--max-time", f"{max(1, seconds_left(options))}s"]
     if options.until is not None:
         arguments += ["--until", str(options.until)]
-    arguments += [f"--{flag}" for flag in ("quiet", "trust") if getattr(options, flag)]
+    arguments += [f"--{flag}" for flag in ("quiet", "trust") if vars(options)[flag]]
     if seed.goes_on:
         arguments += ["--resume", *(["--accept-changes"] if options.accept_changes else [])]
     return ["train", str(options.config), *arguments]
@@ -109,7 +107,10 @@ def arguments_of(options: argparse.Namespace, seed: Seed) -> list[str]:
 
 def _environment(jobs: int, threads: int) -> dict[str, str]:
     """Return the environment of each process: no library takes more than its part of the cores."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # a system on which nobody can ask
+        cores = os.cpu_count() or 1
     if threads * jobs > cores:
         log.warning("%d jobs with %d threads each have %d cores, so they wait for each other", jobs, threads, cores)
     part = str(max(1, cores // jobs))
@@ -169,7 +170,7 @@ def _continued(options: argparse.Namespace) -> str:
     words = ["rlcore", "train", str(options.config), "--seeds", options.seeds]
     words += ["--jobs", str(options.jobs)] if options.jobs else []
     words += [
-        part for flag in ("set", "enable", "disable") for name in getattr(options, flag) for part in (f"--{flag}", name)
+        part for flag in ("set", "enable", "disable") for name in vars(options)[flag] for part in (f"--{flag}", name)
     ]
     return shlex.join([*words, "--resume"])
 
