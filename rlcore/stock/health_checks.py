@@ -17,7 +17,7 @@ _HALF: Final = 0.5
 _DETERMINED: Final = 0.01
 # nats that the entropy of each dimension of a continuous action loses where its standard deviation shrinks to 2 %
 _NATS: Final = 4.0
-_KL: Final = 0.5
+_KL: Final = 1.0
 _VANISHED: Final = 1e-8
 _EXPLODED: Final = 1000.0
 # rows of metrics in succession

@@ -62,7 +62,7 @@ def test_nothing_is_said_of_a_run_that_is_well(name):
             ],
             "is -5.3 (2.8 at first) after 20% of the run",
         ),
-        ("kl", [well(row={"train/kl_approx": 0.7})], "is 0.7 on average"),
+        ("kl", [well(row={"train/kl_approx": 1.5})], "is 1.5 on average"),
         ("gradients", [well(row={"train/grad_norm": 1e-12})] * 3, "1e-12 in 3 rows of metrics in succession"),
         ("gradients", [well()] * 5 + [well(row={"train/grad_norm": 2e4})], "is 2e+04, and was 1 before"),
         ("critic", [well(explained=-0.2)] * 10, "its explained variance is -0.20, and was not above 0 in 10 rows"),
