@@ -18,6 +18,7 @@ from rlcore.cli.arguments import seconds as _seconds
 from rlcore.cli.arguments import trust_argument as _trust_argument
 from rlcore.cli.durations import duration
 from rlcore.cli.parsing import Parser, add_plugin_commands
+from rlcore.cli.torch_missing import check_torch
 from rlcore.errors import RlcoreError, notes_of
 from rlcore.process.leaving import dismiss, leave
 from rlcore.process.streams import lenient_output
@@ -122,6 +123,7 @@ def _command(arguments: Sequence[str] | None) -> tuple[int, float]:
 
 def _run(options: argparse.Namespace) -> int:
     try:
+        check_torch(options.command)
         command = options.of_plugin or importlib.import_module(f"rlcore.cli.{options.command}")
         return int(command.run(options))
     except RlcoreError as error:

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from rlcore.errors import PluginError
+from rlcore.errors import PluginError, RlcoreError
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Registry
+from rlcore.presets.catalogue import presets, presets_of
+from rlcore.presets.filling import check
 from rlcore.testing.light_import import heavy_imports
 
 SLOW_SECONDS: Final = 0.3
@@ -62,6 +64,21 @@ def examine(plugins: list[Installed]) -> Iterator[Finding]:
         else:
             yield from _imported(plugin)
     yield from _shared_names(plugins)
+    yield from presets_that_do_not_fit(plugins)
+
+
+def presets_that_do_not_fit(plugins: list[Installed]) -> Iterator[Finding]:
+    """Yield the presets that are no config here."""
+    for distribution in sorted({plugin.distribution for plugin in plugins}):
+        try:
+            for preset in presets_of(distribution):
+                check(preset)
+        except RlcoreError as error:
+            yield Finding(distribution, f"its presets cannot be used: {error}", f"pip install --upgrade {distribution}")
+    try:
+        presets()
+    except PluginError as error:
+        yield Finding("presets", str(error), "uninstall one of the two")
 
 
 def _imported(plugin: Installed) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from rlcore.hooks.resolution import marked
 from rlcore.hooks.specs import POINTS
 from rlcore.plugins.discovery import installed, version_conflict
 from rlcore.plugins.host import PluginHost
+from rlcore.presets.catalogue import presets_of
 
 
 def run(options: argparse.Namespace) -> int:
@@ -60,6 +61,8 @@ def _show(options: argparse.Namespace) -> int:
         for key, field in provided.schema().model_fields.items():
             default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
             print(f"    {key}: {default}. {field.description or ''}".rstrip())
+    for preset in presets_of(host.loaded[options.name].distribution):
+        print(f"  preset {preset.name}: {preset.about.summary}; rlcore init {preset.name}")
     return 0
 
 

@@ -33,6 +33,16 @@ def presets() -> list[Preset]:
     return sorted(found.values(), key=lambda preset: (preset.about.algorithm, preset.name))
 
 
+def presets_of(distribution: str) -> list[Preset]:
+    """Return the presets that a distribution brings, in order of name.
+
+    Raises:
+        PluginError: its package of presets cannot be imported.
+    """
+    entries = [entry for entry in installed(GROUP) if entry.distribution == distribution]
+    return sorted((preset for entry in entries for preset in of_package(entry)), key=lambda preset: preset.name)
+
+
 def of_package(entry: Installed) -> Iterator[Preset]:
     """Yield the presets of one package.
 

@@ -33,6 +33,8 @@ def chosen(presets: Sequence[Preset], env_id: str | None) -> Preset:
             f"no preset of {presets[0].about.algorithm!r} is for {env_id!r}; there are: "
             + "; ".join(f"{preset.name} for {', '.join(preset.about.envs)}" for preset in presets)
         )
+    if env_id is not None and candidates[0].env_id is None and not candidates[0].is_for(env_id):
+        raise ConfigError(f"{candidates[0]} brings its environment, so that it cannot be {env_id!r}; leave that out")
     space = spec_of(candidates[0], env_id).action_space
     kind = kind_of(space)
     for preset in candidates:

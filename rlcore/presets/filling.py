@@ -12,6 +12,7 @@ from typing import Any, Final
 from rlcore.config.core import SAFE_NAME
 from rlcore.config.file import read
 from rlcore.config.raw import RawConfig
+from rlcore.config.sections import validate
 from rlcore.errors import ConfigError
 from rlcore.presets.preset import TABLE, Preset
 from rlcore.version import __version__
@@ -56,7 +57,7 @@ def filled(preset: Preset, name: str, env_id: str | None, keys: Mapping[tuple[st
     document = tomlkit.parse(preset.text)
     document.remove(TABLE)
     values: dict[tuple[str, ...], Any] = {("run", "name"): name}
-    if env_id is not None:
+    if env_id is not None and preset.env_id is not None:
         values["env", "id"] = env_id
     values |= keys or {}
     for path in sorted(values, key=lambda path: path[-1] != _USE):
@@ -126,6 +127,17 @@ def _heading(preset: Preset, env_id: str | None) -> Iterable[str]:
         yield f"# Measured with the settings of the preset: {reached}"
     if env_id is not None and about.reached and all(reached.env != env_id for reached in about.reached):
         yield f"# Nothing was measured on {env_id}."
+
+
+def check(preset: Preset) -> None:
+    """See that a preset says what it is for, and is a config whose keys fit what is installed.
+
+    Raises:
+        PluginError: it says nothing about itself, or a plugin that it names is not installed.
+        ConfigError: a section does not fit.
+    """
+    text = filled(preset, run_name(preset, None), None)
+    validate(as_raw(text, Path(f"{preset.name}.toml")))
 
 
 def as_raw(text: str, path: Path) -> RawConfig:

@@ -2,6 +2,7 @@
 
 import io
 import shlex
+import subprocess
 import sys
 
 import pytest
@@ -93,3 +94,16 @@ def test_the_list_shows_for_what_each_is(rlcore):
     printed = rlcore("init --list")
     for preset in presets():
         assert f"  {preset.name}: {preset.about.summary}" in printed
+
+
+@pytest.mark.parametrize(
+    "line", ["init ppo --env CartPole-v1", "train few.toml", "config check few.toml", "evaluate runs/few"]
+)
+def test_without_torch_there_is_one_message(line, tmp_path):
+    (tmp_path / "few.toml").write_text('[run]\ntotal_frames = 5\n[env]\nuse = "gymnasium"\n[model]\nuse = "mlp"\n')
+    code = "import sys; sys.modules['torch'] = None; from rlcore.cli.command_line import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, *shlex.split(line)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: rlcore {line.split()[0]} needs PyTorch, which is not installed here: pip ")
+    assert done.stderr.count("\n") == 1

@@ -63,10 +63,11 @@ def packages(site, monkeypatch):
     """Both packages on the path, as an editable install has them."""
     for folder in PACKAGES:
         project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-        ((name, package),) = project["entry-points"]["rlcore"].items()
+        ((_, package),) = project["entry-points"]["rlcore"].items()
+        groups = [(f"[{group}]", *map(" = ".join, points.items())) for group, points in project["entry-points"].items()]
         site.add(project["name"], "nothing", "", requires=project["dependencies"])
         info = site.folder / f"{package}-1.0.dist-info"
-        (info / "entry_points.txt").write_text(f"[rlcore]\n{name} = {package}\n")
+        (info / "entry_points.txt").write_text("\n".join(line for group in groups for line in group))
         monkeypatch.syspath_prepend(str(folder / "src"))
 
 
@@ -97,6 +98,16 @@ def test_the_examples_of_the_packages_are_valid():
         config = rlcore.load_config(folder / "example.toml")
         owners = {section.provided.owner.distribution for found in config.sections.values() for section in found}
         assert folder.name in owners
+
+
+@pytest.mark.usefixtures("packages")
+@pytest.mark.parametrize("arguments", [("ppo-gridworld",), ("ppo", "--env", "gridworld")])
+def test_the_preset_of_a_package_is_found_and_trains(cli, arguments):
+    assert cli("init", *arguments, "--name", "found").code == 0
+    few = ("run.total_frames=1_024", "buffer.epochs=1", "evaluator.episodes=2")
+    assert cli("train", "found.toml", "--quiet", *(word for change in few for word in ("--set", change))).code == 0
+    assert "brings its environment" in cli("init", "ppo-gridworld", "--env", "CartPole-v1").err
+    assert "preset ppo-gridworld: PPO for the gridworld" in cli("plugins", "show", "gridworld").out
 
 
 @pytest.mark.usefixtures("packages")

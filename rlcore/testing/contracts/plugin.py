@@ -10,6 +10,8 @@ from pydantic import BaseModel
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Provided
+from rlcore.presets.catalogue import presets_of
+from rlcore.presets.filling import check
 from rlcore.testing.light_import import check_light_import
 
 
@@ -81,3 +83,8 @@ class PluginContract:
         """The reference is made from the docstrings."""
         bare = [str(provided) for provided in self.components() if not provided.target().__doc__]
         assert not bare, f"give these a docstring: {', '.join(bare)}"
+
+    def test_every_preset_is_a_config(self) -> None:
+        """The presets of the distribution say what they are for, and fit the components that they name."""
+        for preset in presets_of(self.entry_point().distribution):
+            check(preset)

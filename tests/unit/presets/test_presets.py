@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rlcore.cli import doctor
 from rlcore.config.file import read
 from rlcore.errors import ConfigError, MissingPluginError, PluginError
 from rlcore.plugins.discovery import Installed
@@ -101,6 +102,15 @@ def test_a_package_that_cannot_be_imported_is_named():
     entry = Installed("mine", "absent_with_presets", "rlcore-plugin-mine", "1.2.0")
     with pytest.raises(PluginError, match=r"presets of rlcore-plugin-mine 1.2.0: importing .* failed"):
         list(catalogue.of_package(entry))
+
+
+def test_the_doctor_finds_a_preset_that_does_not_fit(tmp_path, monkeypatch):
+    entry = package(tmp_path, monkeypatch, {"a.toml": TEXT.replace("lr =", "rl =")})
+    monkeypatch.setattr(catalogue, "installed", lambda group: [entry])
+    (finding,) = doctor.presets_that_do_not_fit([entry])
+    assert finding.plugin == "rlcore-plugin-mine"
+    assert "unknown key for optimizer 'adam'" in finding.problem
+    assert "[model]: missing" in finding.problem
 
 
 def test_presets_for_another_rlcore_are_refused():

@@ -1,0 +1,1 @@
+"""Presets for the gridworld: TOML files, which `rlcore init` fills in."""
