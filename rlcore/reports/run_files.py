@@ -17,6 +17,8 @@ from rlcore.run_folder.status import read_status
 
 # sections that change nothing in what is trained or measured
 _BESIDE: Final = ("versions", "logger", "checkpoint")
+# hooks that change nothing either
+_HOOKS_BESIDE: Final = (*WATCHING, "core:health")
 _OF_ONE_RUN: Final = ("name", "seed", "folder", "threads")
 _SPEED: Final = "time/frames_per_second"
 
@@ -87,7 +89,9 @@ class RunFiles:
         config["run"] = {k: v for k, v in self.section("run").items() if k not in _OF_ONE_RUN}
         hooks = self.config.get("hook", [])
         if isinstance(hooks, list):
-            config["hook"] = [hook for hook in hooks if not isinstance(hook, dict) or hook.get("use") not in WATCHING]
+            config["hook"] = [
+                hook for hook in hooks if not isinstance(hook, dict) or hook.get("use") not in _HOOKS_BESIDE
+            ]
         return config
 
     @property

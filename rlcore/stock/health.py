@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from rlcore.buffers.entries import REWARD
 from rlcore.hooks.specs import hookimpl
+from rlcore.run_folder.warnings_file import Warned, write_warnings
 from rlcore.stock.health_checks import CHECKS, Figures, Memory, state_of
 from rlcore.types.context import Context
 from rlcore.types.progress import ENDLESS
@@ -36,6 +37,7 @@ class Health:
     """Warns once of each thing that goes wrong, such as values beyond what rewards allow.
 
     It looks when a row of metrics was written, at what is in it; the largest reward stays on its device until then.
+    What it warned of is in `health.json` of the run folder too, which a resume cuts back to the checkpoint.
 
     Attributes:
         observer: True; it changes nothing.
@@ -58,12 +60,15 @@ class Health:
         self._most: Tensor | None = None
         self._looked_at = -1
         self._said: list[str] = []
+        self._warned: list[Warned] = []
+        self._folder = context.run.folder if context.group.rank == 0 else None
         self._memory = Memory()
 
     @hookimpl
     def setup(self, trainer: Trainer) -> None:
-        """Begin behind what was written before a resume."""
+        """Begin behind what was written before a resume; what a run warned of after its checkpoint is left out."""
         self._looked_at = trainer.metrics.written_at
+        self._write()
 
     @hookimpl
     def evaluation(self, result: EvaluationResult) -> None:
@@ -91,11 +96,17 @@ class Health:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what was said, and what the checks remember."""
-        return {"said": list(self._said), "most_reward": self._most, "memory": state_of(self._memory)}
+        return {
+            "said": list(self._said),
+            "warned": [dict(warned) for warned in self._warned],
+            "most_reward": self._most,
+            "memory": state_of(self._memory),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set them."""
         self._said = list(state["said"])
+        self._warned = [Warned(**warned) for warned in state.get("warned", [])]
         self._most = state["most_reward"]
         self._memory = Memory(**state["memory"])
 
@@ -109,8 +120,21 @@ class Health:
                 continue
             message = check(now, self._memory)
             if message is not None:
-                self._said.append(name)
-                log.warning("health, frame %s: %s", f"{trainer.progress.frames:,}", message)
+                self._warn(name, message, trainer.progress.frames)
+
+    def _warn(self, check: str, message: str, frames: int) -> None:
+        self._said.append(check)
+        self._warned.append(Warned(frames=frames, check=check, message=message))
+        log.warning("health, frame %s: %s", f"{frames:,}", message)
+        self._write()
+
+    def _write(self) -> None:
+        if self._folder is None:
+            return
+        try:
+            write_warnings(self._folder, self._warned)
+        except OSError as error:  # what only watches stops no run
+            log.warning("health: %s: %s", self._folder, error)
 
     def _figures(self, batch: TensorDict | None, trainer: Trainer) -> Figures:
         progress, spec = trainer.progress, self._spec

@@ -14,6 +14,7 @@ import tomli_w
 
 from rlcore.reports.html import media
 from rlcore.reports.html import page as report
+from rlcore.run_folder.warnings_file import read_warnings
 from rlcore.testing import make_run
 
 
@@ -201,6 +202,15 @@ def test_what_went_wrong_is_said(runs, tmp_path):
     assert said[1] == "3 updates skipped as not finite"
     assert said[2].startswith("nothing moved")
     assert page.texts.count("nothing recorded") == 1, "a run without metrics has an empty chart"
+
+
+def test_what_the_hook_health_warned_of_is_shown(tmp_path):
+    sections = {"hook": [{"use": "health"}], "logger": [{"use": "csv"}], "optimizer": [{"use": "adam", "lr": 0.5}]}
+    run = make_run("run.total_frames=256", "run.name=ill", folder=tmp_path, sections=sections)
+    run.trainer.train()
+    said = [row[1] for row in Page(report.page([report.RunFiles(run.folder)])).rows if row and row[0] == "ill"]
+    (warned, *_) = read_warnings(run.folder)
+    assert f"frame {warned['frames']:,}: {warned['message']}" in said
 
 
 def test_a_page_without_faults_says_none(runs):

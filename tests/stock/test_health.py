@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import rlcore
+from rlcore.run_folder.warnings_file import read_warnings, write_warnings
+from rlcore.stock import health
 from rlcore.stock.health import Check
 from rlcore.stock.health_checks import CHECKS, Figures, Memory
 
@@ -147,6 +149,34 @@ def test_a_run_that_is_resumed_says_nothing_twice(build, caplog):
     resumed = build(write=True, resume=True, **sections)
     resumed.trainer.train()
     assert "KL divergence" not in caplog.text
+
+
+def test_what_it_said_is_in_the_run_folder_and_a_resume_cuts_it_back(build, caplog):
+    sections = {"hook": [{"use": "health"}], "checkpoint": {"use": "torch", "every": 32}, **WRONG}
+    run = build(write=True, **sections)
+    run.trainer.stop_at = 128
+    run.trainer.train()
+    warned = read_warnings(run.folder)
+    assert "KL divergence" in " ".join(one["message"] for one in warned)
+    assert [f"health, frame {one['frames']}: {one['message']}" for one in warned] == [
+        record.message for record in caplog.records if record.message.startswith("health")
+    ]
+    write_warnings(run.folder, [*warned, {"frames": 200, "check": "values", "message": "after the checkpoint"}])
+    build(write=True, resume=True, **sections).trainer.train()
+    after = read_warnings(run.folder)
+    assert after[: len(warned)] == warned
+    assert "after the checkpoint" not in {one["message"] for one in after}
+
+
+def test_a_folder_that_takes_no_file_stops_no_run(build, caplog, monkeypatch):
+    def full(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(health, "write_warnings", full)
+    run = build(write=True, hook=[{"use": "health"}], **WRONG)
+    run.trainer.train()
+    assert run.trainer.progress.frames == 256
+    assert "no space left" in caplog.text
 
 
 def test_what_it_remembers_outlives_a_checkpoint(build):

@@ -1,4 +1,4 @@
-"""What went wrong in runs, and what they lost, in sentences."""
+"""What went wrong in runs, what the hook `health` warned of, and what they lost, in sentences."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rlcore.checkpoints.manifest import scan
 from rlcore.reports.run_files import RunFiles
+from rlcore.run_folder.warnings_file import read_warnings
 
 _UNFINISHED = ("failed", "failed-resumable", "stopped-resumable")
 
@@ -14,6 +15,8 @@ def findings(run: RunFiles) -> Iterator[str]:
     """Yield a sentence for each."""
     if run.status.get("state") in _UNFINISHED:
         yield f"{run.status['state']}: {run.status.get('reason', '')}"
+    for warned in read_warnings(run.folder):
+        yield f"frame {warned['frames']:,}: {warned['message']}"
     for cause, count in run.status.get("losses", {}).items():
         yield f"{count:,} {cause}"
     if (run.folder / "stacks.txt").is_file():

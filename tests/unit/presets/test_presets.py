@@ -215,6 +215,7 @@ def test_an_installed_preset_is_complete(found, tmp_path):
     text = filled(found, "a", found.env_id)
     sections = [line for line in text.splitlines() if line.startswith("[")]
     assert {"[run]", "[env]", "[evaluator]", "[checkpoint]", "[[logger]]"} <= set(sections)
+    assert {hook["use"] for hook in found.values["hook"]} >= {"health", "progress-bar"}
     (tmp_path / "a.toml").write_text(text)
     assert read(Path(tmp_path / "a.toml")).values == tomllib.loads(text)
     assert all(reached.frames == found.values["run"]["total_frames"] for reached in found.about.reached[:1])

@@ -1,0 +1,60 @@
+"""What a run was warned of in its course: `health.json`, replaced as a whole each time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, TypedDict
+
+from rlcore.errors import StorageError
+from rlcore.files.plain_files import read_plain
+from rlcore.files.replacement import replace
+from rlcore.run_folder.folder import MOST_BYTES
+
+HEALTH_FILE: Final = "health.json"
+
+
+class Warned(TypedDict):
+    """A warning.
+
+    Attributes:
+        frames: when it was given, in environment frames.
+        check: name of what found it.
+        message: in words.
+    """
+
+    frames: int
+    check: str
+    message: str
+
+
+_TYPES: Final = {"frames": int, "check": str, "message": str}
+
+
+def write_warnings(folder: Path, warned: Sequence[Warned]) -> None:
+    """Replace the file by these warnings; where there are none and no file either, none is made.
+
+    Args:
+        folder: of the run.
+        warned: all warnings, in order.
+
+    Raises:
+        OSError: it cannot be written; the one before is as it was.
+    """
+    file = folder / HEALTH_FILE
+    if warned or file.exists():
+        replace(file, json.dumps(list(warned), indent=2) + "\n", durable=True)
+
+
+def read_warnings(folder: Path) -> list[Warned]:
+    """Return the warnings of a run, in order; those that are complete, and none where the file cannot be read."""
+    try:
+        found = json.loads(read_plain(folder / HEALTH_FILE, MOST_BYTES))
+    except (OSError, ValueError, RecursionError, StorageError):
+        return []
+    return [warned for warned in found if _is_complete(warned)] if isinstance(found, list) else []
+
+
+def _is_complete(found: Any) -> bool:
+    return isinstance(found, dict) and all(type(found.get(key)) is kind for key, kind in _TYPES.items())
