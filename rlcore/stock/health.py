@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 import torch
@@ -106,7 +106,7 @@ class Health:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set them."""
         self._said = list(state["said"])
-        self._warned = [Warned(**warned) for warned in state.get("warned", [])]
+        self._warned = [cast(Warned, dict(warned)) for warned in state.get("warned", [])]
         self._most = state["most_reward"]
         self._memory = Memory(**state["memory"])
 

@@ -4,7 +4,7 @@ import pytest
 
 from rlcore.run_folder.warnings_file import HEALTH_FILE, read_warnings, write_warnings
 
-WARNED = {"frames": 10, "check": "kl", "message": "far – away"}
+WARNED = {"frames": 10, "check": "kl", "message": "far äway"}
 
 
 def test_what_was_written_is_read(tmp_path):
