@@ -151,7 +151,8 @@ def _said(options: argparse.Namespace, children: Sequence[Child], received: Sequ
     """Print how it ended and what was reached; return the exit code."""
     failed = [child for child in children if state_of(child) == "failed"]
     for child in failed:
-        print(f"error: seed {child.seed.number}: {why_failed(child)}; see {child.log}", file=sys.stderr)
+        why = why_failed(child).removeprefix("error: ")
+        print(f"error: seed {child.seed.number}: {why}; see {child.log}", file=sys.stderr)
     left = [child for child in children if state_of(child) in ("stopped", "waiting", "failed")]
     if left and not options.quiet:
         print(f"{len(left)} of {len(children)} not done; continue: {_continued(options)}")

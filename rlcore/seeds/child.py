@@ -49,6 +49,7 @@ class Child:
         self._arguments = arguments
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
+        self._printed_before = 0  # bytes in the log when the process was started
         self._log = seed.folder.with_name(f"{seed.folder.name}.log")
 
     @property
@@ -72,6 +73,7 @@ class Child:
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             with place.open("ab") as log:
+                self._printed_before = log.tell()
                 self._process = subprocess.Popen(
                     [sys.executable, *_as_this_program(), *self._arguments()],
                     stdin=subprocess.DEVNULL,
@@ -111,15 +113,23 @@ class Child:
             self._process.send_signal(number)  # nothing, where it has ended meanwhile
 
     def last_line(self) -> str:
-        """Return the last line of what it printed that says something."""
+        """Return the error that its process printed; else why its status says that it failed, else its last line."""
         try:
             with plain_file(self.log) as stream:
+                stream.seek(self._printed_before)
                 lines = stream.read().decode(errors="replace").splitlines()
         except (OSError, StorageError):
-            return ""
+            lines = []
         said = [line.strip() for line in lines if line.strip()]
         errors = [line for line in said if line.startswith("error: ")]
-        return (errors or said or [""])[-1]
+        return errors[-1] if errors else self._reason() or (said or [""])[-1]
+
+    def _reason(self) -> str:
+        """Return why the run failed, where its status is of this process and not of one before."""
+        status = read_status(self.seed.folder)
+        if self._process is None or status.get("pid") != self._process.pid:
+            return ""
+        return str(status.get("reason", "")) if str(status.get("state", "")).startswith("failed") else ""
 
     def how_it_ended(self) -> str:
         """Return what an exit code says, where there is no better word."""
