@@ -48,7 +48,7 @@ test-floors: $(STAMP)
 # what setuptools left in build/ would end up in the wheels, also files that are gone
 dist: $(STAMP) $(VENV)/.dist
 	rm -rf dist build plugins/*/build
-	for folder in . $(PLUGINS); do $(BIN)/python -m build --no-isolation --outdir dist $$folder > /dev/null || exit 1; done
+	printf '%s\n' . $(PLUGINS) | xargs -P 2 -I {} $(BIN)/python -m build --no-isolation --outdir dist {} > /dev/null
 	rm -rf build plugins/*/build
 	$(BIN)/twine check --strict dist/*
 

@@ -1,4 +1,4 @@
-"""What a new user does, from the wheels alone: install, choose a preset, train two seeds, compare, take the policy away.
+"""What a new user does, from the wheels alone: install, take a preset, train two seeds, compare, export the policy.
 
 Run it as a program; it prints each step with the seconds that it took. Third-party packages are linked from the
 environment that runs this; with `--from-index` pip installs them as a user's pip would.
