@@ -333,6 +333,7 @@ def _env(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     check.add_argument("--config", metavar="CONFIG", help="check the [env] of this config instead, or with this ID")
     check.add_argument("--steps", type=_positive, default=1000, metavar="N", help="random steps; default: 1000")
+    _trust_argument(check)
 
 
 if __name__ == "__main__":

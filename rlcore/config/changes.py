@@ -55,11 +55,12 @@ def changes(
     before, now = (_without_watching(config, watching) for config in (before, now))
     differences = _moved(before, now)
     left, right = leaves(before), leaves(now)
+    said = _said(before)
     for key in sorted({*left, *right}):
         if _is_free(key, (*FREE, *free)):
             continue
         old, new = left.get(key, _MISSING), right.get(key, _MISSING)
-        if old != new and not (old is _MISSING and _is_free(key, default)):
+        if old != new and not (old is _MISSING and _is_free(key, {*default} - said)):
             differences.append(f"{key} = {_shown(new)} here, {_shown(old)} in the run")
     return differences
 
@@ -109,6 +110,14 @@ def leaves(value: Any, path: str = "") -> dict[str, Any]:
         named = {str(item.get("name", index)): item for index, item in enumerate(value)}
         return leaves(named, path)
     return {path: list(value) if isinstance(value, tuple) else value}
+
+
+def _said(value: Any, path: str = "") -> set[str]:
+    """Return the dotted key of everything that a config says, of tables and of empty lists too, which have no leaf."""
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        value = {str(item.get("name", index)): item for index, item in enumerate(value)}
+    below = value.items() if isinstance(value, Mapping) else ()
+    return {path}.union(*(_said(item, f"{path}.{name}".lstrip(".")) for name, item in below))
 
 
 def _is_free(key: str, free: Collection[str]) -> bool:

@@ -72,7 +72,7 @@ class CompiledUpdate:
         joint: JointGradients | None = None,
     ) -> None:
         if len(optimizers) != 1 or not AdamState.fits(optimizers[0][0]):
-            raise ConfigError("[learner] compile = true works with one [[optimizer]], adam or adamw")
+            raise ConfigError("[learner] compile = true works with one [[optimizer]], adam or adamw without amsgrad")
         if len(list(loss.named_parameters())) < len(list(loss.named_parameters(remove_duplicate=False))):
             raise ConfigError(
                 "[learner] compile = true: parts of the model share weights, as with share_encoder, which a compiled "

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.errors import NumericalError
+from rlcore.errors import ConfigError, NumericalError
 from rlcore.learners.base import LossNoise, Updating, noise_of
 from rlcore.learners.gradient_step import GradientStep
 from rlcore.learners.joint import JointGradients, rows_of
-from rlcore.learners.schedules import ScheduledOfPart, bind
+from rlcore.learners.schedules import Scheduled, ScheduledOfPart, bind
 from rlcore.learners.targets import TargetUpdater
 from rlcore.learners.torch_private import WatchedStep
 from rlcore.types import Key
@@ -222,6 +222,12 @@ class GradientLearner(Updating):
             )
             return None
         steps = [(step.optimizer, step.names) for step in self._steps]
+        constant = [entry for entry in self._schedules if isinstance(entry, Scheduled) and entry.number != "lr"]
+        if constant:
+            raise ConfigError(
+                f"[scheduler] target: with [learner] compile = true {constant[0].scheduler.target!r} would stay what it "
+                "is, a constant of the compiled update; schedule lr or a number of the loss, or set compile = false"
+            )
         for entry in self._of_parts.values():
             if entry.scheduler.target.startswith("loss."):
                 entry.hold_as_tensor(context.device)

@@ -156,14 +156,22 @@ def test_a_folder_that_may_not_be_written_to_is_refused_with_a_message(cli, reac
 
 
 @as_root
-@pytest.mark.parametrize("command", [("evaluate", "RUN"), ("train", "--resume", "RUN", "--quiet")])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("evaluate", "RUN"),
+        ("train", "--resume", "RUN", "--quiet"),
+        ("env", "check", "--steps", 20, "--config", "RUN/config.toml"),
+    ],
+    ids=["evaluate", "resume", "env check"],
+)
 def test_code_of_another_users_folder_runs_only_when_trusted(cli, reachable, workdir, command):
     (workdir / "evil.py").write_text(f"open({str(workdir / 'HACKED')!r}, 'w')\n" + HOOK.replace("doing", "evil"))
     config = run_folder.read_config(reachable)
     config["plugins"]["files"] = [str(workdir / "evil.py")]
     run_folder.write_config(reachable, config)
     os.chown(reachable, NOBODY, NOBODY)
-    command = [reachable if word == "RUN" else word for word in command]
+    command = [str(word).replace("RUN", str(reachable)) for word in command]
     outcome = cli(*command)
     assert outcome.code == 2
     assert "belongs to user 'nobody', not to you" in outcome.err

@@ -215,6 +215,14 @@ def test_a_compiled_update_follows_a_schedule_without_compiling_again(build, mon
         torch.testing.assert_close(weights(constant), weights(graph), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("target", ["eps", "adam.weight_decay"])
+def test_a_number_that_a_compiled_update_holds_constant_is_not_scheduled(target, build):
+    schedule = [{"use": "linear", "target": target, "final": 0.5}]
+    build(scheduler=schedule)
+    with pytest.raises(ConfigError, match=rf"\[scheduler\] target: .*{target!r} would stay what it is"):
+        build(scheduler=schedule, learner={"compile": True})
+
+
 def off_policy(write_config, target, model=None, buffer=None, more=(), **further):
     path = write_config(
         model={"use": "dqn:q-network", **(model or {})},

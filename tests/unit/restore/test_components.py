@@ -161,6 +161,16 @@ def test_a_key_that_a_run_did_not_have_is_no_change_while_it_has_its_default():
     assert changes(now, other, default=["loss.younger"]) == ["loss.younger = 0.25 here, 0.5 in the run"]
 
 
+@pytest.mark.parametrize(("empty", "default"), [([], [64]), ({}, {"size": 64})])
+def test_a_key_that_a_run_had_empty_is_changed_by_its_default(empty, default):
+    run, now = resolved(), resolved()
+    run["model"]["younger"], now["model"]["younger"] = empty, default
+    (line,) = changes(run, now, default=["model.younger"])
+    assert line.startswith("model.younger")
+    del run["model"]["younger"]
+    assert changes(run, now, default=["model.younger"]) == []
+
+
 def test_entries_of_repeated_sections_are_compared_by_name_and_order():
     one, two = HOOKS["hook"]
     (line,) = changes(resolved(), resolved(hook=[two, one]))
@@ -249,7 +259,7 @@ def test_what_could_not_be_saved_of_episodes_is_forgotten_though_a_new_env_could
     monkeypatch.setattr("rlcore_plugin_gymnasium.serial.LONGEST", 5)
     sections = {
         "env": {"use": "gymnasium", "id": "MountainCar-v0", "num_envs": 2},
-        "transform": [{"use": "transforms:reward-norm", "name": "norm"}],
+        "transform": [{"use": "transforms:reward-norm", "name": "norm", "gamma": 0.9}],
         "evaluator": [],
     }
     stopped(tmp_path, sections=sections)
