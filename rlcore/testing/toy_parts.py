@@ -94,6 +94,11 @@ class ToyEstimator:
 
         gamma: float = Field(0.9, ge=0, le=1, description="discount")
 
+        @property
+        def discounts(self) -> bool:
+            """False: a part that is tested beside it may have another discount, such as the default of its own."""
+            return False
+
     def __init__(self, config: Config, context: Context) -> None:
         self.every: Final = "batch"
         self._gamma = config.gamma

@@ -259,7 +259,7 @@ def test_what_could_not_be_saved_of_episodes_is_forgotten_though_a_new_env_could
     monkeypatch.setattr("rlcore_plugin_gymnasium.serial.LONGEST", 5)
     sections = {
         "env": {"use": "gymnasium", "id": "MountainCar-v0", "num_envs": 2},
-        "transform": [{"use": "transforms:reward-norm", "name": "norm", "gamma": 0.9}],
+        "transform": [{"use": "transforms:reward-norm", "name": "norm"}],
         "evaluator": [],
     }
     stopped(tmp_path, sections=sections)
