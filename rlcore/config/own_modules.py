@@ -17,7 +17,8 @@ from rlcore.plugins.component import COMPONENT_SECTIONS
 
 log = logging.getLogger(__name__)
 
-_PLACE: Final = re.compile(r"([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*):[A-Za-z_0-9]")
+# a number after the colon is that of a device or a port, as in `cuda:0`
+_PLACE: Final = re.compile(r"([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*):(?!\d+$)[A-Za-z_0-9]")
 # what configs of this process put on the path, so that the modules of the latest are found first
 _added: list[str] = []
 

@@ -225,8 +225,8 @@ class GradientLearner(Updating):
         constant = [entry for entry in self._schedules if isinstance(entry, Scheduled) and entry.number != "lr"]
         if constant:
             raise ConfigError(
-                f"[scheduler] target: with [learner] compile = true {constant[0].scheduler.target!r} would stay what it "
-                "is, a constant of the compiled update; schedule lr or a number of the loss, or set compile = false"
+                f"[scheduler] target: with [learner] compile = true {constant[0].scheduler.target!r} would stay what "
+                "it is, a constant of the compiled update; schedule lr or a number of the loss, or set compile = false"
             )
         for entry in self._of_parts.values():
             if entry.scheduler.target.startswith("loss."):

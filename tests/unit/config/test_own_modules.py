@@ -62,7 +62,11 @@ def own(write_config, workdir):
 
 def test_values_of_the_form_module_and_name_name_modules(tmp_path):
     values = {
-        "env": {"use": "gymnasium:gymnasium", "id": "a.b:C-v0", "kwargs": {"deep": ["c:D", "http://x", "no colon"]}},
+        "env": {
+            "use": "gymnasium:gymnasium",
+            "id": "a.b:C-v0",
+            "kwargs": {"deep": ["c:D", "http://x", "colon", "cuda:0"]},
+        },
         "run": {"device": "cuda:0"},
         "hook": [{"use": "p:q", "note": "see: this"}],
     }
