@@ -8,6 +8,7 @@ from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.process import companion as companion
+    from rlcore.process.another import rlcore_command as rlcore_command
     from rlcore.process.signals import STOPPING as STOPPING
     from rlcore.process.streams import lenient as lenient
 
@@ -15,6 +16,7 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.process": "companion",
+        "rlcore.process.another": "rlcore_command",
         "rlcore.process.signals": "STOPPING",
         "rlcore.process.streams": "lenient",
     },

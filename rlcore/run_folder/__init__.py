@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.run_folder.ended import last_words as last_words
     from rlcore.run_folder.folder import read_config as read_config
     from rlcore.run_folder.status import read_status as read_status
 
@@ -14,6 +15,7 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.run_folder.folder": "read_config",
+        "rlcore.run_folder.ended": "last_words",
         "rlcore.run_folder.status": "read_status",
     },
 )

@@ -6,7 +6,6 @@ import csv
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from io import StringIO
@@ -15,6 +14,8 @@ from typing import Final
 
 from rlcore.errors import StorageError
 from rlcore.files.plain_files import plain_file
+from rlcore.process.another import rlcore_command
+from rlcore.run_folder.ended import last_words
 from rlcore.run_folder.status import read_status
 from rlcore.seeds.plan import Seed
 from rlcore.training.evaluations import TABLE
@@ -75,7 +76,7 @@ class Child:
             with place.open("ab") as log:
                 self._printed_before = log.tell()
                 self._process = subprocess.Popen(
-                    [sys.executable, *_as_this_program(), *self._arguments()],
+                    [*rlcore_command(), *self._arguments()],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -113,34 +114,14 @@ class Child:
             self._process.send_signal(number)  # nothing, where it has ended meanwhile
 
     def last_line(self) -> str:
-        """Return the error that its process printed; else why its status says that it failed, else its last line."""
-        try:
-            with plain_file(self.log) as stream:
-                stream.seek(self._printed_before)
-                lines = stream.read().decode(errors="replace").splitlines()
-        except (OSError, StorageError):
-            lines = []
-        said = [line.strip() for line in lines if line.strip()]
-        errors = [line for line in said if line.startswith("error: ")]
-        return errors[-1] if errors else self._reason() or (said or [""])[-1]
-
-    def _reason(self) -> str:
-        """Return why the run failed, where its status is of this process and not of one before."""
-        status = read_status(self.seed.folder)
-        if self._process is None or status.get("pid") != self._process.pid:
-            return ""
-        return str(status.get("reason", "")) if str(status.get("state", "")).startswith("failed") else ""
+        """Return why its process failed, as far as it said so."""
+        pid = None if self._process is None else self._process.pid
+        return last_words(self.log, self._printed_before, self.seed.folder, pid)
 
     def how_it_ended(self) -> str:
         """Return what an exit code says, where there is no better word."""
         code = 0 if self.code is None else self.code
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-
-
-def _as_this_program() -> list[str]:
-    """Return the options of Python that start rlcore with the same places to import from as this process has."""
-    as_module = Path(sys.argv[0]).name == "__main__.py"
-    return ["-m", "rlcore"] if as_module else ["-P", "-m", "rlcore"]
 
 
 def _last_rows(table: Path) -> list[dict[str, str]]:

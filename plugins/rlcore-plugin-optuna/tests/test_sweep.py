@@ -124,3 +124,34 @@ def test_a_stop_by_a_signal_saves_the_runs_and_says_how_to_go_on(write_study, tm
     assert f"continue with: rlcore sweep {path} --resume" in said
     assert [read_status(run)["state"] for run in runs] == ["stopped-resumable"] * 2
     assert [state for _, state, _, _ in trials_of(path)] == ["RUNNING", "RUNNING"]
+
+
+FAILS = """
+from rlcore import Component, hookimpl
+
+
+class Fails:
+    def __init__(self, config, context):
+        pass
+
+    @hookimpl
+    def setup(self, trainer):
+        raise RuntimeError("it has a bug")
+
+
+@hookimpl
+def provide_components():
+    return [Component("hook", "fails", Fails, summary="fails")]
+"""
+
+
+def test_a_bug_in_a_hook_is_told_by_its_error_and_files_beside_shadow_no_library(
+    write_study, tmp_path, caplog, monkeypatch
+):
+    monkeypatch.setattr(sys, "argv", ["rlcore"])  # as the script, which does not import from the working directory
+    (tmp_path / "fails.py").write_text(FAILS)
+    (tmp_path / "tomllib.py").write_text("raise SystemExit('this is not the standard library')")
+    changes = ['plugins.files=["fails.py"]', "hook.0.use=fails:fails"]
+    path = write_study(study={"trials": 1, "set": changes})
+    assert main(["sweep", str(path)]) == 1
+    assert "trial 0 failed: RuntimeError: it has a bug" in caplog.text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Any, Final
 
 import rlcore
 from rlcore.files import in_use
-from rlcore.run_folder import read_status
+from rlcore.process import rlcore_command
+from rlcore.run_folder import last_words, read_status
 from rlcore_plugin_optuna.space import overrides
 from rlcore_plugin_optuna.study_file import StudyFile
 from rlcore_plugin_optuna.study_folder import RUNS
@@ -32,6 +32,7 @@ class RunProcess:
         folder: of the run.
         process: None where another process of the command started it.
         from_frame: where it began.
+        printed_before: bytes in the log of the run when the process was started.
     """
 
     trial: int
@@ -39,6 +40,7 @@ class RunProcess:
     folder: Path
     process: subprocess.Popen[bytes] | None
     from_frame: int
+    printed_before: int = 0
 
     @property
     def has_ended(self) -> bool:
@@ -66,13 +68,9 @@ class RunProcess:
             self.process.send_signal(number)
 
     def last_words(self) -> str:
-        """Return what it printed last that tells of an error."""
-        try:
-            lines = log_of(self.folder).read_text(errors="replace").splitlines()
-        except OSError:
-            return ""
-        errors = [line for line in lines if line.startswith("error: ")] or lines[-1:]
-        return errors[-1] if errors else ""
+        """Return why it failed, as far as it said so."""
+        pid = None if self.process is None else self.process.pid
+        return last_words(log_of(self.folder), self.printed_before, self.folder, pid)
 
 
 def name_of(file: StudyFile, trial: int, run: int) -> str:
@@ -125,12 +123,13 @@ def start(file: StudyFile, trial: int, run: int, chosen: dict[str, Any]) -> RunP
         shutil.rmtree(folder, ignore_errors=True)
         arguments = [str(file.study.config), *(f"--set={text}" for text in settings_of(file, trial, run, chosen))]
     with log_of(folder).open("ab") as log:
+        printed_before = log.tell()
         # a session of its own: Ctrl-C reaches the command alone, which asks its runs to stop once
         process = subprocess.Popen(
-            [sys.executable, "-m", "rlcore", "train", *arguments, "--quiet"],
+            [*rlcore_command(), "train", *arguments, "--quiet"],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
-    return RunProcess(trial, run, folder, process, frame_of(folder))
+    return RunProcess(trial, run, folder, process, frame_of(folder), printed_before)
