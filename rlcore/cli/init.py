@@ -9,12 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from rlcore.config.file import read
 from rlcore.config.sections import validate
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, RlcoreError
 from rlcore.presets.catalogue import named, presets
 from rlcore.presets.choice import chosen
 from rlcore.presets.filling import as_raw, checked_name, filled, run_name, write_new
 from rlcore.presets.preset import Preset
+from rlcore.run.build import build
+from rlcore.run.checking import validated
+from rlcore.training.parts import close_parts
 
 _EXAMPLE: Final = "rlcore init ppo --env CartPole-v1"
 
@@ -35,11 +39,23 @@ def run(options: argparse.Namespace) -> int:
     print(f"wrote {path}: {preset.about.summary} (preset {preset.name})")
     for reached in preset.about.reached:
         print(f"  measured: {reached}")
+    if problem := _problem(path):
+        print(f"it does not train as it is: {problem}")
     print("next:")
     print(f"  rlcore train {shlex.quote(str(path))}")
     print(f"  rlcore evaluate {place} --best")
     print(f"  rlcore report {place}")
     return 0
+
+
+def _problem(path: Path) -> str:
+    """Return why a config cannot be built, such as by the form of the observations; empty where it can."""
+    try:
+        built = build(validated(read(path)), write=False)
+    except RlcoreError as error:
+        return str(error)
+    close_parts(built.trainer.parts, None)
+    return ""
 
 
 def _candidates(options: argparse.Namespace) -> Sequence[Preset]:

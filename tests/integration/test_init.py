@@ -50,6 +50,12 @@ def test_it_says_what_to_type_next(rlcore):
     assert "no problems found" in rlcore("config check ppo-CartPole-v1.toml")
 
 
+def test_what_does_not_train_as_it_is_says_why(rlcore):
+    printed = rlcore("init ppo --env FrozenLake-v1")
+    assert "it does not train as it is: [transform] running-observation-norm needs observations in a Box" in printed
+    assert "does not train" not in rlcore("init ppo --env CartPole-v1")
+
+
 def test_a_file_that_is_there_is_left_as_it_is(rlcore, tmp_path):
     (tmp_path / "mine.toml").write_text("mine")
     told = rlcore("init ppo --env CartPole-v1 --name mine", code=2)
