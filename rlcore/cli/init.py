@@ -18,7 +18,6 @@ from rlcore.presets.filling import as_raw, checked_name, filled, run_name, write
 from rlcore.presets.preset import Preset
 from rlcore.run.build import build
 from rlcore.run.checking import validated
-from rlcore.training.parts import close_parts
 
 _EXAMPLE: Final = "rlcore init ppo --env CartPole-v1"
 
@@ -54,7 +53,7 @@ def _problem(path: Path) -> str:
         built = build(validated(read(path)), write=False)
     except RlcoreError as error:
         return str(error)
-    close_parts(built.trainer.parts, None)
+    built.trainer.parts.collector.close()
     return ""
 
 
