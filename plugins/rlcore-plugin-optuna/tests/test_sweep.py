@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,6 +44,9 @@ def test_a_study_is_trained_told_and_its_best_config_written(write_study, refuse
     before = {file: file.read_bytes() for file in tmp_path.rglob("status.json")}
     assert main(["sweep", str(path), "--resume"]) == 0, "nothing is left to train"
     assert {file: file.read_bytes() for file in tmp_path.rglob("status.json")} == before
+
+    shutil.rmtree(f"sweeps/search/runs/trial-{best[0]}")
+    assert f"the best trial is {best[0]}, and its run folder" in refused("sweep", path, "--resume")
 
     (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, "evaluator": {"use": "episodes", "every": 16}}))
     said = refused("sweep", write_study(space={"optimizer.lr": {"low": 1e-3, "high": 2e-1}}), "--resume")

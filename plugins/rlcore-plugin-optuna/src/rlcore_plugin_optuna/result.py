@@ -14,6 +14,7 @@ import tomli_w
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import FrozenTrial, TrialState
 
+from rlcore.errors import ConfigError
 from rlcore.files import replacing
 from rlcore.run_folder import read_config
 from rlcore_plugin_optuna.run_process import folder_of
@@ -43,6 +44,11 @@ def report(file: StudyFile, study: optuna.Study) -> None:
 def write_best(file: StudyFile, trial: FrozenTrial) -> Path:
     """Write the config of a trial as one that `rlcore train` takes, without what belongs to the study."""
     config = read_config(folder_of(file, trial.number, 0))
+    if "run" not in config:
+        raise ConfigError(
+            f"the best trial is {trial.number}, and its run folder {str(folder_of(file, trial.number, 0))!r} is gone, "
+            f"so that {BEST} cannot be written"
+        )
     config.pop("versions", None)
     config["hook"] = [hook for hook in config.get("hook", []) if hook.get("use") != "optuna:sweep-trial"]
     config["run"] |= {"name": f"{file.study.name}-best", "folder": "runs"}
