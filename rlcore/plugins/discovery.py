@@ -67,7 +67,7 @@ def _identity(distribution: importlib.metadata.Distribution | None) -> tuple[str
     try:
         if distribution is not None:
             requirement = _requirement(distribution.requires or [])
-            return distribution.name, distribution.version, requirement, distribution.metadata["Summary"] or ""
+            return distribution.name, distribution.version, requirement, distribution.metadata.get("Summary") or ""
     except (ImportError, OSError):
         pass
     return "unknown", "0", "", ""
