@@ -67,7 +67,9 @@ def _identity(distribution: importlib.metadata.Distribution | None) -> tuple[str
     try:
         if distribution is not None:
             requirement = _requirement(distribution.requires or [])
-            return distribution.name, distribution.version, requirement, distribution.metadata.get("Summary") or ""
+            metadata = distribution.metadata
+            summary = metadata["Summary"] if "Summary" in metadata else ""
+            return distribution.name, distribution.version, requirement, summary or ""
     except (ImportError, OSError):
         pass
     return "unknown", "0", "", ""
