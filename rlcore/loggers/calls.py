@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from rlcore.loggers import limits
@@ -95,10 +94,12 @@ class CallThread(threading.Thread):
     def run(self) -> None:
         """Make the calls, until the end or until the logger is given up."""
         while (call := self._waiting.get()) is not None:
-            with _turn(self.turns):
-                self.busy_since = began = time.monotonic()
-                self._make(call)
-                self.busy_since, self._last = None, (began, time.monotonic())
+            held = self._take_turn()
+            self.busy_since = began = time.monotonic()
+            self._make(call)
+            self.busy_since, self._last = None, (began, time.monotonic())
+            if held is not None:
+                held.release()
             if call.size is not None:
                 self._room.give_back(call.size)
             if self._standing.hung:  # given up in the meantime: what is left in the queue is not written late
@@ -116,13 +117,13 @@ class CallThread(threading.Thread):
         except BaseException as error:  # also an exit: it ends neither the thread nor the run
             self._standing.failed(error, act)
 
+    def _take_turn(self) -> threading.Lock | None:
+        """Return the lock that is held for the next call; None without one, or where another logger hangs with it.
 
-@contextlib.contextmanager
-def _turn(turns: threading.Lock | None) -> Iterator[None]:
-    """Hold the lock, if there is one; another call that hangs with it is waited for half of the time a logger has."""
-    held = turns is not None and turns.acquire(timeout=limits.DEADLINE / 2)
-    try:
-        yield
-    finally:
-        if held and turns is not None:
-            turns.release()
+        That one is waited for once, for half of the time that a logger has.
+        """
+        turns = self.turns
+        if turns is None or turns.acquire(timeout=limits.DEADLINE / 2):
+            return turns
+        self.turns = None
+        return None

@@ -67,9 +67,8 @@ def _identity(distribution: importlib.metadata.Distribution | None) -> tuple[str
     try:
         if distribution is not None:
             requirement = _requirement(distribution.requires or [])
-            metadata = distribution.metadata
-            summary = metadata["Summary"] if "Summary" in metadata else ""
-            return distribution.name, distribution.version, requirement, summary or ""
+            (summary, *_) = distribution.metadata.get_all("Summary") or [""]
+            return distribution.name, distribution.version, requirement, summary
     except (ImportError, OSError):
         pass
     return "unknown", "0", "", ""
