@@ -13,7 +13,7 @@ from rlcore.loggers.room import Room
 from rlcore.loggers.standing import Act, Standing
 
 # of a time in which no thread ran, how much one call must cover to have been its cause
-_MOST_OF_IT: Final = 0.9
+_MOST_OF_IT: Final = 0.8
 
 
 class Answer:

@@ -162,15 +162,15 @@ def test_e13_a_logger_that_holds_the_gil_is_switched_off_and_the_others_are_not(
 
 
 def test_e13_a_logger_that_only_sleeps_while_another_holds_the_gil_is_not_taken_for_it(caplog):
-    bad, good = LogWriter("bad", Holding(1.2)), LogWriter("good", Plain(pace=0.3))
-    for step in range(3):
+    bad, good = LogWriter("bad", Holding(2)), LogWriter("good", Plain(pace=0.3))
+    for step in range(5):
         good.write({"a": 1.0}, step)
         time.sleep(0.1)  # its call goes on when the other one begins
         bad.write({"a": 1.0}, step)
         drain_all([good, bad])
     close_all([good, bad])
     assert (bad.off, good.off) == (True, False)
-    assert good.logger.steps == list(range(3))
+    assert good.logger.steps == list(range(5))
     assert "logger 'good'" not in caplog.text
 
 
