@@ -83,6 +83,7 @@ def test_a_page_of_another_place_gets_nothing(run, host):
 
 
 def test_a_folder_that_goes_away_is_said_and_comes_back(run, tmp_path):
+    run.trainer.train()  # to its end, so that no logger makes the folder again
     with served(run.folder) as server:
         run.folder.rename(tmp_path / "away")
         status, text = asked(server, "/data.json")
