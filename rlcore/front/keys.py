@@ -19,6 +19,8 @@ from rlcore.plugins.component import COMPONENT_SECTIONS
 Place = tuple[str, ...]
 # keys that mean the same wherever they stand
 TOGETHER: Final = ("gamma",)
+# whose keys a name alone means, whatever other sections have it: the seed of the run, the number of its envs
+FIRST: Final = ("run", "env")
 
 
 def split(keys: Mapping[str, Any]) -> tuple[dict[Place, Any], dict[str, Any]]:
@@ -61,7 +63,7 @@ def placed(keys: Mapping[str, Any], config: Config) -> dict[Place, Any]:
         if name not in known:
             raise ConfigError(f"no section of the preset has a key {name!r}{did_you_mean(name, known)}")
         choices = known[name]
-        own = [place for place in choices if place[0] == "run"]
+        own = next(([place] for section in FIRST for place in choices if place[0] == section), [])
         if len(choices) > 1 and not own and name not in TOGETHER:
             paths = [".".join(place) for place in choices]
             example = f"overrides={{{paths[0]!r}: {value!r}}}"

@@ -24,6 +24,7 @@ def config(preset="ppo-mujoco"):
         ("clip_epsilon", [("loss", "clip_epsilon")]),
         ("lr", [("optimizer", "0", "lr")]),
         ("seed", [("run", "seed")]),
+        ("num_envs", [("env", "num_envs")]),
         ("keep_last", [("checkpoint", "keep_last")]),
         ("episodes", [("evaluator", "episodes")]),
         ("gamma", [("transform", "1", "gamma"), ("estimator", "gamma")]),
