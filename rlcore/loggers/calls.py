@@ -14,6 +14,8 @@ from rlcore.loggers.standing import Act, Standing
 
 # of a time in which no thread ran, how much one call must cover to have been its cause
 _MOST_OF_IT: Final = 0.8
+# seconds of a call that keeps nobody waiting
+_SHORT: Final = 0.1
 
 
 class Answer:
@@ -85,11 +87,9 @@ class CallThread(threading.Thread):
     def filled(self, seconds: float) -> bool:
         """Return whether one call lasted for nearly all of the last `seconds`."""
         now = time.monotonic()
-        began, ended = self._last
         since = self.busy_since
-        if since is not None:
-            began, ended = since, now
-        return min(ended, now) - max(began, now - seconds) >= _MOST_OF_IT * seconds
+        calls = [self._last] if since is None else [self._last, (since, now)]
+        return any(min(ended, now) - max(began, now - seconds) >= _MOST_OF_IT * seconds for began, ended in calls)
 
     def run(self) -> None:
         """Make the calls, until the end or until the logger is given up."""
@@ -97,7 +97,10 @@ class CallThread(threading.Thread):
             held = self._take_turn()
             self.busy_since = began = time.monotonic()
             self._make(call)
-            self.busy_since, self._last = None, (began, time.monotonic())
+            ended = time.monotonic()
+            if ended - began > _SHORT:  # a thread that wakes late asks for the long call before the short ones
+                self._last = (began, ended)
+            self.busy_since = None
             if held is not None:
                 held.release()
             if call.size is not None:

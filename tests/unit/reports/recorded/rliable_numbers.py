@@ -32,7 +32,7 @@ def score(run):
 
 def scores_by_setting():
     settings = defaultdict(list)
-    for run in sorted((HERE / "runs").iterdir()):
+    for run in sorted((HERE / "cartpole").iterdir()):
         settings[run.name.partition("-seed-")[0]].append(score(run))
     found = {name: np.array(values) for name, values in settings.items()}
     return {**found, "ties": np.array([500.0, 100.0, 500.0]), "many": np.arange(13.0) ** 2}
