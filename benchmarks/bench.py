@@ -26,10 +26,12 @@ TORCHRL_FRAMES = {"idp": 4_000, "cartpole": 4_096, "cartpole64": 24_576}
 PEERS = ("sb3", "cleanrl", "tianshou", "torchrl")
 
 
-def run(python: str, script: str, workload: str, frames: int, flags: list[str]) -> dict[str, Any] | None:
+def run(
+    python: str, script: str, workload: str, frames: int, flags: list[str], threads: int = 1
+) -> dict[str, Any] | None:
     """Run one script and return its JSON line; None, with the reason on stderr, when it failed."""
     command = [python, str(HERE / "speed" / f"{script}.py"), "--workload", workload, "--frames", str(frames), *flags]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
     try:
         result = json.loads(done.stdout.strip().splitlines()[-1])
     except (IndexError, ValueError):

@@ -3,8 +3,8 @@
     python benchmarks/replay.py --peers-python .venv-peers/bin/python
 
 Transitions have observations of 17 numbers and actions of 6; a million of them are held. Times are those of the
-processor, best of several repeats, so that other work on the machine counts for little; one thread. A figure only
-counts against another of the same run.
+processor, best of several repeats in processes that take turns, so that other work on the machine counts for little;
+one thread. A figure only counts against another of the same run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 CAPACITY, OBSERVATION, ACTION, DRAWN = 1_000_000, 17, 6, 256
-SIZES = (1, 256, 4096)
+SIZES = (1, 10, 256)
 KEYS = ("observation", "action", ("next", "observation"), ("next", "reward"), ("next", "terminated"))
 
 
@@ -34,26 +34,33 @@ def microseconds(call: Callable[[], Any], repeats: int = 200) -> float:
     return min(found)
 
 
-def transitions(count: int) -> Any:
-    """Return a batch as a collector gives it."""
+def transitions(count: int, light: bool = False) -> Any:
+    """Return a batch `[1, count]` as a collector gives it: views of memory by time."""
     import torch
     from tensordict import TensorDict
 
-    flags = {name: torch.zeros(count, 1, dtype=torch.bool) for name in ("done", "terminated", "truncated")}
-    following = {"observation": torch.randn(count, OBSERVATION), "reward": torch.randn(count, 1), **flags}
-    entries = {"observation": torch.randn(count, OBSERVATION), "action": torch.randn(count, ACTION)}
-    return TensorDict({**entries, "next": TensorDict(following, [count])}, [count])
+    flags = {name: torch.zeros(1, count, 1, dtype=torch.bool) for name in ("done", "terminated", "truncated")}
+    following = {"observation": torch.randn(1, count, OBSERVATION), "reward": torch.randn(1, count, 1), **flags}
+    entries = {"observation": torch.randn(1, count, OBSERVATION), "action": torch.randn(1, count, ACTION)}
+    if not light:
+        return TensorDict({**entries, "next": TensorDict(following, [1, count])}, [1, count])
+    from rlcore.types import CollectedBatch
+
+    return CollectedBatch({**entries, **{("next", name): value for name, value in following.items()}})
 
 
 def measure(
-    extend: Callable[[Any], Any], draw: Callable[[], Any], update: Callable[[], Any] | None = None
+    extend: Callable[[Any], Any],
+    draw: Callable[[], Any],
+    update: Callable[[], Any] | None = None,
+    batches: Callable[[int], Any] = transitions,
 ) -> dict[str, float]:
     """Fill a buffer, and time what is done with it."""
-    many = transitions(4096)
+    many = batches(4096)
     for _ in range(CAPACITY // 4096 + 1):
         extend(many)
-    batches = {size: transitions(size) for size in SIZES}
-    found = {f"write {size}": microseconds(lambda size=size: extend(batches[size])) for size in SIZES}  # type: ignore[misc]
+    given = {size: batches(size) for size in SIZES}
+    found = {f"write {size}": microseconds(lambda size=size: extend(given[size])) for size in SIZES}  # type: ignore[misc]
     found[f"draw {DRAWN}"] = microseconds(draw)
     if update is not None:
         found[f"draw {DRAWN}, set priorities"] = microseconds(update)
@@ -65,11 +72,11 @@ def bare() -> dict[str, float]:
     import torch
 
     rows, position = torch.zeros(CAPACITY, 2 * OBSERVATION + ACTION + 4), 0
-    packed = {size: torch.randn(size, rows.shape[1]) for size in SIZES}
+    packed = {size: torch.randn(size, rows.shape[1]) for size in (*SIZES, 4096)}
 
     def extend(batch: Any) -> None:
         nonlocal position
-        count = batch.shape[0]
+        count = batch.numel()
         position = 0 if position + count > CAPACITY else position
         rows[position : position + count] = packed[count]
         position += count
@@ -82,14 +89,14 @@ def bare() -> dict[str, float]:
     return measure(extend, draw)
 
 
-def rlcore(prioritized: bool) -> dict[str, float]:
-    """Draw as the training loop does: minibatches, of which the loss reads five entries."""
+def rlcore(prioritized: bool, n_steps: int = 1, light: bool = True) -> dict[str, float]:
+    """Write what collectors hand over, and draw as the training loop does: minibatches, of which a loss reads five."""
     import torch
     from rlcore_plugin_replay.buffer import ReplayBuffer
     from rlcore_plugin_replay.prioritized import PrioritizedReplayBuffer
 
     kind = PrioritizedReplayBuffer if prioritized else ReplayBuffer
-    buffer = kind.of(capacity=CAPACITY, minibatch_size=DRAWN)
+    buffer = kind.of(capacity=CAPACITY, minibatch_size=DRAWN, n_steps=n_steps)
     error = torch.rand(DRAWN, 1)
 
     def draw() -> Any:
@@ -97,7 +104,53 @@ def rlcore(prioritized: bool) -> dict[str, float]:
         return minibatch, [minibatch[key] for key in KEYS]
 
     update = (lambda: buffer.feedback(draw()[0], {"td_error": error})) if prioritized else None
-    return measure(buffer.extend, draw, update)
+    return measure(buffer.add, draw, update, lambda count: transitions(count, light))
+
+
+def cpprb(prioritized: bool) -> dict[str, float]:
+    """`ReplayBuffer` and `PrioritizedReplayBuffer`, which take arrays; samples come with their weights."""
+    import cpprb as peer
+    import numpy as np
+
+    shapes = {"obs": OBSERVATION, "act": ACTION, "rew": 1, "next_obs": OBSERVATION, "done": 1}
+    entries = {name: {"shape": shape} for name, shape in shapes.items()}
+    buffer = peer.PrioritizedReplayBuffer(CAPACITY, entries, alpha=0.7) if prioritized else None
+    buffer = buffer or peer.ReplayBuffer(CAPACITY, entries)
+    error = np.random.rand(DRAWN)
+
+    def rows(count: int) -> dict[str, Any]:
+        return {name: np.random.randn(count, shape).astype(np.float32) for name, shape in shapes.items()}
+
+    def update() -> None:
+        buffer.update_priorities(buffer.sample(DRAWN, beta=0.5)["indexes"], error)
+
+    draw = (lambda: buffer.sample(DRAWN, beta=0.5)) if prioritized else (lambda: buffer.sample(DRAWN))
+    return measure(lambda batch: buffer.add(**batch), draw, update if prioritized else None, rows)
+
+
+def tianshou(prioritized: bool) -> dict[str, float]:
+    """`ReplayBuffer` and `PrioritizedReplayBuffer`, which take one transition at a time."""
+    import numpy as np
+    from tianshou.data import Batch, PrioritizedReplayBuffer, ReplayBuffer
+
+    buffer = PrioritizedReplayBuffer(CAPACITY, alpha=0.7, beta=0.5) if prioritized else ReplayBuffer(CAPACITY)
+    observation, action = np.random.randn(OBSERVATION).astype(np.float32), np.random.randn(ACTION).astype(np.float32)
+    flags = {"terminated": False, "truncated": False}
+    row = Batch(obs=observation, act=action, rew=0.5, obs_next=observation, info={}, **flags)
+    add = microseconds(lambda: buffer.add(row))
+    for array in (buffer.obs, buffer.obs_next, buffer.act, buffer.rew):
+        array.fill(1)
+    buffer._size = CAPACITY  # what it holds counts; a million calls of add would take a minute
+    found = {"write 1": add, f"draw {DRAWN}": microseconds(lambda: buffer.sample(DRAWN), 50)}
+    if not prioritized:
+        return found
+    every, error = np.arange(CAPACITY), np.random.rand(DRAWN)
+    buffer.update_weight(every, np.random.rand(CAPACITY))
+
+    def update() -> None:
+        buffer.update_weight(buffer.sample(DRAWN)[1], error)
+
+    return found | {f"draw {DRAWN}, set priorities": microseconds(update, 50)}
 
 
 def torchrl(mapped: bool) -> dict[str, float]:
@@ -111,7 +164,7 @@ def torchrl(mapped: bool) -> dict[str, float]:
         found = buffer.sample()
         return [found.get(key) for key in KEYS]
 
-    return measure(buffer.extend, draw)
+    return measure(lambda batch: buffer.extend(batch.reshape(-1)), draw)
 
 
 def sb3() -> dict[str, float]:
@@ -135,10 +188,16 @@ def sb3() -> dict[str, float]:
 OURS: dict[str, Callable[[], dict[str, float]]] = {
     "bare rows": bare,
     "rlcore replay": lambda: rlcore(prioritized=False),
+    "rlcore replay, TensorDicts": lambda: rlcore(prioritized=False, light=False),
+    "rlcore replay, 3 steps": lambda: rlcore(prioritized=False, n_steps=3),
     "rlcore prioritized": lambda: rlcore(prioritized=True),
 }
 PEERS: dict[str, Callable[[], dict[str, float]]] = {
     "sb3": sb3,
+    "tianshou": lambda: tianshou(prioritized=False),
+    "tianshou prioritized": lambda: tianshou(prioritized=True),
+    "cpprb": lambda: cpprb(prioritized=False),
+    "cpprb prioritized": lambda: cpprb(prioritized=True),
     "torchrl": lambda: torchrl(mapped=False),
     "torchrl memmap": lambda: torchrl(mapped=True),
 }
@@ -174,6 +233,7 @@ def main() -> None:
     """Measure, print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers-python", help="interpreter of the peers' environment")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured, in turns")
     parser.add_argument("--one", choices=[*OURS, *PEERS], help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
@@ -182,9 +242,14 @@ def main() -> None:
         torch.set_num_threads(1)
         print(json.dumps({key: round(value, 1) for key, value in {**OURS, **PEERS}[args.one]().items()}))
         return
-    results = {name: in_process(sys.executable, name) for name in OURS}
+    pythons = dict.fromkeys(OURS, sys.executable)
     if args.peers_python:
-        results |= {name: in_process(args.peers_python, name) for name in PEERS}
+        pythons |= dict.fromkeys(PEERS, args.peers_python)
+    results: dict[str, dict[str, float]] = {}
+    for _ in range(args.rounds):  # in turns: other work on the machine meets all of them
+        for name, python in pythons.items():
+            before, found = results.get(name, {}), in_process(python, name)
+            results[name] = {key: min(value, before.get(key, value)) for key, value in found.items()}
     from bench import RESULTS, machine
 
     head = f"# Replay buffers\n\n{machine()}. Microseconds per call, and as a multiple of rlcore's uniform buffer.\n\n"

@@ -3,6 +3,12 @@
 idp           50,000 frames of ppo-idp.toml, then 20 deterministic episodes on fixed seeds; peers: TorchRL, SB3
 cartpole      500,000 frames of ppo-cartpole.toml, mean return of the last 100 training episodes; peers: CleanRL, SB3
 dqn-cartpole  50,000 frames of dqn-cartpole.toml, mean return of the last 100 training episodes; peer: SB3
+qr-dqn-acrobot  100,000 frames of qr-dqn-acrobot.toml, mean return of the last 100 training episodes
+{sac,td3,ddpg,crossq}-pendulum  20,000 frames, then 100 deterministic episodes; peers: SB3, sb3-contrib
+discrete-sac-cartpole  100,000 frames, mean return of the last 100 training episodes
+{dqn,c51}-{cartpole,acrobot}-500k  500,000 frames with CleanRL's settings, mean return of the last 100 training episodes
+
+A finished seed lies in results/learning-TASK.parts/ and is not run again; delete its file to repeat it.
 
     python benchmarks/learning/learn.py idp --seeds 1 2 3 4 5 --peers-python .venv-peers/bin/python
 """
@@ -16,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,8 +30,28 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
-EXAMPLES = {"idp": "ppo-idp", "cartpole": "ppo-cartpole", "dqn-cartpole": "dqn-cartpole"}
+ACROBOT = "env.id='Acrobot-v1'"
+NO_EVALUATION = "evaluator.every=1_000_000"
+# config and changes of it by task
+TASKS: dict[str, tuple[str, list[str]]] = {
+    "idp": ("examples/ppo-idp.toml", ["evaluator.episodes=20"]),
+    "cartpole": ("examples/ppo-cartpole.toml", []),
+    "dqn-cartpole": ("examples/dqn-cartpole.toml", []),
+    "dqn-cartpole-500k": ("benchmarks/learning/dqn-cleanrl.toml", []),
+    "dqn-acrobot-500k": ("benchmarks/learning/dqn-cleanrl.toml", [ACROBOT]),
+    "c51-cartpole-500k": ("examples/c51-cartpole.toml", [NO_EVALUATION]),
+    "qr-dqn-acrobot": ("examples/qr-dqn-acrobot.toml", [NO_EVALUATION]),
+    "sac-pendulum": ("examples/sac-pendulum.toml", ["evaluator.episodes=100"]),
+    "td3-pendulum": ("examples/td3-pendulum.toml", ["evaluator.episodes=100"]),
+    "ddpg-pendulum": ("examples/ddpg-pendulum.toml", ["evaluator.episodes=100"]),
+    "crossq-pendulum": ("examples/crossq-pendulum.toml", ["evaluator.episodes=100"]),
+    "discrete-sac-cartpole": ("examples/discrete-sac-cartpole.toml", [NO_EVALUATION]),
+    "c51-acrobot-500k": ("examples/c51-cartpole.toml", [NO_EVALUATION, ACROBOT]),
+}
+# evaluated at the end, with the peer of learning/sb3_off_policy.py
+PENDULUMS = ("sac-pendulum", "td3-pendulum", "ddpg-pendulum", "crossq-pendulum")
 PEERS = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl"), "dqn-cartpole": ("sb3",)}
+PEERS |= dict.fromkeys(PENDULUMS, ("sb3",))
 
 
 def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
@@ -40,14 +67,13 @@ def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
             self.seen.append(episode.return_)
 
     hook = Returns()
+    config, settings = TASKS[task]
     with tempfile.TemporaryDirectory() as folder:
-        overrides = [f"run.seed={seed}", f"run.folder='{folder}'", *changes]
-        if task == "idp":
-            overrides += ["evaluator.episodes=20"]
-        trainer = build(load_config(ROOT / "examples" / f"{EXAMPLES[task]}.toml", overrides), hooks=[hook]).trainer
+        overrides = [f"run.seed={seed}", f"run.folder='{folder}'", *settings, *changes]
+        trainer = build(load_config(ROOT / config, overrides), hooks=[hook]).trainer
         trainer.train()
     result = {"peer": "rlcore", "task": task, "seed": seed, "train_s": round(trainer.seconds_trained, 1)}
-    if task != "idp":
+    if task != "idp" and task not in PENDULUMS:
         return result | {"mean": statistics.fmean(hook.seen[-100:])}
     evaluation = trainer.last_evaluation
     assert evaluation is not None
@@ -68,6 +94,8 @@ def peer(python: str, task: str, name: str, seed: int) -> dict[str, Any]:
         return last_line([python, str(script), "--peer", name, "--seed", str(seed), "--frames", "50000"])
     if task == "dqn-cartpole":
         return last_line([python, str(Path(__file__).with_name("sb3_dqn.py")), "--seed", str(seed)])
+    if task in PENDULUMS:
+        return last_line([python, str(Path(__file__).with_name("sb3_off_policy.py")), task, "--seed", str(seed)])
     script = ROOT / "benchmarks" / "speed" / f"{name}_ppo.py"
     result = last_line([python, str(script), "--workload", task, "--frames", "500000", "--seed", str(seed)])
     return {"peer": name, "task": task, "seed": seed, "mean": result["return_last_100"]}
@@ -81,6 +109,27 @@ def last_line(command: list[str]) -> dict[str, Any]:
     result = json.loads(done.stdout.strip().splitlines()[-1])
     print(json.dumps(result), flush=True)
     return dict(result)
+
+
+class Kept:
+    """The results of a task, each in a file as soon as it is there; what a file holds is not run again."""
+
+    def __init__(self, task: str, keep: bool) -> None:
+        self._folder = RESULTS / f"learning-{task}.parts" if keep else None
+
+    def get(self, name: str, seed: int, make: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
+        """Return a result from its file, or make it and write it."""
+        if self._folder is None:
+            return make(*args)
+        path = self._folder / f"{name}-{seed}.json"
+        if path.exists():
+            return dict(json.loads(path.read_text()))
+        result = make(*args)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".tmp")
+        unfinished.write_text(json.dumps(result) + "\n")
+        unfinished.replace(path)
+        return result
 
 
 def table(task: str, results: list[dict[str, Any]]) -> str:
@@ -100,7 +149,7 @@ def table(task: str, results: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Run the seeds and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=list(EXAMPLES))
+    parser.add_argument("task", choices=list(TASKS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--jobs", type=int, default=2, help="seeds at a time; nothing is timed here")
     parser.add_argument("--peers-python", help="interpreter of the peers' environment")
@@ -110,11 +159,15 @@ def main() -> None:
     if args.one is not None:
         print(json.dumps(train_here(args.task, args.one, args.set)))
         return
+    kept = Kept(args.task, keep=not args.set)
     with ThreadPoolExecutor(args.jobs) as pool:
-        waiting = [pool.submit(in_process, args.task, seed, args.set) for seed in args.seeds]
+        waiting = [pool.submit(kept.get, "rlcore", seed, in_process, args.task, seed, args.set) for seed in args.seeds]
         if args.peers_python:
-            for name in PEERS[args.task]:
-                waiting += [pool.submit(peer, args.peers_python, args.task, name, seed) for seed in args.seeds]
+            for name in PEERS.get(args.task, ()):
+                waiting += [
+                    pool.submit(kept.get, name, seed, peer, args.peers_python, args.task, name, seed)
+                    for seed in args.seeds
+                ]
         results = [future.result() for future in waiting]
     text = table(args.task, results)
     print(text)

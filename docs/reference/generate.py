@@ -44,6 +44,7 @@ from rlcore.types.settings import Interval, Secret
 ROOT: Final = Path(__file__).resolve().parents[2]
 COMMAND: Final = "python docs/reference/generate.py"
 
+_ALGORITHMS: Final = ("ppo", "a2c", "dqn", "c51", "qr-dqn", "sac", "td3", "ddpg", "crossq", "discrete-sac")
 _BLOCK: Final = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _BOUNDS: Final = {
     "ge": "at least {}",
@@ -326,8 +327,8 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "exit-codes": exit_codes,
     "faults": fault_table,
     "kinds": kinds,
-    **{f"keys-{name}": partial(keys_of_loss, name) for name in ("ppo", "a2c", "dqn", "c51")},
-    **{f"reached-{name}": partial(preset_tables.reached, name) for name in ("ppo", "a2c", "dqn", "c51")},
+    **{f"keys-{name}": partial(keys_of_loss, name) for name in _ALGORITHMS},
+    **{f"reached-{name}": partial(preset_tables.reached, name) for name in _ALGORITHMS},
 }
 
 

@@ -19,6 +19,7 @@ from rlcore.types import Env, Transform
 from rlcore.types.context import Context
 from rlcore.types.hook_parts import HookBringer
 from rlcore.types.optional import PartUser, offers
+from rlcore.types.optional_learning import Paced
 
 
 class Assembly:
@@ -38,7 +39,11 @@ class Assembly:
     def build(self, provided: Provided, config: BaseModel, name: str) -> Any:
         """Build a component that keeps no state of its own in checkpoints."""
         self.context.heart.beats += 1
-        return provided.build(config, self.context.for_component(provided.component.kind, name))
+        kind = provided.component.kind
+        built = provided.build(config, self.context.for_component(kind, name))
+        if kind == "optimizer" and offers(config, Paced) and not offers(built, Paced):
+            built.every = config.every  # of a class that does not know the key, which every section of optimizers has
+        return built
 
     def part(self, provided: Provided, config: BaseModel, name: str, single: bool = False) -> Any:
         """Build a component and register it: under its kind when it is the `single` one, else under `kind.name`."""

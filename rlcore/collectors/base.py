@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
 
-    from rlcore.types import EnvSpec
+    from rlcore.types import CollectedBatch, EnvSpec
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +56,17 @@ class EnvCollector(ABC):
         self._finished: list[Episode] = []
         self._started = False
 
-    @abstractmethod
     def collect(self) -> TensorDict:
-        """Return the next batch `[env, time]`, a view of memory that the next call overwrites."""
+        """Return the next batch `[env, time]`, a view of memory that the next call overwrites.
+
+        Raises:
+            EnvError: an env failed, or a value is not finite; nothing of the batch reaches the buffer.
+        """
+        return self.collect_columns().to_tensordict()
+
+    @abstractmethod
+    def collect_columns(self) -> CollectedBatch:
+        """Return the next batch as its tensors, views of memory that the next call overwrites; see `collect`."""
 
     def episodes(self) -> list[Episode]:
         """Return the episodes that ended in the last batch, in the order in which they ended."""
@@ -111,7 +119,7 @@ class EnvCollector(ABC):
         with torch.inference_mode():
             return self._policy.draw(self._steps, self._spec.num_envs, self._generator)
 
-    def _on_device(self, batch: TensorDict) -> TensorDict:
+    def _on_device(self, batch: CollectedBatch) -> CollectedBatch:
         """Return a batch where the learner takes it."""
         return batch if self._context.device.type == "cpu" else batch.to(self._context.device)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -16,12 +16,13 @@ from torch import Tensor
 from rlcore.envs.episode_starts import write_mask
 from rlcore.envs.transformed import observation_dtype
 from rlcore.errors import ConfigError
-from rlcore.types.records import MASK
+from rlcore.types.collected import CollectedBatch
 
 if TYPE_CHECKING:
-    from tensordict import TensorDict
+    from rlcore.types.records import Array, BoolArray, Key
 
-    from rlcore.types.records import Array, BoolArray
+# floats up to which the length of a vector is found faster than its sum
+_FEW: Final = 4096
 
 Layout = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
@@ -69,6 +70,7 @@ class BatchStorage:
         done: `[time, env]`, either of them.
         mask: `[time, env]`, False for a step that only resets.
         final: last observations of episodes by (time, env), until `finish`.
+        actions: `[time, env, *action]`; None while there are none.
         rows: the observations `[env, *shape]` to act on, one tensor for each step.
     """
 
@@ -89,11 +91,16 @@ class BatchStorage:
         self.mask[:] = True
         self.final: dict[tuple[int, int], Array] = {}
         self.rows = torch.from_numpy(self.observation)[:-1].unbind(0)
+        self._any_final = False
+        names = {"reward": "reward", "observation": "observation", "final observation": "next_observation"}
+        self._floats = {name: arrays[key] for name, key in names.items() if arrays[key].dtype.kind == "f"}
+        self._flat = {name: _few_in_a_row(values) for name, values in self._floats.items()}
         self._arrays = arrays
         self._masked = masked
         self._action = action
+        self.actions = None if action is None else action.numpy()
         self._described = dict(described or {})
-        self._template: TensorDict | None = None
+        self._batch: CollectedBatch | None = None
 
     @classmethod
     def allocated(cls, steps: int, num_envs: int, space: Any, masked: bool) -> BatchStorage:
@@ -119,83 +126,84 @@ class BatchStorage:
         """
         np.logical_or(self.terminated, self.truncated, out=self.done)
         self.next_observation[:] = self.observation[1:]
+        self._any_final = bool(self.final)
         for place, observation in self.final.items():
             self.next_observation[place] = observation
         self.final.clear()
         if self._masked:
             write_mask(self.mask, self.done, ended_before)
 
-    def set_actions(
+    def actions_like(self, action: Tensor) -> Array:
+        """Return where the actions of a batch go, `[time, env, *action]`; made when the first come."""
+        if self.actions is None:
+            with torch.inference_mode(False):
+                self._action = torch.empty((len(self.rows), *action.shape), dtype=action.dtype)
+            self.actions = self._action.numpy()
+        return self.actions
+
+    def describe_actions(
         self,
-        actions: list[Tensor],
-        parameters: list[Tensor],
+        parameters: list[Tensor] | None,
         describe: Callable[[Tensor, Tensor], Mapping[str, Tensor]],
     ) -> None:
-        """Store the actions of the batch and what the policy says of them, which `describe` returns."""
-        stacked = torch.stack(actions)
-        described = describe(torch.stack(parameters), stacked.to(parameters[0].device))
-        if self._action is None:
-            with torch.inference_mode(False):
-                self._action = torch.empty(stacked.shape, dtype=stacked.dtype)
-                self._described = {
-                    name: torch.empty(value.shape, dtype=value.dtype, device=value.device)
-                    for name, value in described.items()
-                }
-        self._action.copy_(stacked)
-        for name, value in described.items():
-            self._described[name].copy_(value)
+        """Store what the policy says of the actions of the batch, which `describe` returns.
 
-    @property
-    def actions(self) -> Tensor:
-        """The actions of the batch `[time, env, *action]`, once there are any."""
-        assert self._action is not None
-        return self._action
+        Args:
+            parameters: of each step; None where they are the actions, as of a policy that has nothing to describe.
+            describe: of the policy.
+        """
+        actions = self._action
+        assert actions is not None
+        if parameters is None:
+            described = describe(actions, actions)
+        else:
+            described = describe(torch.stack(parameters), actions.to(parameters[0].device))
+        for name, value in described.items():
+            if name not in self._described:
+                with torch.inference_mode(False):
+                    self._described[name] = torch.empty(value.shape, dtype=value.dtype, device=value.device)
+            self._described[name].copy_(value)
 
     def not_finite(self) -> tuple[str, tuple[int, int], float] | None:
         """Return the first value that is not finite: which entry, at which (time, env), and what it is."""
-        for name, values in (
-            ("reward", self.reward),
-            ("observation", self.observation),
-            ("final observation", self.next_observation),
-        ):
-            if values.dtype.kind == "f" and not np.isfinite(values.sum()):
+        for name, values in self._floats.items():
+            if values is self.next_observation and not self._any_final:
+                continue  # each is one of the observations
+            flat = self._flat[name]
+            if not math.isfinite(values.sum() if flat is None else flat.dot(flat)):  # large ones may overflow too
                 bad = np.argwhere(~np.isfinite(values))
                 if len(bad):
                     return name, (int(bad[0][0]), int(bad[0][1])), values[tuple(bad[0])]
         return None
 
-    def batch(self) -> TensorDict:
-        """Return the batch; the TensorDict is new, its tensors are views."""
-        if self._template is None:
-            self._template = self._view()
-        return self._template.copy()
+    def batch(self) -> CollectedBatch:
+        """Return the batch; from call to call it is the same, with other numbers."""
+        if self._batch is None:
+            self._batch = self._viewed()
+        return self._batch
 
-    def _view(self) -> TensorDict:
-        from tensordict import TensorDict
-
+    def _viewed(self) -> CollectedBatch:
         def column(array: Array) -> Tensor:
             return torch.from_numpy(array).transpose(0, 1).unsqueeze(-1)
 
-        steps, num_envs = self.reward.shape
-        size = [num_envs, steps]
         assert self._action is not None
-        following = {
-            "observation": torch.from_numpy(self.next_observation).transpose(0, 1),
-            "reward": column(self.reward),
-            "done": column(self.done),
-            "terminated": column(self.terminated),
-            "truncated": column(self.truncated),
-        }
-        entries: dict[str, Any] = {
+        columns: dict[Key, Tensor] = {
             "observation": torch.from_numpy(self.observation)[:-1].transpose(0, 1),
             "action": self._action.transpose(0, 1),
             **{name: value.transpose(0, 1) for name, value in self._described.items()},
-            "next": TensorDict(following, batch_size=size),
+            ("next", "observation"): torch.from_numpy(self.next_observation).transpose(0, 1),
+            ("next", "reward"): column(self.reward),
+            ("next", "done"): column(self.done),
+            ("next", "terminated"): column(self.terminated),
+            ("next", "truncated"): column(self.truncated),
         }
-        batch = TensorDict(entries, batch_size=size)
-        if self._masked:
-            batch.set(MASK, column(self.mask))
-        return batch
+        return CollectedBatch(columns, column(self.mask) if self._masked else None)
+
+
+def _few_in_a_row(values: Array) -> Array | None:
+    """Return a view of a few floats in one dimension; None where there are many, or none can be had."""
+    few = values.size <= _FEW and values.dtype == np.float32 and values.flags.c_contiguous
+    return values.reshape(-1) if few else None
 
 
 def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

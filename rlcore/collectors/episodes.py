@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     from rlcore.types.records import Array, BoolArray
+
+# steps of a batch up to which Python counts faster than NumPy is called
+_FEW: Final = 64
 
 
 class Finished(NamedTuple):
@@ -39,6 +42,8 @@ class EpisodeCounter:
             done: `[time, env]`, whether the episode ended with the step.
             mask: `[time, env]`, false for steps that do not count.
         """
+        if reward.size <= _FEW:
+            return self._take_few((reward * mask).tolist(), done.tolist(), mask.tolist())
         returns = np.cumsum(reward * mask, axis=0, dtype=np.float64) + self.returns
         lengths = np.cumsum(mask, axis=0) + self.lengths
         times, indices = np.nonzero(done)
@@ -59,6 +64,22 @@ class EpisodeCounter:
         self.returns = returns[-1] - begun_return
         self.lengths = lengths[-1] - begun_length
         return finished
+
+    def _take_few(self, rewards: list[list[float]], done: list[list[bool]], mask: list[list[bool]]) -> list[Finished]:
+        """Do the same, by the same sums in the same order."""
+        finished, returns, lengths = [], self.returns.tolist(), self.lengths.tolist()
+        for index, return_before in enumerate(returns):
+            return_, return_sum, length = return_before, 0.0, lengths[index]
+            begun_return, begun_length = 0.0, 0
+            for time, (reward, ends, counts) in enumerate(zip(rewards, done, mask, strict=True)):
+                return_sum += reward[index]
+                return_, length = return_sum + return_before, length + counts[index]
+                if ends[index]:
+                    finished.append(Finished(time, index, return_ - begun_return, length - begun_length))
+                    begun_return, begun_length = return_, length
+            returns[index], lengths[index] = return_ - begun_return, length - begun_length
+        self.returns, self.lengths = np.array(returns), np.array(lengths)
+        return sorted(finished) if len(finished) > 1 else finished
 
     def reset(self) -> None:
         """Begin new episodes in every env."""

@@ -19,7 +19,7 @@ from rlcore.types import Policy
 from rlcore.types.context import Context
 
 if TYPE_CHECKING:
-    from tensordict import TensorDict
+    from rlcore.types import CollectedBatch
 
 
 class LocalCollector(EnvCollector):
@@ -41,8 +41,8 @@ class LocalCollector(EnvCollector):
         self._storage = BatchStorage.allocated(self._steps, spec.num_envs, spec.observation_space, self._masked)
         self._stepper = EnvStepper(self._env, context.transforms, spec, context.heart)
 
-    def collect(self) -> TensorDict:
-        """Return the next batch.
+    def collect_columns(self) -> CollectedBatch:
+        """Return the next batch as its tensors.
 
         Raises:
             EnvError: an observation or reward is not finite; nothing of the batch reaches the buffer.

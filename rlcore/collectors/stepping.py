@@ -173,17 +173,21 @@ class EnvStepper:
         observations, rewards = storage.observation, storage.reward
         terminations, truncations = storage.terminated, storage.truncated
         step_envs = env_step(self.env, self._transforms)
-        actions: list[Tensor] = []
         parameters: list[Tensor] = []
+        actions, has_parameters = storage.actions, False
         infos: dict[tuple[int, int], Mapping[str, Any]] = {}
         checked: tuple[Any, Any, Any, Any] = (None, None, None, None)
         with torch.inference_mode():
             for time, observation in enumerate(rows):
                 action, parameter = act(observation, noise[time])
-                actions.append(action)
+                acted = action.numpy()
+                if actions is None:
+                    actions = storage.actions_like(action)
+                actions[time] = acted
                 parameters.append(parameter)
+                has_parameters = has_parameters or parameter is not action
                 try:
-                    step = step_envs(action.numpy())
+                    step = step_envs(acted)
                     following, reward, terminated, truncated, finals, last_infos = step
                     checked_following, checked_reward, checked_terminated, checked_truncated = checked
                     if (  # an array that was checked in an earlier step is the same array with other numbers
@@ -210,7 +214,7 @@ class EnvStepper:
                 heart.beats += 1
                 if last_infos:
                     infos.update({(time, index): info for index, info in last_infos.items()})
-            storage.set_actions(actions, parameters, policy.describe)
+            storage.describe_actions(parameters if has_parameters else None, policy.describe)
         return infos
 
     def _transformed(self, storage: BatchStorage, time: int, step: Step) -> Array:

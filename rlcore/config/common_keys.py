@@ -55,6 +55,21 @@ class Defaults:
         ]
 
 
+def with_discount_of(keys: BaseModel, loss: BaseModel | None) -> BaseModel:
+    """Return the keys of a buffer that joins rewards, with the `gamma` of the loss where they do not say their own.
+
+    Args:
+        keys: validated.
+        loss: the validated keys of the loss; None where there is none. One without `gamma` leaves the default.
+    """
+    fields = type(keys).model_fields
+    if _GAMMA not in fields or _GAMMA in keys.model_fields_set or not _counts(keys):
+        return keys
+    if loss is None or _GAMMA not in type(loss).model_fields or not _counts(loss):
+        return keys
+    return keys.model_copy(update={_GAMMA: _gamma(loss)})
+
+
 def check_discounts(sections: Iterable[tuple[str, BaseModel]]) -> list[str]:
     """Return a problem where the `gamma` of a section differs from another one, and one of them is not said.
 

@@ -6,14 +6,14 @@ All problems of a config are reported together. Reading the file is in `file.py`
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
 
-from rlcore.config.common_keys import Defaults, check_discounts
+from rlcore.config.common_keys import Defaults, check_discounts, with_discount_of
 from rlcore.config.core import DEFAULT_USE, CheckpointConfig, MetricsConfig, PluginsConfig, RunConfig
 from rlcore.config.entries import free_name
 from rlcore.config.file import read
@@ -231,6 +231,7 @@ def validate(
         broken |= {loose_name(Path(file)) for file in plugins.files}
     reading = _Reading(raw, defaults, host, broken, problems)
     sections = {name: _sections(reading, name) for name in COMPONENT_SECTIONS}
+    sections["buffer"] = _with_discount_of_loss(raw, sections["buffer"], sections["loss"])
     problems += [f"[{name}]: missing; every run needs one" for name in REQUIRED if not raw.values.get(name)]
     metrics, checkpoint = metrics or MetricsConfig.model_validate({}), checkpoint or CheckpointConfig()
     config = Config(run, plugins, metrics, checkpoint, sections, raw, host, folders)
@@ -281,6 +282,15 @@ def _load_plugins(
                     broken.add(owner)
                     problems.append(f"[{section}] use: {error}")
     return broken
+
+
+def _with_discount_of_loss(raw: RawConfig, buffers: list[Section], losses: list[Section]) -> list[Section]:
+    """Return the buffer with the discount that it takes from the loss, and note where that is from."""
+    loss = losses[0].config if losses else None
+    found = [replace(buffer, config=with_discount_of(buffer.config, loss)) for buffer in buffers]
+    if any(after.config is not before.config for after, before in zip(found, buffers, strict=True)):
+        raw.sources["buffer.gamma"] = "[loss] gamma"
+    return found
 
 
 @dataclass(frozen=True)

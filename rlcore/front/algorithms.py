@@ -55,3 +55,33 @@ class C51(_Named):
     """Distributional Q-learning: `rlcore.C51("CartPole-v1").train(100_000)`."""
 
     algorithm = "c51"
+
+
+class SAC(_Named):
+    """Soft actor-critic: `rlcore.SAC("Pendulum-v1").train(20_000)`."""
+
+    algorithm = "sac"
+
+
+class TD3(_Named):
+    """Twin delayed deterministic policy gradient: `rlcore.TD3("Pendulum-v1").train(20_000)`."""
+
+    algorithm = "td3"
+
+
+class DDPG(_Named):
+    """Deep deterministic policy gradient: `rlcore.DDPG("Pendulum-v1").train(20_000)`."""
+
+    algorithm = "ddpg"
+
+
+class CrossQ(_Named):
+    """SAC without target networks: `rlcore.CrossQ("Pendulum-v1").train(20_000)`."""
+
+    algorithm = "crossq"
+
+
+class DiscreteSAC(_Named):
+    """Soft actor-critic for discrete actions: `rlcore.DiscreteSAC("CartPole-v1").train(100_000)`."""
+
+    algorithm = "discrete-sac"

@@ -62,6 +62,7 @@ class LoopSpecs:
         Called in `rlcore/training/loop.py`:
 
             metrics.add(hooks.pre_steps_log(batch, self))
+            ...
             parts.buffer.add(batch)
         """
 
@@ -172,7 +173,7 @@ class LoopSpecs:
 
         Called in `rlcore/learners/gradient.py`:
 
-            losses = self._loss(*inputs)
+            losses = self._loss(entries) if names is None else self._loss(entries, names)
             losses = hooks.post_loss(losses, minibatch, self)
         """
 
@@ -199,7 +200,8 @@ class LoopSpecs:
 
         Called in `rlcore/learners/gradient.py`:
 
-            return hooks.optimizer(losses, minibatch, self) if owned else self.step(losses)
+            if hooks.used("optimizer"):
+                return hooks.optimizer(losses, minibatch, self)
         """
         raise NotImplementedError
 

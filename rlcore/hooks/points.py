@@ -39,6 +39,7 @@ class LoopHooks:
 
     Attributes:
         collected: what the hooks so far returned at the collect point that is being called.
+        need_tensordicts: whether one of the hooks reads batches, and takes them as TensorDicts alone.
 
     Raises:
         PluginError: a hook cannot be used, or two hooks own the same point.
@@ -82,6 +83,7 @@ class LoopHooks:
             if point.kind == "owner" and len(owners) > 1:
                 names = " and ".join(str(owner.hook) for owner in owners)
                 raise PluginError(f"point {name!r} has one owner, but {names} implement it; disable one of them")
+        self.need_tensordicts = any(each.reads_batch for found in self._points.values() for each in found)
         self._process_optim_batch = self._points["process_optim_batch"]
         self._post_loss = self._points["post_loss"]
         self._optimizer = self._points["optimizer"]

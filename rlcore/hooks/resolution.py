@@ -47,11 +47,16 @@ class Hook:
 
 @dataclass(frozen=True)
 class Implementation:
-    """One function of one hook at one point, called with all arguments of the spec."""
+    """One function of one hook at one point, called with all arguments of the spec.
+
+    Attributes:
+        reads_batch: whether it asks for the batch and takes a TensorDict alone.
+    """
 
     hook: Hook
     point: str
     call: Callable[..., Any]
+    reads_batch: bool = False
 
     def blame(self, error: BaseException) -> None:
         """Say on `error` which hook raised it, and where."""
@@ -175,9 +180,13 @@ def resolve(hooks: Iterable[Hook]) -> dict[str, tuple[Implementation, ...]]:
 
 
 def _implementations(manager: pluggy.PluginManager, point: Point) -> tuple[Implementation, ...]:
+    from rlcore.types.collected import takes_columns  # listing plugins does without protocols
+
     caller = getattr(manager.hook, point.name)  # pluggy has one for each name
     found = []
     for implementation in reversed(caller.get_hookimpls()):
-        call = _adapter(implementation.function, tuple(implementation.argnames), point)
-        found.append(Implementation(implementation.plugin.hook, point.name, call))
+        hook, names = implementation.plugin.hook, tuple(implementation.argnames)
+        reads_batch = "batch" in names and not takes_columns(hook.instance)
+        call = _adapter(implementation.function, names, point)
+        found.append(Implementation(hook, point.name, call, reads_batch))
     return tuple(found)

@@ -1,16 +1,13 @@
-"""The frame of an update: the points around it, the count, what is random in it; what it does is a learner's."""
+"""The frame of an update: the points around it, the count; what it does is a learner's."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
-
-import torch
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from rlcore.errors import EndOfEpoch
-from rlcore.types import Alone, Context, Group, Key
-from rlcore.types.optional import NoiseSampler, offers
+from rlcore.types import Alone, Group, Key
 from rlcore.types.progress import Progress
 from rlcore.types.trainer import InnerPoints
 
@@ -59,46 +56,3 @@ class Updating(ABC):
     @abstractmethod
     def end_iteration(self) -> None:
         """Finish the epochs of an iteration."""
-
-
-class LossNoise:
-    """Samples what is random in a loss, once for each update.
-
-    Alone, the samples come from one generator. In a group, each rank has other rows and needs other noise, yet the
-    state of a learner is the same on all: there the generator only gives each update a seed, the same on all ranks,
-    from which and its number a rank seeds the generator that it samples from.
-
-    Args:
-        sample: `sample_noise` of the loss.
-        context: of the learner.
-    """
-
-    def __init__(self, sample: Callable[[int, torch.Generator], Tensor], context: Context) -> None:
-        self._sample = sample
-        self._rank = context.group.rank
-        self._generator = context.generator("noise")
-        self._of_rank: torch.Generator | None = None
-        if context.group.size > 1:
-            # on the CPU, since the seed of each update is read here
-            self._of_rank = self._generator
-            self._generator = torch.Generator().manual_seed(context.seed("noise"))
-
-    def __call__(self, rows: int) -> Tensor:
-        """Return the noise `[sample, ...]` of an update."""
-        if self._of_rank is None:
-            return self._sample(rows, self._generator)
-        seed = int(torch.randint(2**62, (), generator=self._generator))
-        return self._sample(rows, self._of_rank.manual_seed(seed + self._rank))
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the position of the generator."""
-        return {"generator": self._generator.get_state()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the position of the generator."""
-        self._generator.set_state(state["generator"])
-
-
-def noise_of(loss: Any, context: Context) -> LossNoise | None:
-    """Return what samples the noise of a loss; None for one without `sample_noise`."""
-    return LossNoise(loss.sample_noise, context) if offers(loss, NoiseSampler) else None

@@ -1,6 +1,7 @@
-"""The optimisation step as one compiled graph: forward, backward, clipping and Adam.
+"""The optimisation step as one compiled graph: forward, backward, clipping, every optimizer, and the targets.
 
-The graph has fixed shapes, one per minibatch size; what does not fit it runs eagerly in `gradient.py`.
+A graph has fixed shapes: there is one for each size of minibatches and each set of optimizers that step together. What
+does not fit runs eagerly in `gradient.py`. What is in a graph stands in `update_graph.py`.
 """
 
 from __future__ import annotations
@@ -9,25 +10,31 @@ import logging
 import os
 import shutil
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
 from rlcore.learners.adam import AdamState
-from rlcore.learners.gradient_step import total_loss
+from rlcore.learners.cuda_graph import CudaGraph
 from rlcore.learners.joint import JointGradients, rows_of
+from rlcore.learners.paces import Due, check_losses
+from rlcore.learners.statistics import refuse_several
+from rlcore.learners.targets import TargetUpdater
 from rlcore.learners.torch_private import look_up
+from rlcore.learners.traced_adam import TracedAdam
+from rlcore.learners.traced_loss import TracedLoss
+from rlcore.learners.update_graph import UpdateGraph
 from rlcore.types import Key
 from rlcore.types.heart import Heart
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from rlcore.learners.gradient_step import GradientStep
 
-# the place, among the sizes of minibatches, of the graph after the sum over ranks
-_STEP: Final = 0
+log = logging.getLogger(__name__)
 
 
 def check_compiler(device: torch.device) -> None:
@@ -47,214 +54,194 @@ def check_compiler(device: torch.device) -> None:
 
 
 class CompiledUpdate:
-    """Takes optimisation steps through one compiled function.
+    """Takes optimisation steps through compiled functions.
 
     Args:
         loss: a module that contains the model's parts.
-        optimizers: Adam optimizers with the names of the losses that each minimises (empty for all).
-        max_norm: clip the gradient norm of each optimizer.
+        steps: by the name of the optimizer, each Adam or AdamW.
         heart: paused while compiling.
         joint: sums gradients over several ranks; the update is then one graph before the sum and one after it.
-
-    Attributes:
-        skipped: per optimizer, how many steps were not finite and changed nothing; 0-d tensors.
+        targets: of the loss; those that move a little at a time do so in the graph.
 
     Raises:
-        ConfigError: not one optimizer, or one other than Adam or AdamW; or parts of the model share weights.
+        ConfigError: an optimizer other than Adam or AdamW; or parts of the model share weights.
     """
 
     def __init__(
         self,
         loss: nn.Module,
-        optimizers: list[tuple[torch.optim.Optimizer, tuple[str, ...]]],
-        max_norm: float | None,
+        steps: Mapping[str, GradientStep],
         heart: Heart,
         joint: JointGradients | None = None,
+        targets: TargetUpdater | None = None,
     ) -> None:
-        if len(optimizers) != 1 or not AdamState.fits(optimizers[0][0]):
-            raise ConfigError("[learner] compile = true works with one [[optimizer]], adam or adamw without amsgrad")
+        unfit = [name for name, step in steps.items() if not AdamState.fits(step.optimizer)]
+        if unfit:
+            raise ConfigError(
+                f"[learner] compile = true works with the optimizers adam and adamw, without amsgrad; {unfit[0]!r} is "
+                "another: choose one of them in its [[optimizer]], or set compile = false"
+            )
         if len(list(loss.named_parameters())) < len(list(loss.named_parameters(remove_duplicate=False))):
             raise ConfigError(
                 "[learner] compile = true: parts of the model share weights, as with share_encoder, which a compiled "
                 "update cannot; set compile = false, or give each part its own"
             )
         self._loss = loss
-        self._optimizer, self._names = optimizers[0]
-        self._max_norm = max_norm
+        self._named_steps = steps
         self._heart = heart
         self._joint = joint
-        self._functions: dict[int, Callable[..., Any]] = {}
-        self._keys: tuple[Key, ...] = ()
-        self._metric_names: tuple[str, ...] = ()
-        self.reload()
+        self._targets = targets
+        self._pairs = self._target_pairs()
+        self._traced: dict[Due, TracedLoss] = {}
+        self._adams = [TracedAdam(step, name) for name, step in steps.items()]
+        self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def reload(self) -> None:
-        """Bind to the optimizer's state tensors, after building or loading."""
-        self._adam = AdamState(self._optimizer)
-        names = {id(parameter): name for name, parameter in self._loss.named_parameters()}
-        self._parameter_names = [names[id(parameter)] for parameter in self._adam.parameters]
-        device = self._adam.step.device
-        self._lr_value = float(self._adam.group["lr"])
-        self._lr = torch.tensor(self._lr_value, device=device)
-        self.skipped = [torch.zeros((), device=device)]
-        self._functions.clear()
+        """Bind to the optimizers' state tensors where loading exchanged them; called in each iteration of a warm-up."""
+        loaded = [adam for adam in self._adams if not adam.adam.is_current()]
+        for adam in loaded:
+            adam.reload()
+        if loaded:
+            self._functions.clear()
+
+    @property
+    def skipped(self) -> list[Tensor]:
+        """Per optimizer, how many steps were not finite and changed nothing; 0-d tensors."""
+        return [adam.skipped for adam in self._adams]
 
     def fits(self) -> bool:
-        """Return whether its step is all there is to do: nobody watches the optimizer or left a gradient for it."""
-        return self._adam.is_current() and all(parameter.grad is None for parameter in self._adam.parameters)
+        """Return whether its steps are all there is to do: nobody watches an optimizer or left a gradient for it."""
+        return all(adam.fits() for adam in self._adams)
 
-    def __call__(self, minibatch: Mapping[Key, Tensor], *noise: Tensor) -> dict[str, Tensor]:
-        """Take one step; compiles at the first minibatch of each size.
+    def moves_targets(self) -> bool:
+        """Return whether this update moves the targets inside its graph: theirs is a little at a time, and due."""
+        targets = self._targets
+        return self._pairs is not None and targets is not None and targets.is_due()
+
+    def __call__(self, minibatch: Mapping[Key, Tensor], due: Due, moves: bool) -> dict[str, Tensor]:
+        """Take the steps that are due; compiles at the first minibatch of each size.
 
         Args:
-            minibatch: entries `[sample, ...]` by key.
-            noise: of the loss, where it has any.
+            minibatch: entries by key, those `[sample, ...]` and the noise of the loss, where it has any.
+            due: the optimizers that step.
+            moves: whether the targets move, see `moves_targets`.
         """
-        if not self._keys:
-            self._keys = self._keys_read(minibatch, noise)
-        self._follow_lr()
-        tensors = [minibatch[key] for key in self._keys]
-        tensors.extend(noise)
-        size = tensors[0].shape[0]
-        function = self._functions.get(size)
+        traced = self._traced.get(due) or self._trace(minibatch, due)
+        for number in due.numbers:
+            self._adams[number].follow_lr()
+        entries = [minibatch[key] for key in traced.keys]
+        rows = rows_of(minibatch)
         with torch.no_grad():
-            values = self._first_call(size, tensors) if function is None else function(tensors)
-            if self._joint is not None:
-                metrics, total, gradients = values
-                self._joint.write(0, gradients, total)
-                values = (*metrics, self._step_jointly(self._joint, rows_of(minibatch)))
-        return dict(zip(self._metric_names, values, strict=True))
+            if self._joint is None:
+                function = self._functions.get((rows, due, moves)) or self._whole(rows, due, moves)
+                values = function(entries)
+            else:
+                values = self._jointly(self._joint, entries, rows, due, moves)
+        return dict(zip((*traced.returned, *self._norm_names(due)), values, strict=True))
 
-    def without_rows(self) -> dict[str, Tensor]:
-        """Take the step of the other ranks, where this one has no rows."""
+    def without_rows(self, due: Due, moves: bool) -> dict[str, Tensor]:
+        """Take the steps of the other ranks, where this one has no rows."""
         assert self._joint is not None
-        self._follow_lr()
+        for number in due.numbers:
+            self._adams[number].follow_lr()
         with torch.no_grad():
-            return {"grad_norm": self._step_jointly(self._joint, 0)}
+            norms = self._step_jointly(self._joint, 0, due, moves)
+        return dict(zip(self._norm_names(due), norms, strict=True))
 
-    def _follow_lr(self) -> None:
-        """Hand the learning rate to the graph, for which a Python number would be a constant."""
-        lr = self._adam.group["lr"]
-        if lr != self._lr_value:
-            self._lr_value = lr
-            self._lr.fill_(lr)
+    def _norm_names(self, due: Due) -> list[str]:
+        if len(self._adams) == 1:
+            return ["grad_norm"]
+        return [f"grad_norm/{self._adams[number].name}" for number in due.numbers]
 
-    def _step_jointly(self, joint: JointGradients, rows: int) -> Any:
-        """Sum the gradients over the ranks, take the step by a graph of its own, and return the norm."""
+    def _trace(self, minibatch: Mapping[Key, Tensor], due: Due) -> TracedLoss:
+        """Find out what the loss reads and returns, and refuse one that the optimizers do not fit."""
+        adams = [self._adams[number] for number in due.numbers]
+        parameters = [adam.adam.parameters for adam in adams]
+        traced = TracedLoss(self._loss, due.names, minibatch, [adam.names for adam in adams], parameters)
+        if due.names is None:
+            check_losses(self._named_steps, traced.returned)
+        if traced.moving and self._joint is not None:
+            refuse_several(traced.moving)
+        self._traced[due] = traced
+        return traced
+
+    def _jointly(self, joint: JointGradients, entries: list[Tensor], rows: int, due: Due, moves: bool) -> list[Tensor]:
+        """Take the gradients of this rank, then the steps of all."""
+        function = self._functions.get((rows, due)) or self._before_sum(rows, due)
+        metrics, totals, gradients = function(entries)
+        joint.clear(due.numbers)
+        for number, several, total in zip(due.numbers, gradients, totals, strict=True):
+            joint.write(number, several, total)
+        return [*metrics, *self._step_jointly(joint, rows, due, moves)]
+
+    def _step_jointly(self, joint: JointGradients, rows: int, due: Due, moves: bool) -> list[Tensor]:
+        """Sum the gradients over the ranks, take the steps by a graph of its own, and return the norms."""
         joint.sum(rows)
-        arguments = (joint.gradients[0], joint.totals[0])
-        function = self._functions.get(_STEP)
-        return function(*arguments) if function is not None else self._first_call(_STEP, *arguments)
+        function = self._functions.get((due, moves)) or self._after_sum(due, moves)
+        gradients = [joint.gradients[number] for number in due.numbers]
+        return function(gradients, [joint.totals[number] for number in due.numbers])  # type: ignore[no-any-return]
 
-    def _first_call(self, size: int, *arguments: Any) -> Any:
-        """Compile, which happens inside the first call."""
-        function = self._functions[size] = self._compile(size)
-        with self._heart.pause():
-            return function(*arguments)
+    def _whole(self, rows: int, due: Due, moves: bool) -> Callable[..., Any]:
+        log.info("compiling the update for minibatches of %d: up to a minute, a few seconds once it is cached", rows)
+        graph = self._graph(self._traced[due], due, moves)
+        function = self._compiled(graph.whole)
+        return self._kept((rows, due, moves), function, graph)
 
-    def _keys_read(self, minibatch: Mapping[Key, Tensor], noise: tuple[Tensor, ...]) -> tuple[Key, ...]:
-        """Run the loss once to learn which entries it reads and what it returns.
+    def _before_sum(self, rows: int, due: Due) -> Callable[..., Any]:
+        log.info("compiling the update for minibatches of %d: up to a minute, a few seconds once it is cached", rows)
+        graph = self._graph(self._traced[due], due, moves=False)
+        return self._kept((rows, due), self._compiled(graph.before_sum), graph)
 
-        Raises:
-            ConfigError: it returns nothing to minimise.
+    def _after_sum(self, due: Due, moves: bool) -> Callable[..., Any]:
+        graph = self._graph(None, due, moves)
+        return self._kept((due, moves), self._compiled(graph.after_sum), graph)
+
+    def _kept(self, key: tuple[Any, ...], function: Callable[..., Any], graph: UpdateGraph) -> Callable[..., Any]:
+        """Keep a function for further calls; the first one compiles."""
+        state = graph.state
+
+        def call(*arguments: Any) -> Any:
+            return function(*arguments, state)
+
+        def first(*arguments: Any) -> Any:
+            self._functions[key] = call
+            with self._heart.pause():
+                return call(*arguments)
+
+        return first
+
+    def _graph(self, traced: TracedLoss | None, due: Due, moves: bool) -> UpdateGraph:
+        adams = [self._adams[number] for number in due.numbers]
+        names = {id(parameter): name for name, parameter in self._loss.named_parameters()}
+        of_adams = [[names.get(id(parameter)) for parameter in adam.adam.parameters] for adam in adams]
+        taken = {name for several in of_adams for name in several}
+        others = {name: value.detach() for name, value in self._loss.named_parameters() if name not in taken}
+        buffers = dict(self._loss.named_buffers())
+        return UpdateGraph(traced, adams, of_adams, others, buffers, (self._pairs or []) if moves else [])
+
+    def _target_pairs(self) -> list[tuple[str, str, float]] | None:
+        """Return the names of targets and sources, with how far a target moves; None where it is better done outside.
+
+        A copy after many updates would be a second graph for little; and the loss may not have all of the networks.
         """
-        read: dict[Key, None] = {}
+        targets = self._targets
+        if targets is None or (targets.tau == 1 and targets.interval > 1):
+            return None
+        names = {id(tensor): name for name, tensor in (*self._loss.named_parameters(), *self._loss.named_buffers())}
+        pairs = [(names.get(id(target)), names.get(id(source)), tau) for target, source, tau in targets.tensors()]
+        return [pair for pair in pairs if None not in pair] if all(None not in pair for pair in pairs) else None  # type: ignore[misc]
 
-        class Recorder(dict[Key, Tensor]):
-            def __missing__(self, key: Key) -> Tensor:
-                read[key] = None
-                return minibatch[key]
-
-            def __contains__(self, key: object) -> bool:
-                return key in minibatch
-
-            def get(self, key: Key, default: Any = None) -> Any:
-                return self[key] if key in minibatch else default
-
-        with torch.no_grad():
-            losses = self._loss(Recorder(), *noise)
-        total_loss(losses, self._names)  # for its errors; a graph has none
-        self._metric_names = (*losses, "grad_norm")
-        return tuple(read)
-
-    def _compile(self, size: int) -> Callable[..., Any]:
-        if size != _STEP:  # that graph follows one of which this was said
-            log.info(
-                "compiling the update for minibatches of %d: up to a minute, a few seconds once it is cached", size
-            )
+    def _compiled(self, method: Any) -> Callable[..., Any]:
+        device = self._adams[0].adam.step.device
         options: dict[str, Any] = {}
-        if self._lr.device.type == "cpu":
+        if device.type == "cpu":
             options["cpp_wrapper"] = True  # calls the kernels from C++: Python would cost more than they do
         no_guards = look_up(torch.compiler, "skip_all_guards_unsafe")
         if no_guards is not None:
             # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
             options["guard_filter_fn"] = no_guards
-        whole = self._whole_step if self._joint is None else self._before_sum if size != _STEP else self._after_sum
-        return torch.compile(_own_copy(whole), fullgraph=True, dynamic=False, options=options)
-
-    def _whole_step(self, tensors: list[Tensor]) -> tuple[Tensor, ...]:
-        """One process: everything is one graph."""
-        gradients, _, losses = self._gradients(tensors)
-        norm = _norm(gradients)
-        finite = (norm + sum(value.sum() for value in losses.values())).isfinite()
-        self.skipped[0].add_((~finite).to(norm.dtype))
-        self._adam_step(gradients, norm, finite)
-        return (*losses.values(), norm)
-
-    def _before_sum(self, tensors: list[Tensor]) -> tuple[tuple[Tensor, ...], Tensor, tuple[Tensor, ...]]:
-        """Several ranks: return the losses and metrics, the total loss, and the gradients of this one."""
-        gradients, total, losses = self._gradients(tensors)
-        return tuple(losses.values()), total, gradients
-
-    def _after_sum(self, gradients: list[Tensor], total: Tensor) -> Tensor:
-        """Take the step with the gradients and the total loss of all ranks, and return the norm."""
-        norm = _norm(gradients)
-        finite = (norm + total).isfinite()
-        self.skipped[0].add_((~finite).to(norm.dtype))
-        self._adam_step(gradients, norm, finite)
-        return norm
-
-    def _gradients(self, tensors: list[Tensor]) -> tuple[tuple[Tensor, ...], Tensor, dict[str, Tensor]]:
-        """Return the gradient of each parameter, the total loss, and all that the loss returned."""
-        count = len(self._keys)
-        minibatch, noise = dict(zip(self._keys, tensors[:count], strict=True)), tensors[count:]
-
-        def total(parameters: list[Tensor]) -> tuple[Tensor, tuple[Tensor, dict[str, Tensor]]]:
-            named = dict(zip(self._parameter_names, parameters, strict=True))
-            losses = torch.func.functional_call(self._loss, named, (minibatch, *noise))
-            minimised = [losses[n] for n in losses if (n in self._names if self._names else n.startswith("loss"))]
-            value = torch.stack(minimised).sum()
-            return value, (value, losses)
-
-        gradients, (value, losses) = torch.func.grad(total, has_aux=True)(self._adam.values)
-        return tuple(gradients), value, losses
-
-    def _adam_step(self, gradients: Sequence[Tensor], norm: Tensor, finite: Tensor) -> None:
-        """Update in place, as torch.optim.Adam and AdamW do; nothing changes where `finite` is False."""
-        adam = self._adam
-        beta1, beta2 = adam.group["betas"]
-        decay, eps = adam.group["weight_decay"], adam.group["eps"]
-        # as torch's clip_grad_norm_, which divides by a little more than the norm
-        scale = 1.0 if self._max_norm is None else (self._max_norm / (norm + 1e-6)).clamp(max=1.0)
-        adam.step.add_(finite.to(adam.step.dtype))
-        steps = adam.step.clamp(min=1.0)  # a first step that is skipped would divide by zero below
-        size = torch.where(finite, self._lr / (1 - beta1**steps), 0.0)
-        correction = (1 - beta2**steps).sqrt()
-        rate1, rate2 = (torch.where(finite, 1 - beta, 0.0) for beta in (beta1, beta2))
-        shrink = torch.where(finite, self._lr * decay, 0.0)
-        for value, gradient, first, second in zip(adam.values, gradients, adam.first, adam.second, strict=True):
-            gradient = torch.where(finite, gradient * scale, 0.0)
-            if decay and adam.decoupled:
-                value.sub_(shrink * value)
-            elif decay:
-                gradient = gradient + decay * value
-            first.add_(rate1 * (gradient - first))
-            second.add_(rate2 * (gradient * gradient - second))
-            value.sub_(size * first / (second.sqrt() / correction + eps))
-
-
-def _norm(gradients: Sequence[Tensor]) -> Tensor:
-    return torch.stack([gradient.square().sum() for gradient in gradients]).sum().sqrt()
+        function = torch.compile(_own_copy(method), fullgraph=True, dynamic=False, options=options)
+        return CudaGraph(function) if device.type == "cuda" and self._joint is None else function
 
 
 def _own_copy(method: Any) -> Callable[..., Any]:

@@ -9,19 +9,24 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore.errors import ConfigError, NumericalError
-from rlcore.learners.base import LossNoise, Updating, noise_of
+from rlcore.learners.base import Updating
 from rlcore.learners.gradient_step import GradientStep
 from rlcore.learners.joint import JointGradients, rows_of
+from rlcore.learners.noise import LossNoise, noise_of
+from rlcore.learners.paces import Paces, check_losses, check_optimizers, every_of, losses_of
 from rlcore.learners.schedules import Scheduled, ScheduledOfPart, bind
+from rlcore.learners.side_by_side import SideBySide, side_by_side
+from rlcore.learners.statistics import statistics_of
 from rlcore.learners.targets import TargetUpdater
 from rlcore.learners.torch_private import WatchedStep
 from rlcore.types import Key
 from rlcore.types.context import Context
-from rlcore.types.optional import LossChooser, WithTargetUpdater, offers
+from rlcore.types.optional import WithTargetUpdater, offers
 from rlcore.types.settings import FREE_AT_RESUME
 
 if TYPE_CHECKING:
@@ -45,6 +50,12 @@ class GradientLearner(Updating):
 
         max_grad_norm: float | None = Field(None, gt=0, description="clip the norm of all gradients of an optimizer")
         compile: bool = Field(False, description="compile loss, backward, clipping and step as one graph")
+        parallel: bool | None = Field(
+            None,
+            description="compute losses that share no parameters side by side, each on a thread; default: where the "
+            "first updates are faster so. It changes no number",
+            json_schema_extra=FREE_AT_RESUME,
+        )
         on_nonfinite: Literal["stop", "skip"] = Field(
             "stop",
             description="a loss or gradient that is not finite: stop, or skip the update",
@@ -65,36 +76,83 @@ class GradientLearner(Updating):
         self._max_grad_norm = config.max_grad_norm
         self.skipped_updates = 0
         self._skip_budget = config.skip_budget if config.on_nonfinite == "skip" else 0
+        self._names = tuple(self.optimizers)
         self._steps = [
-            GradientStep(optimizer, config.max_grad_norm, context.device, _losses_of(optimizer))
+            GradientStep(
+                optimizer, config.max_grad_norm, context.device, losses_of(optimizer), every=every_of(optimizer)
+            )
             for optimizer in self.optimizers.values()
         ]
+        self._named_steps = dict(zip(self.optimizers, self._steps, strict=True))
+        check_optimizers(self._named_steps)
+        self._paces = Paces(self._loss, self._steps)
+        self._checked = self._paces.loss_names is not None  # otherwise the first losses are the first to know
+        if self._paces.loss_names is not None:
+            check_losses(self._named_steps, self._paces.loss_names)
+        self._due = self._paces.at(1)
         self._schedules = bind(context.schedulers, self.optimizers, context.built)
         of_parts = [schedule for schedule in self._schedules if isinstance(schedule, ScheduledOfPart)]
         self._of_parts = {schedule.scheduler.target: schedule for schedule in of_parts}
         self._joint = JointGradients(context.group, self._steps) if context.group.size > 1 else None
         self._noise: LossNoise | None = noise_of(self._loss, context)
+        self._statistics = statistics_of(self._loss, context.group)
+        self._moved = False  # whether the targets moved in the graph of this update
+        self._targets: Any = self._loss.target_updater if offers(self._loss, WithTargetUpdater) else None
         self._compiled: CompiledUpdate | None = self._compile(context) if config.compile else None
-        self._targets: TargetUpdater | None = None
-        if offers(self._loss, WithTargetUpdater):
-            self._targets = self._loss.target_updater
+        self._beside: SideBySide | None = side_by_side(
+            config.parallel, self._loss, self._steps, context, self._hooked(), config.compile
+        )
 
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
-        """Take the loss and step; return the losses, the metrics of the loss and `grad_norm`, 0-d tensors."""
-        metrics = self._minimise(minibatch) if self._joint is None else self._minimise_jointly(minibatch)
-        if self._targets is not None:
+        """Take the losses that are due and step; return them, the metrics of the loss and `grad_norm`, 0-d tensors.
+
+        Nothing is computed where no optimizer steps.
+        """
+        self._due = self._paces.at(self.progress.updates + 1)
+        self._moved = False
+        metrics: Mapping[str, Tensor] = {}
+        if self._due.numbers:
+            metrics = self._minimise(minibatch) if self._joint is None else self._minimise_jointly(minibatch)
+        if self._moved:
+            self._targets.step(moved=True)
+        elif self._targets is not None:
             self._targets.step()
         return metrics
 
     def _minimise(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         hooks = self._hooks
-        owned = hooks.used("optimizer")
-        inputs = (minibatch,) if self._noise is None else (minibatch, self._noise(rows_of(minibatch)))
-        if self._compiled is not None and not (owned or hooks.used("post_loss")) and self._compiled.fits():
-            return self._compiled(*inputs)
-        losses = self._loss(*inputs)
-        losses = hooks.post_loss(losses, minibatch, self)
-        return hooks.optimizer(losses, minibatch, self) if owned else self.step(losses)
+        hooked = self._hooked()
+        entries = minibatch if self._noise is None else self._noise.add_to(minibatch)
+        if self._compiled is not None and not hooked and self._compiled.fits():
+            self._moved = self._compiled.moves_targets()
+            return self._compiled(entries, self._due, self._moved)
+        statistics = self._statistics
+        if statistics is not None:
+            statistics.keep(self._due)
+        if self._beside is not None and not hooked:
+            metrics: Mapping[str, Tensor] = self._take_beside(self._beside, entries)
+        else:
+            names = self._due.names
+            losses = self._loss(entries) if names is None else self._loss(entries, names)
+            losses = hooks.post_loss(losses, minibatch, self)
+            if hooks.used("optimizer"):
+                return hooks.optimizer(losses, minibatch, self)
+            metrics = self.step(losses)
+        if statistics is not None:
+            statistics.settle(self._due, [self._steps[number].not_finite for number in self._due.numbers])
+        return metrics
+
+    def _hooked(self) -> bool:
+        """Return whether a hook comes between loss and step."""
+        return self._hooks.used("optimizer") or self._hooks.used("post_loss")
+
+    def _take_beside(self, beside: SideBySide, entries: Mapping[Key, Tensor]) -> dict[str, Tensor]:
+        metrics = self._apply(beside.take(entries, self._due))
+        if beside.over is not None:
+            log.info("the losses of an update are computed one after the other: %s", beside.over)
+            self.close()
+            self._beside = None
+        return metrics
 
     def _minimise_jointly(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         """Minimise with the other ranks; one without rows has no loss, and takes the step of the others."""
@@ -103,25 +161,34 @@ class GradientLearner(Updating):
             return self._minimise(minibatch)
         if self._noise is not None:
             self._noise(0)  # so that its generator goes on as those of the others
-        split = self._hooks.used("optimizer") or self._hooks.used("post_loss")
-        if self._compiled is not None and not split and self._compiled.fits():
-            return self._compiled.without_rows()  # by the same kernels, and so with the same bits, as the others
+        if self._compiled is not None and not self._hooked() and self._compiled.fits():
+            self._moved = self._compiled.moves_targets()
+            # by the same kernels, and so with the same bits, as the others
+            return self._compiled.without_rows(self._due, self._moved)
         return self.step({})
 
     def step(self, losses: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Do zero_grad, backward, clipping and step for every optimizer; return losses and gradient norms, detached.
+        """Do zero_grad, backward, clipping and step for every optimizer that is due; return losses and gradient norms.
 
         A step whose gradients or losses are not finite changes no parameter, and is found by `end_iteration`.
         """
         metrics = {name: value.detach() for name, value in losses.items()}
-        alone = len(self._steps) == 1
+        if losses and not self._checked:
+            check_losses(self._named_steps, losses.keys())
+            self._checked = True
+        alone, due = len(self._steps) == 1, self._due.numbers
         if self._joint is None or self.rows:
-            for step in self._steps:  # every gradient is taken at the same weights, before any step changes them
-                step.backward(losses, alone)
+            for number in due:  # every gradient is taken at the same weights, before any step changes them
+                self._steps[number].backward(losses, alone, last=number == due[-1])
         if self._joint is not None:
-            self._joint.average(self.rows)
-        for name, step in zip(self.optimizers, self._steps, strict=True):
-            metrics["grad_norm" if alone else f"grad_norm/{name}"] = step.apply()
+            self._joint.average(self.rows, due)
+        return self._apply(metrics)
+
+    def _apply(self, metrics: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Step with every optimizer that is due, and add the norms of their gradients."""
+        alone = len(self._steps) == 1
+        for number in self._due.numbers:
+            metrics["grad_norm" if alone else f"grad_norm/{self._names[number]}"] = self._steps[number].apply()
         return metrics
 
     def end_iteration(self) -> None:
@@ -141,7 +208,8 @@ class GradientLearner(Updating):
         """
         steps = [step.skipped for step in self._steps]
         steps += self._compiled.skipped if self._compiled is not None else []
-        skipped = sum(float(flag) for flag in steps)
+        there = len(steps) > 1 and steps[0].device.type != "cpu"  # where each flag that is read is waited for
+        skipped = sum(torch.stack(steps).tolist() if there else map(float, steps))
         if skipped:
             for flag in steps:
                 flag.zero_()
@@ -170,6 +238,11 @@ class GradientLearner(Updating):
             for name, optimizer in self.optimizers.items()
         }
         return rates | {target: entry.now() for target, entry in self._of_parts.items()}
+
+    def close(self) -> None:
+        """Let the threads of the update end."""
+        if self._beside is not None:
+            self._beside.close()
 
     def inexact(self) -> str | None:
         """Return why a resume would not go on as this run, or None."""
@@ -208,7 +281,7 @@ class GradientLearner(Updating):
         from rlcore.learners.compiled import CompiledUpdate, check_compiler
 
         check_compiler(context.device)
-        if self._hooks.used("optimizer") or self._hooks.used("post_loss"):
+        if self._hooked():
             log.warning(
                 "[learner] compile: a hook between loss and step splits the update, which then runs eagerly "
                 "(a compiled update takes a third to two thirds of the time)"
@@ -221,7 +294,6 @@ class GradientLearner(Updating):
                 "time)"
             )
             return None
-        steps = [(step.optimizer, step.names) for step in self._steps]
         constant = [entry for entry in self._schedules if isinstance(entry, Scheduled) and entry.number != "lr"]
         if constant:
             raise ConfigError(
@@ -229,11 +301,9 @@ class GradientLearner(Updating):
                 "it is, a constant of the compiled update; schedule lr or a number of the loss, or set compile = false"
             )
         for entry in self._of_parts.values():
-            if entry.scheduler.target.startswith("loss."):
+            # a mapping of the model's own, such as that of an exploration, is read by the policy, not by the loss
+            kind = entry.scheduler.target.partition(".")[0]
+            if kind == "loss" or (kind == "model" and type(entry.numbers) is dict):
                 entry.hold_as_tensor(context.device)
-        return CompiledUpdate(self._loss, steps, self._max_grad_norm, context.heart, self._joint)
-
-
-def _losses_of(optimizer: Any) -> tuple[str, ...]:
-    """Return the losses that an optimizer minimises; none for all of them."""
-    return optimizer.losses if offers(optimizer, LossChooser) else ()
+        targets = self._targets if isinstance(self._targets, TargetUpdater) else None
+        return CompiledUpdate(self._loss, self._named_steps, context.heart, self._joint, targets)

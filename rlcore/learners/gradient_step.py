@@ -25,11 +25,14 @@ class GradientStep:
         device: of the parameters.
         names: the losses that it minimises; empty for all.
         max_value: clip each element of the gradients instead.
+        every: it steps in every so many updates, of which its owner takes care.
 
     Attributes:
         optimizer: as given.
         parameters: of all groups of the optimizer.
         skipped: how many steps were skipped, a 0-d tensor on the device.
+        every: as given.
+        not_finite: whether the last step was skipped, a 0-d tensor on the device, 1 or 0.
         names: the losses that it minimises; empty for all.
         max_norm: as given; may change from step to step.
         max_value: as given; may change from step to step.
@@ -42,13 +45,16 @@ class GradientStep:
         device: torch.device,
         names: tuple[str, ...] = (),
         max_value: float | None = None,
+        every: int = 1,
     ) -> None:
         self.optimizer = optimizer
         self.parameters: list[Tensor] = []
         self.names = names
         self.max_norm = max_norm
         self.max_value = max_value
+        self.every = every
         self.skipped = torch.zeros((), device=device)
+        self.not_finite = torch.zeros((), device=device)
         self._groups = 0
         self.follow_groups()
         self._adam: AdamState | None = None
@@ -66,21 +72,33 @@ class GradientStep:
             self._groups = len(self.optimizer.param_groups)
             self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
 
-    def backward(self, losses: Mapping[str, Tensor], alone: bool) -> None:
+    def backward(self, losses: Mapping[str, Tensor], alone: bool, last: bool = False) -> None:
         """Take the gradients of the losses that this optimizer minimises.
 
         Args:
             losses: of the loss.
-            alone: whether no other optimizer follows; then the graph is freed.
+            alone: whether there is no other optimizer.
+            last: whether none follows in this update, so that the graph can be freed.
         """
         if len(self.optimizer.param_groups) != self._groups:  # asked here, as a call for each minibatch costs time
             self.follow_groups()
         total = total_loss(losses, self.names)
         self._total = total.detach()
         if not alone:
-            self._taken = torch.autograd.grad(total, self.parameters, retain_graph=True, allow_unused=True)
+            self._taken = torch.autograd.grad(total, self.parameters, retain_graph=not last, allow_unused=True)
             return
         total.backward()  # type: ignore[no-untyped-call]
+
+    def note(self, losses: Mapping[str, Tensor]) -> None:
+        """Note that the gradients of the losses, detached here, were added to the parameters elsewhere."""
+        self.follow_groups()
+        self._total = total_loss(losses, self.names)
+
+    def forget(self) -> None:
+        """Drop the gradients of an update that failed."""
+        self._taken = None
+        for parameter in self.parameters:
+            parameter.grad = None
 
     def taken(self) -> tuple[list[Tensor | None], Tensor]:
         """Return the gradient of each parameter, None for one without, and the total loss that they are of."""
@@ -109,7 +127,7 @@ class GradientStep:
             )
         norm: Tensor = torch.linalg.vector_norm(torch.stack(tuple(self._norms(gradients))))
         zero = (norm + self._total) * 0.0  # not a number where either is not finite
-        not_finite = (zero != 0).to(norm.dtype)
+        self.not_finite = not_finite = (zero != 0).to(norm.dtype)
         self.skipped += not_finite
         if self.max_value is not None:
             torch.nn.utils.clip_grad_value_(self.parameters, self.max_value, foreach=True)

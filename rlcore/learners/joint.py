@@ -43,22 +43,30 @@ class JointGradients:
         self._steps = steps
         self._allocate()
 
-    def average(self, rows: int) -> None:
-        """Let every step take the gradients of all ranks; the backward of each is done, unless there are no rows.
+    def average(self, rows: int, due: Sequence[int] | None = None) -> None:
+        """Let steps take the gradients of all ranks; the backward of each is done, unless there are no rows.
 
         Args:
             rows: samples of this rank's minibatch.
+            due: the numbers of the optimizers that step, the same on all ranks; None for all.
         """
+        due = range(len(self._steps)) if due is None else due
         for step in self._steps:
             step.follow_groups()
         if [len(views) for views in self.gradients] != [len(step.parameters) for step in self._steps]:
             self._allocate()
         if rows:
-            for number, step in enumerate(self._steps):
-                self.write(number, *step.taken())
+            self.clear(due)
+            for number in due:
+                self.write(number, *self._steps[number].taken())
         self.sum(rows)
-        for step, gradients, total in zip(self._steps, self.gradients, self.totals, strict=True):
-            step.replace(gradients, total)
+        for number in due:
+            self._steps[number].replace(self.gradients[number], self.totals[number])
+
+    def clear(self, due: Sequence[int]) -> None:
+        """Forget what the optimizers that do not step now had in an earlier update."""
+        if len(due) < len(self._steps):
+            self._flat.zero_()
 
     def write(self, number: int, gradients: Sequence[Tensor | None], total: Tensor) -> None:
         """Set what this rank has for an optimizer.

@@ -6,7 +6,7 @@ The update rule is torch's; the gradient step around it is in `gradient.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import torch
 from pydantic import BaseModel, Field
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from torch.nn import Parameter
 
 
+# what a section says to the learner, and not to torch
+KEYS_OF_LEARNER: Final = ("parameters", "losses", "every")
+
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -29,6 +32,7 @@ class OptimizerConfig(BaseModel, extra="forbid", allow_inf_nan=False):
     weight_decay: float = Field(0.0, ge=0, description="weight decay")
     parameters: list[str] = Field(default_factory=list, description="model parts to optimise; default: the whole model")
     losses: list[str] = Field(default_factory=list, description="losses to minimise; default: all of loss_*")
+    every: int = Field(1, ge=1, description="updates to a step: 2 steps in every second update")
 
 
 class AdamConfig(OptimizerConfig):
@@ -73,20 +77,21 @@ def build_optimizer(
 
     Args:
         kind: its class.
-        config: has the keys `parameters` and `losses`.
+        config: has the keys `parameters`, `losses` and `every`.
         context: of the component.
-        arguments: of the constructor; those two keys may be among them.
+        arguments: of the constructor; those keys may be among them.
 
     Raises:
         ConfigError: the model has no such part, or torch refuses a value.
     """
-    own = {name: value for name, value in arguments.items() if name not in ("parameters", "losses")}
+    own = {name: value for name, value in arguments.items() if name not in KEYS_OF_LEARNER}
     parameters = _named_parameters(config.parameters, context)
     try:
         optimizer = kind(parameters, **own)
     except ValueError as error:
         raise ConfigError(f"[optimizer] {context.name!r}: torch.optim.{kind.__name__} refuses it: {error}") from error
     optimizer.losses = tuple(config.losses)  # type: ignore[attr-defined]
+    optimizer.every = config.every  # type: ignore[attr-defined]
     return optimizer
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -50,11 +50,28 @@ class TargetUpdater:
             _check_alike(source, target)
             target.requires_grad_(False)
 
-    def step(self) -> None:
-        """Count an optimisation step, and update when the interval has passed."""
+    def step(self, moved: bool = False) -> None:
+        """Count an optimisation step, and update when the interval has passed.
+
+        Args:
+            moved: whether the targets moved in the step already, as they do in a compiled one.
+        """
+        due = self.is_due()
         self.steps += 1
-        if self.steps % self.interval == 0:
+        if due and not moved:
             self.update()
+
+    def is_due(self) -> bool:
+        """Return whether the next step moves the targets."""
+        return (self.steps + 1) % self.interval == 0
+
+    def tensors(self) -> Iterator[tuple[Tensor, Tensor, float]]:
+        """Yield each tensor of the targets with its source, and how far it moves."""
+        for source, target in self._pairs:
+            for moved, by in zip(target.parameters(), source.parameters(), strict=True):
+                yield moved, by, self.tau
+            for copied, of in zip(target.buffers(), source.buffers(), strict=True):
+                yield copied, of, 1.0
 
     @torch.no_grad()
     def update(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Union
 import torch
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from rlcore.learners.optimizers import OptimizerConfig, build_optimizer
+from rlcore.learners.optimizers import KEYS_OF_LEARNER, OptimizerConfig, build_optimizer
 from rlcore.types.context import Context
 
 # how a step is computed, which is not the config's to say; and `maximize`, as losses are minimised
@@ -49,7 +49,7 @@ class TorchOptimizer:
             for name, annotation, parameter in _arguments(self._kind)
         }
         common = OptimizerConfig.model_fields
-        fields |= {name: (common[name].annotation, common[name]) for name in ("parameters", "losses")}
+        fields |= {name: (common[name].annotation, common[name]) for name in KEYS_OF_LEARNER}
         rules = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
         return create_model(f"{self._name}Config", __config__=rules, __module__=__name__, **fields)
 

@@ -150,6 +150,7 @@ class Metrics:
 
     def write(self, progress: Progress) -> None:
         """Reduce everything that came in since the last write, and write it at `progress.frames`."""
+        _fetch(self._values, self._last)
         for key in list(self._values):
             self._fold(key)
         row: dict[str, float] = {}
@@ -210,6 +211,7 @@ class Metrics:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what came in since the last write, so that a stop between two writes loses nothing; and the latest."""
+        _fetch(self._values, self._last, self._newest)
         pending = {key: (self._to_array(key, held), len(held)) for key, held in self._values.items() if held}
         reduced = {key: asdict(value) for key, value in self._reduced.items()}
         last = {key: float(value) for key, value in self._last.items()}
@@ -307,6 +309,25 @@ class Averages:
     def means(self) -> dict[str, Any]:
         """Return the mean of each key over the updates that had it."""
         return {key: total / self._counts[key] for key, total in self._sums.items()}
+
+
+def _fetch(values: Mapping[str, list[Any]], *single: dict[str, Any]) -> None:
+    """Put numbers on the CPU in the place of those on a device, in one copy: each would wait for the device."""
+    ends = [held for held in values.values() if held and (_is_away(held[0]) or _is_away(held[-1]))]
+    away: list[tuple[Any, Any]] = [(held, i) for held in ends for i, value in enumerate(held) if _is_away(value)]
+    away += [(holder, key) for holder in single for key, value in holder.items() if _is_away(value)]
+    if not away:
+        return
+    tensors = [holder[place].detach() for holder, place in away]
+    kind = torch.float32 if tensors[0].device.type == "mps" else torch.float64  # which Apple's has not
+    row = torch.cat([tensor.reshape(-1).to(kind) for tensor in tensors]).cpu()
+    pieces = torch.split(row, [tensor.numel() for tensor in tensors])
+    for (holder, place), tensor, piece in zip(away, tensors, pieces, strict=True):
+        holder[place] = piece.reshape(tensor.shape)
+
+
+def _is_away(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.device.type != "cpu"
 
 
 def _flat(tensors: list[Tensor]) -> Tensor:

@@ -38,8 +38,13 @@ PUBLISHED: Final = {
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
     "dcp": Published({"checkpointer": ("dcp",)}),
     "dqn": Published(
-        {"loss": ("c51", "dqn"), "model": ("q-network",)},
-        presets={"c51": ("c51-classic-control", "c51-generic"), "dqn": ("dqn-classic-control", "dqn-generic")},
+        {"loss": ("c51", "dqn", "qr-dqn"), "model": ("q-network",)},
+        presets={
+            "c51": ("c51-classic-control", "c51-generic"),
+            "dqn": ("dqn-classic-control", "dqn-generic"),
+            "qr-dqn": ("qr-dqn-generic",),
+            "rainbow": ("rainbow-generic",),
+        },
     ),
     "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
     "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
@@ -54,6 +59,19 @@ PUBLISHED: Final = {
         },
     ),
     "replay": Published({"buffer": ("prioritized", "replay")}),
+    "sac": Published(
+        {
+            "loss": ("crossq", "ddpg", "discrete-sac", "sac", "td3"),
+            "model": ("actor-critic", "crossq", "discrete-actor-critic"),
+        },
+        presets={
+            "crossq": ("crossq-generic",),
+            "ddpg": ("ddpg-generic",),
+            "discrete-sac": ("discrete-sac-generic",),
+            "sac": ("sac-generic", "sac-mujoco"),
+            "td3": ("td3-generic",),
+        },
+    ),
     "tensorboard": Published({"logger": ("tensorboard",)}, {"rlcore.loggers": {"TensorboardLogger": "logger"}}),
     "torch": Published({"checkpointer": ("torch",)}),
     "torchsnapshot": Published({"checkpointer": ("torchsnapshot",)}),

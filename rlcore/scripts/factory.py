@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rlcore.assembly.assembly import Assembly, hooks_of, to_device
+from rlcore.config.common_keys import with_discount_of
 from rlcore.config.core import DEFAULT_USE
 from rlcore.config.sections import find_component
 from rlcore.plugins.host import PluginHost
@@ -57,6 +58,7 @@ class Factory:
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)
         self._host = PluginHost()
+        self._loss_keys: BaseModel | None = None
         self._assembly = Assembly(
             Context(
                 run=RunInfo(name, seed, total_frames, None if folder is None else Path(folder)),
@@ -97,6 +99,7 @@ class Factory:
         """Build the loss over the model."""
         self._check_model_parts("loss", use, keys)
         provided, config = self._find("loss", use, keys)
+        self._loss_keys = config
         built = self._assembly.build(provided, config, provided.component.name)
         self.context.built["loss"] = loss = to_device(built, self.context.device)  # its weights are the model's
         return loss
@@ -116,7 +119,10 @@ class Factory:
         return self._one("collector", use, keys)
 
     def buffer(self, use: str = DEFAULT_USE["buffer"], **keys: Any) -> Any:
-        """Build the buffer that makes minibatches of batches."""
+        """Build the buffer that makes minibatches of batches.
+
+        One that joins rewards takes the `gamma` of the loss that was built before, unless it is given.
+        """
         return self._one("buffer", use, keys)
 
     def evaluator(self, use: str = "episodes", **keys: Any) -> Any:
@@ -155,6 +161,8 @@ class Factory:
 
     def _one(self, kind: str, use: str, keys: dict[str, Any]) -> Any:
         provided, config = self._find(kind, use, keys)
+        if kind == "buffer":
+            config = with_discount_of(config, self._loss_keys)
         self.context.built[kind] = built = self._assembly.part(provided, config, provided.component.name, single=True)
         return built
 

@@ -41,9 +41,11 @@ class Health:
 
     Attributes:
         observer: True; it changes nothing.
+        takes_columns: True; it reads entries alone.
     """
 
     observer: Final = True
+    takes_columns: Final = True
 
     class Config(BaseModel, extra="forbid"):
         """What it leaves out."""

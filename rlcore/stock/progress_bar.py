@@ -13,8 +13,6 @@ from rlcore.types.context import Context
 from rlcore.types.progress import ENDLESS
 
 if TYPE_CHECKING:
-    from tensordict import TensorDict
-
     from rlcore.types.trainer import Trainer
 
 # metric to (label, format)
@@ -62,7 +60,7 @@ class ProgressBar:
         )
 
     @hookimpl
-    def post_steps_log(self, batch: TensorDict, trainer: Trainer) -> None:
+    def post_steps_log(self, trainer: Trainer) -> None:
         """Move the bar and show the metrics that were written last."""
         if self._bar is None:  # it was switched on in the middle of a run
             self.setup(trainer)

@@ -19,7 +19,7 @@ from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import Saver
 from rlcore.training.saving import Saving
 from rlcore.training.stateful import states_of
-from rlcore.types import EvaluationResult
+from rlcore.types import CollectedBatch, EvaluationResult
 from rlcore.types.optional import Follower, offers
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class TrainerInterface(PartAttributes):
         self.saving = Saving(parts, self.snapshot, self._checkpoint_saved, self._enter)
         self._rows = MetricRows(parts)
         self._lockstep = Lockstep(parts.group)
-        self._batch: TensorDict | None = None
+        self._batch: Any = None
         self._first_frame = 0
         self._enter("setup")
 
@@ -61,6 +61,8 @@ class TrainerInterface(PartAttributes):
     @property
     def batch(self) -> TensorDict | None:
         """The latest batch `[env, time]`; the next iteration may overwrite its tensors."""
+        if isinstance(self._batch, CollectedBatch):
+            self._batch = self._batch.to_tensordict()
         return self._batch
 
     @property

@@ -11,6 +11,7 @@ from rlcore.errors import EndOfData, EndOfEpoch, RlcoreError, note
 from rlcore.loggers.metrics import Averages
 from rlcore.process import forks
 from rlcore.process.signals import GraceExpired
+from rlcore.training.batch_form import BatchForm
 from rlcore.training.interface import TrainerInterface
 from rlcore.training.lockstep import Collected
 from rlcore.training.parts import TrainerParts, close_parts
@@ -38,6 +39,8 @@ class Loop(TrainerInterface):
             parts.hooks.end_epochs_together(self._lockstep.vote)
         every = None if parts.evaluator is None else parts.evaluator.every
         self._evaluate_every = None if every is None else Every(every)
+        own_steps = type(self).optim_steps.__module__.partition(".")[0] != "rlcore"
+        self._form = BatchForm(parts, own_steps)
         self._ran_out = False
         self._closed = False
 
@@ -65,7 +68,7 @@ class Loop(TrainerInterface):
             self._end()
         except GraceExpired as stopped:  # a stop that could not wait for the end of the iteration
             log.warning("%s; what was not finished is discarded", stopped)
-            self.saving.what_stands(stopped, self._batch)
+            self.saving.what_stands(stopped, self.batch)
         except BaseException as error:
             if left:  # the caller left the loop
                 raise
@@ -75,7 +78,7 @@ class Loop(TrainerInterface):
                 f"while {self._phase}, iteration {self.parts.progress.iterations}, frame {self.parts.progress.frames}",
             )
             self.parts.hooks.on_exception(error, self)
-            self.saving.what_stands(error, self._batch)
+            self.saving.what_stands(error, self.batch)
             raise
         finally:
             self._shutdown()
@@ -104,7 +107,7 @@ class Loop(TrainerInterface):
         hooks.follow_changes()
         self._enter("collecting")
         try:
-            batch = parts.collector.collect()
+            batch = self._form.collect()
         except EndOfData:
             self._agree(out_of_data=True)
             return False
@@ -120,6 +123,7 @@ class Loop(TrainerInterface):
         self._batch = batch
         self._count(together, episodes)
         metrics.add(hooks.pre_steps_log(batch, self))
+        batch = self._batch  # a TensorDict now, where a hook asked the trainer for it and may have changed it
         parts.buffer.add(batch)
         self._enter("optimising")
         if parts.progress.frames >= parts.buffer.warmup_frames:

@@ -19,6 +19,7 @@ from rlcore.training.schedule import SaveSchedule
 from rlcore.types import Buffer, Collector, Estimator, Evaluator, Learner, RunInfo, Transform
 from rlcore.types.group import Alone, Group
 from rlcore.types.heart import Heart
+from rlcore.types.optional import Closable, offers
 from rlcore.types.progress import Progress
 
 log = logging.getLogger(__name__)
@@ -80,10 +81,10 @@ class TrainerParts:
 def close_parts(parts: TrainerParts, saver: Saver | None) -> None:
     """Close what must be closed at the end of a run; what fails at that is reported, and the others are closed."""
     closing = {"saver": saver, "collector": parts.collector, "evaluator": parts.evaluator, "metrics": parts.metrics}
-    for name, part in closing.items():
+    for name, part in {**closing, "learner": parts.learner}.items():
         parts.heart.beats += 1
         try:
-            if part is not None:
+            if part is not None and offers(part, Closable):
                 part.close()
         except FROM_OUTSIDE:
             raise

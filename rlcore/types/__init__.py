@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.types.collected import CollectedBatch as CollectedBatch
     from rlcore.types.context import Context as Context
     from rlcore.types.data import BackgroundCollector as BackgroundCollector
     from rlcore.types.data import Buffer as Buffer
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
+        "rlcore.types.collected": "CollectedBatch",
         "rlcore.types.context": "Context",
         "rlcore.types.data": "BackgroundCollector Buffer Collector Evaluator",
         "rlcore.types.envs": "ActionTransform Env RenderableEnv Transform",

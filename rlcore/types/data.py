@@ -24,10 +24,12 @@ class Collector(Protocol):
     Attributes:
         batch_steps: steps in a batch, over all envs.
 
+    Called in `rlcore/training/batch_form.py`:
+
+        return collector.collect()
+
     Called in `rlcore/training/loop.py`:
 
-        batch = parts.collector.collect()
-        ...
         steps, episodes = self._steps_of(batch), list(parts.collector.episodes())
         ...
         parts.collector.update_model()
@@ -111,8 +113,10 @@ class Buffer(Protocol):
         """Take a batch in; called once per iteration, before its epochs.
 
         Args:
-            batch: `[env, time]` as the hooks left it. Its tensors are overwritten in the next iteration: what is kept
-                beyond this one is copied. Steps whose mask is False are not trained on.
+            batch: `[env, time]` as the hooks left it; where the buffer has an attribute `takes_columns` that is True,
+                perhaps a `CollectedBatch`, here and in `minibatches`, since a TensorDict costs more than a row.
+                Its tensors are overwritten in the next iteration: what is kept beyond this one is copied. Steps whose
+                mask is False are not trained on.
         """
         ...
 

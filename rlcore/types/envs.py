@@ -31,7 +31,7 @@ class Env(Protocol):
         for time, observation in enumerate(rows):
             action, parameter = act(observation, noise[time])
             ...
-            step = step_envs(action.numpy())
+            step = step_envs(acted)
     """
 
     @property

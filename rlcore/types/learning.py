@@ -53,8 +53,8 @@ class Loss(Protocol):
     """A `torch.nn.Module` from a minibatch to named scalars.
 
     Its parameters are those of the model. Called once per update, in the process that trains, with gradients on. With a
-    compiled update it is traced, once per size of a minibatch: it then reads the same keys and returns the same names
-    every time, and does nothing that depends on the values of tensors.
+    compiled update it is traced, once per size of a minibatch and what is asked for: it then reads the same keys and
+    returns the same names every time, and does nothing that depends on the values of tensors.
 
     A loss with target networks also has an attribute `target_updater`, a `rlcore.learners.targets.TargetUpdater`: the
     learner calls its `step()` after each optimisation step, and saves its state.
@@ -62,16 +62,21 @@ class Loss(Protocol):
     Attributes:
         requires: the parts of the model that it uses.
 
-    A loss in which something is random, such as the actions of SAC, says what by a method `sample_noise`, as below, and
-    takes it as a second argument: `loss(minibatch, noise)`. It is a function of the two, and samples nothing itself: so
-    a compiled update, a resume and every process of several sample as they should. The learner of a config calls
-    `sample_noise` once per update, before the loss, with a generator that it saves; the `Trainer` of a script refuses
-    such a loss.
+    A loss that computes its losses one by one names them in `loss_names`, all `loss_*` that it returns, and takes as a
+    second argument which of them to compute: `loss(minibatch, names)`, None for all. The learner asks for those whose
+    optimizers step in the update (`[[optimizer]] every`); the others cost nothing. It returns these and the metrics
+    that come with them, so that the keys depend on `names` alone. Whatever the optimizers are, the loss of an actor
+    gives no gradient to the critics, and the other way round. A loss without `loss_names` computes all, every time.
 
-        def sample_noise(self, samples: int, generator: torch.Generator) -> Tensor:
-            return torch.randn(samples, 2, generator=generator, device=generator.device)
+    A loss in which something is random, such as the actions of SAC, says what by a method `sample_noise`, as below. The
+    learner calls it once per update, with a generator that it saves, and adds what it returns to the minibatch, for
+    the loss alone. The loss reads it as `minibatch["noise"]`, and samples nothing itself: so a compiled update, a
+    resume and every process of several sample as they should. The `Trainer` of a script refuses such a loss.
 
-    The noise is one tensor `[sample, ...]`, on the generator's device.
+        def sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
+            return {"noise": torch.randn(samples, 2, generator=generator, device=generator.device)}
+
+    The entries are on the generator's device, have names that the minibatch has not, and any shape.
 
     A class or instance attribute `reads`, a tuple of keys, names the entries without which it cannot be computed, such
     as `("observation", "advantage", ("next", "reward"))`. A run in which nothing writes them is then refused before its
@@ -80,7 +85,7 @@ class Loss(Protocol):
 
     Called in `rlcore/learners/gradient.py`:
 
-        losses = self._loss(*inputs)
+        losses = self._loss(entries) if names is None else self._loss(entries, names)
         losses = hooks.post_loss(losses, minibatch, self)
     """
 

@@ -104,7 +104,7 @@ class Policy(Protocol):
 
     Called in `rlcore/collectors/batch_storage.py`:
 
-        described = describe(torch.stack(parameters), stacked.to(parameters[0].device))
+        described = describe(torch.stack(parameters), actions.to(parameters[0].device))
 
     Called in `rlcore/envs/playing.py`:
 
@@ -167,7 +167,7 @@ class Model(Protocol):
 
     Built on the CPU with weights from `context.seed()`, then moved to the run's device. The optimizers take its
     parameters, and its `state_dict` is a part of every checkpoint. A critic maps observations `[..., *shape]` to values
-    `[..., 1]`; an actor maps them to the parameters of its attribute `distribution`.
+    `[..., 1]`; an actor maps them to the parameters of its attribute `distribution`, and one without to actions.
 
     Attributes:
         policy: acts with the current weights.

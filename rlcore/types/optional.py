@@ -206,8 +206,8 @@ class EntryWriter(Protocol):
 class NoiseSampler(Protocol):
     """A loss in which something is random."""
 
-    def sample_noise(self, rows: int, generator: torch.Generator) -> Tensor:
-        """Return the noise `[rows, ...]` that the loss takes beside a minibatch of so many rows."""
+    def sample_noise(self, samples: int, generator: torch.Generator) -> Mapping[Key, Tensor]:
+        """Return entries that the learner adds to a minibatch of so many samples, on the device of the generator."""
         ...
 
 

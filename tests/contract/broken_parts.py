@@ -205,36 +205,108 @@ class NoisyLoss(ToyLoss):
     """Keeps the contract: the action is off by its noise."""
 
     def sample_noise(self, samples, generator):
+        return {"noise": torch.randn(samples, 1, generator=generator)}
+
+    def forward(self, minibatch):
+        losses = super().forward(minibatch)
+        return {**losses, "loss_actor": losses["loss_actor"] * (1 + self.noise_in(minibatch).square().mean())}
+
+    def noise_in(self, minibatch):
+        return minibatch["noise"]
+
+
+class BareNoiseLoss(NoisyLoss):
+    def sample_noise(self, samples, generator):
         return torch.randn(samples, 1, generator=generator)
 
-    def forward(self, minibatch, noise):
-        losses = super().forward(minibatch)
-        return {**losses, "loss_actor": losses["loss_actor"] * (1 + noise.square().mean())}
 
-
-class OneNoiseLoss(NoisyLoss):
+class TakenNoiseLoss(NoisyLoss):
     def sample_noise(self, samples, generator):
-        return torch.randn(1, 1, generator=generator)
+        return {"noise": super().sample_noise(samples, generator)["noise"], "advantage": torch.zeros(samples, 1)}
 
 
 class GlobalNoiseLoss(NoisyLoss):
     def sample_noise(self, samples, generator):
-        return torch.randn(samples, 1)
+        return {"noise": torch.randn(samples, 1)}
 
 
 class ConstantNoiseLoss(NoisyLoss):
     def sample_noise(self, samples, generator):
-        return torch.ones(samples, 1)
+        return {"noise": torch.ones(samples, 1)}
 
 
 class FurtherNoiseLoss(NoisyLoss):
-    def forward(self, minibatch, noise):
-        return super().forward(minibatch, noise + torch.rand(()))
+    def noise_in(self, minibatch):
+        return minibatch["noise"] + torch.rand(())
 
 
 class HeedlessNoiseLoss(NoisyLoss):
-    def forward(self, minibatch, noise):
-        return super().forward(minibatch, torch.ones(1))
+    def noise_in(self, minibatch):
+        return torch.ones(1)
+
+
+class DrawingLoss(ToyLoss):
+    """Draws, and uses it for nothing: resumes go on otherwise all the same."""
+
+    def forward(self, minibatch):
+        torch.rand(())
+        return super().forward(minibatch)
+
+
+class SeparateLoss(ToyLoss):
+    """Keeps the contract: returns the losses that are asked for, and their metrics."""
+
+    loss_names = ("loss_actor", "loss_critic")
+
+    def forward(self, minibatch, names=None):
+        losses = super().forward(minibatch)
+        asked = self.loss_names if names is None else names
+        metrics = {"error": losses["error"]} if "loss_critic" in asked else {}
+        return {name: losses[name] for name in self.loss_names if name in asked} | metrics
+
+
+class MisnamedLoss(SeparateLoss):
+    loss_names = ("loss_actor", "loss_critics")
+
+    def forward(self, minibatch, names=None):
+        return ToyLoss.forward(self, minibatch)
+
+
+class DeafLoss(SeparateLoss):
+    """Computes all whatever is asked for."""
+
+    def forward(self, minibatch, names=None):
+        return super().forward(minibatch)
+
+
+class TouchyLoss(SeparateLoss):
+    """The actor's loss is another when the critic's is asked for."""
+
+    def forward(self, minibatch, names=None):
+        losses = super().forward(minibatch, names)
+        if len(losses) > 1 and "loss_actor" in losses:
+            losses["loss_actor"] = losses["loss_actor"] * 2
+        return losses
+
+
+class UnfedLoss(SeparateLoss):
+    """Asked for alone, a loss has the same value and no gradient."""
+
+    def forward(self, minibatch, names=None):
+        losses = super().forward(minibatch, names)
+        if names == ("loss_critic",):
+            losses["loss_critic"] = losses["loss_critic"].detach() + 0 * losses["loss_critic"]
+        return losses
+
+
+class ShyLoss(SeparateLoss):
+    """A metric comes with no loss that is asked for alone."""
+
+    def forward(self, minibatch, names=None):
+        losses = super().forward(minibatch, names)
+        if names is not None and len(names) < 2:
+            losses.pop("error", None)
+        return losses
 
 
 class CountingLoss(ToyLoss):

@@ -97,7 +97,14 @@ BROKEN = [
     (c.LossContract, "AttachedLoss", "test_returns_named_scalars", "error is a metric"),
     (c.LossContract, "LazyLoss", "test_gradients_reach_every_required_part", "critic.weight"),
     (c.LossContract, "DoneLoss", "test_keeps_terminated_and_truncated_apart", "does not say whether a value follows"),
-    (c.LossContract, "OneNoiseLoss", "test_samples_its_noise_from_the_generator", "samples has shape"),
+    (c.LossContract, "BareNoiseLoss", "test_samples_its_noise_from_the_generator", "return a dict of entries"),
+    (c.LossContract, "TakenNoiseLoss", "test_samples_its_noise_from_the_generator", "entries of the minibatch"),
+    (c.LossContract, "DrawingLoss", "test_samples_nothing_itself", "draws from a global random generator"),
+    (c.LossContract, "MisnamedLoss", "test_computes_each_of_its_losses_alone", "and the loss returns"),
+    (c.LossContract, "DeafLoss", "test_computes_each_of_its_losses_alone", "asked for"),
+    (c.LossContract, "TouchyLoss", "test_computes_each_of_its_losses_alone", "another value than with all"),
+    (c.LossContract, "ShyLoss", "test_computes_each_of_its_losses_alone", "come with no loss"),
+    (c.LossContract, "UnfedLoss", "test_gradients_of_a_loss_asked_for_alone_are_those_with_all", "another gradient"),
     (c.LossContract, "GlobalNoiseLoss", "test_samples_its_noise_from_the_generator", "another generator"),
     (
         c.LossContract,
@@ -338,7 +345,7 @@ def test_every_broken_part_is_used():
     named |= {"SinglePrecisionCheckpointer", "ShiftedCollector", "SilentCollector", "ShortEvaluator", "UnpreparedHook"}
     named |= {"LeakingEstimator", "MixingEstimator", "BothCollector", "QuietCollector", "ContraryCollector"}
     named |= {"FirstBuffer", "OneStepEstimator", "ForgetfulCheckpointer", "TooFarTransform"}
-    named |= {"NoisyLoss"}  # which is sound
+    named |= {"NoisyLoss", "SeparateLoss"}  # which are sound
     assert set(PARTS) == named
 
 
@@ -346,3 +353,9 @@ class TestALossWithNoise(c.LossContract):
     """A suite that refuses broken noise takes that which keeps the contract, through a run and a resume."""
 
     target = PARTS["NoisyLoss"]
+
+
+class TestALossThatIsAskedForSome(c.LossContract):
+    """And one that returns what it is asked for."""
+
+    target = PARTS["SeparateLoss"]

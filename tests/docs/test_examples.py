@@ -18,6 +18,7 @@ EXAMPLES = ROOT / "examples"
 FEW = ("collector.frames_per_batch=256", "run.total_frames=512", "metrics.every=256")
 # and with each kind of buffer, few updates
 FEW_UPDATES = {"rollout": ["buffer.epochs=1"], "replay": ["buffer.warmup_frames=256", "buffer.updates_per_batch=4"]}
+FEW_UPDATES["replay:prioritized"] = FEW_UPDATES["replay"]
 SCRIPTS = {
     "train_from_python.py": ["run.total_frames=512"],
     "ppo_tutorial.py": ["--frames", "2000", "--out", "curves.png"],
@@ -31,14 +32,19 @@ def test_every_example_is_known():
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
-def test_config_trains(path, tmp_path, monkeypatch, capsys):
+def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
+    """It stops after its first iteration and goes on to the end, as its metrics do."""
     monkeypatch.chdir(tmp_path)
     overrides = [*FEW, *FEW_UPDATES[read(path).values["buffer"].get("use", "rollout")]]
     if "evaluator" in read(path).values:
-        overrides += ["evaluator.episodes=2"]
+        overrides += ["evaluator.episodes=1"]
     arguments = [word for override in overrides for word in ("--set", override)]
-    assert cli.main(["train", str(path), *arguments, "--set", "run.name=few"]) == 0, capsys.readouterr().err
-    assert (tmp_path / "runs/few/metrics.csv").stat().st_size
+    train = ["train", str(path), *arguments, "--set", "run.name=few"]
+    assert cli.main([*train, "--until", "256"]) == 0, capsys.readouterr().err
+    assert cli.main([*train, "--resume"]) == 0, capsys.readouterr().err
+    assert "512," in (tmp_path / "runs/few/metrics.csv").read_text()
+    assert cli.main(["plot", "runs/few"]) == 0, capsys.readouterr().err
+    assert (tmp_path / "runs/few/curves.png").stat().st_size
 
 
 @pytest.mark.slow

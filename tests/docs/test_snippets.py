@@ -7,6 +7,7 @@ How a fence is treated follows from its info string; see CONTRIBUTING.md for wha
     python from=PATH    lines of that file, as they stand there; all of them, over the page; a test runs the file
     toml                a full config, validated by load_config; written when it has file=NAME
     toml excerpt        merged into examples/ppo-idp.toml, then validated
+    toml excerpt of=NAME    merged into a file that the page wrote, then validated
     console             each line after `$ ` is run; what is shown must be in its output, figures aside
     console exit=N      the same, for a command that ends with exit code N
     bash                commands that are only checked: programs, arguments, files, make targets
@@ -181,7 +182,8 @@ def check_toml(snippet: Snippet, folder: Path) -> None:
     if snippet.flags.get("file", "").endswith("pyproject.toml"):
         return
     if "excerpt" in snippet.flags:
-        values = merged(tomllib.loads((ROOT / "examples/ppo-idp.toml").read_text()), values)
+        whole = folder / snippet.flags["of"] if "of" in snippet.flags else ROOT / "examples/ppo-idp.toml"
+        values = merged(tomllib.loads(whole.read_text()), values)
     path = folder / "snippet.toml"
     path.write_text(tomli_w.dumps(values))
     load_config(path)

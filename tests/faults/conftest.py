@@ -35,7 +35,7 @@ DQN = {
     "buffer": {"use": "replay", "capacity": 1000, "minibatch_size": 16, "updates_per_batch": 4, "warmup_frames": 64},
 }
 TOY = {**TOY_CONFIG, "checkpoint": {"use": "testing:toy", "every": 16}, "logger": [{"use": "csv"}]}
-BASES = {"ppo": PPO, "dqn": DQN, "toy": TOY}
+BASES = {"ppo": PPO, "dqn": DQN, "off-policy": {**DQN, "model": {}, "loss": {}}, "toy": TOY}
 
 
 class Jobs:

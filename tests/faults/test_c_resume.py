@@ -285,3 +285,23 @@ def test_kills_at_random_points_leave_the_rich_run_equal(jobs, references, equal
     job = jobs.make("chain", **RICH)
     assert all(attempt.struck for attempt in run_chain(jobs.launcher, job, strikes, seconds=60)[:-1])
     equal(job, references.reference(**RICH))
+
+
+# every part of Rainbow but its distributions, which are quantiles
+NOISY_QUANTILES = {
+    "model": {"use": "dqn:q-network", "hidden": [16], "quantiles": 5, "duelling": True, "noisy": True},
+    "loss": {"use": "dqn:qr-dqn", "double": True, "target_interval": 7},
+    "buffer": {"use": "replay:prioritized", "n_steps": 3, "gamma": 0.99},
+    "scheduler": [{"use": "linear", "target": "buffer.beta", "final": 2.0}],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("storage", ["memory", "memmap"])
+def test_kills_at_random_points_leave_the_noisy_prioritized_quantiles_equal(jobs, references, equal, storage):
+    draw = random.Random(7)
+    strikes = [Strike(point="post_optim", count=draw.randint(1, 12)) for _ in range(12)]
+    sections = {**NOISY_QUANTILES, "buffer": {**NOISY_QUANTILES["buffer"], "storage": storage}}
+    job = jobs.make("chain", "dqn", **sections)
+    assert sum(attempt.struck for attempt in run_chain(jobs.launcher, job, strikes, seconds=60)) >= 5
+    equal(job, references.reference("dqn", **sections))

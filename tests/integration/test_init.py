@@ -16,6 +16,7 @@ FEW_OF = {
     "rollout": ["collector.frames_per_batch=256", "buffer.epochs=1"],
     "replay": ["collector.frames_per_batch=256", "buffer.warmup_frames=256", "buffer.updates_per_batch=2"],
 }
+FEW_OF["replay:prioritized"] = FEW_OF["replay"]
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ def test_on_a_terminal_it_asks_for_what_was_not_said(rlcore, tmp_path, monkeypat
             return True
 
     monkeypatch.setattr(sys, "stdin", Terminal("dqn\nCartPole-v1\n\n"))
-    assert "algorithm (a2c, c51, dqn, " in rlcore("init")
+    assert "algorithm (a2c, c51, " in rlcore("init")
     assert read(tmp_path / "dqn-CartPole-v1.toml").values["loss"]["use"] == "dqn"
     monkeypatch.setattr(sys, "stdin", Terminal("dqn\n"))
     assert "nothing was answered" in rlcore("init", code=2)

@@ -10,3 +10,10 @@ AROUND = {
 DISTRIBUTIONS = {"hidden": [8], "atoms": 11, "v_min": -3.0, "v_max": 3.0}
 CATEGORICAL = {**AROUND, "model": {"use": "dqn:q-network", **DISTRIBUTIONS}}
 C51 = {**CATEGORICAL, "loss": {"use": "dqn:c51"}}
+QUANTILES = {"hidden": [8], "quantiles": 5}
+QR = {**AROUND, "model": {"use": "dqn:q-network", **QUANTILES}, "loss": {"use": "dqn:qr-dqn"}}
+
+
+def changed(sections, **model):
+    """Return the sections with other keys of the model."""
+    return {**sections, "model": {**sections["model"], **model}}

@@ -2,7 +2,7 @@
 
 from rlcore.testing.contracts import LossContract, ModelContract, PluginContract
 
-from .sections import AROUND, C51, CATEGORICAL, DISTRIBUTIONS
+from .sections import AROUND, C51, CATEGORICAL, DISTRIBUTIONS, QR, QUANTILES, changed
 
 
 class TestPlugin(PluginContract):
@@ -19,6 +19,24 @@ class TestCategoricalQNetwork(ModelContract):
     use = "dqn:q-network"
     config = DISTRIBUTIONS
     around = {**AROUND, "loss": {"use": "dqn:c51"}}
+
+
+class TestQuantileQNetwork(ModelContract):
+    use = "dqn:q-network"
+    config = QUANTILES
+    around = QR
+
+
+class TestDuellingQNetwork(ModelContract):
+    use = "dqn:q-network"
+    config = {"hidden": [8, 6], "duelling": True}
+    around = AROUND
+
+
+class TestRainbowQNetwork(ModelContract):
+    use = "dqn:q-network"
+    config = {**DISTRIBUTIONS, "hidden": [8, 6], "duelling": True, "noisy": True}
+    around = C51
 
 
 class TestDQN(LossContract):
@@ -48,3 +66,38 @@ class TestDoubleC51(LossContract):
     use = "dqn:c51"
     config = {"double": True}
     around = C51
+
+
+class TestQuantiles(LossContract):
+    use = "dqn:qr-dqn"
+    around = QR
+
+
+class TestDoubleQuantilesWithoutHuber(LossContract):
+    use = "dqn:qr-dqn"
+    config = {"double": True, "kappa": 0.0}
+    around = QR
+
+
+class TestDuellingDQN(LossContract):
+    use = "dqn"
+    around = changed(AROUND, duelling=True)
+
+
+class TestNoisyDQN(LossContract):
+    use = "dqn"
+    around = changed(AROUND, noisy=True)
+
+
+class TestRainbow(LossContract):
+    """Duelling, noisy, double, categorical; the other two parts are the buffer's."""
+
+    use = "dqn:c51"
+    config = {"double": True}
+    around = changed(C51, duelling=True, noisy=True)
+
+
+class TestNoisyDuellingQuantiles(LossContract):
+    use = "dqn:qr-dqn"
+    config = {"double": True}
+    around = changed(QR, duelling=True, noisy=True)

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run, make_trainer
+from rlcore.testing import difference, make_run, make_trainer
 
-from .sections import AROUND, C51
+from .sections import AROUND, C51, QR, changed
 
 SAMPLES, GAMMA = 12, 0.9
 REPLAY = {"use": "replay", "capacity": 60, "minibatch_size": 8, "updates_per_batch": 4, "warmup_frames": 16}
@@ -156,9 +156,47 @@ def test_a_resumed_run_is_the_run_without_a_stop(tmp_path, buffer, interval):
         assert torch.equal(weights_of(getattr(whole.model, part)), weights_of(getattr(second.model, part)))
 
 
+def goes_on_as_the_whole(folder, sections, *overrides):
+    """Prioritized, noisy, over several steps: weights, targets and all that was collected are equal after a resume."""
+    loss = {**sections["loss"], "target_interval": 3, "double": True}
+    buffer = {**REPLAY, "use": "replay:prioritized", "n_steps": 3}
+    schedule = [{"use": "linear", "target": "buffer.beta", "final": 2.0}]
+    sections = {**sections, "loss": loss, "buffer": buffer, "scheduler": schedule}
+    whole = make_trainer(*overrides, sections=sections)
+    whole.train()
+    first = make_trainer(*overrides, folder=folder, sections=sections)
+    first.stop_at = 32
+    first.train()
+    second = make_trainer(*overrides, folder=folder, sections=sections, resume=True)
+    second.train()
+    assert second.progress.updates == 16
+    assert difference(whole.model.state_dict(), second.model.state_dict()) is None
+    for part in ("buffer", "collector", "learner"):
+        states = [getattr(trainer.parts, part).state_dict() for trainer in (whole, second)]
+        assert difference(*states) is None, part
+
+
+NOISY_QUANTILES = changed(QR, duelling=True, noisy=True)
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [NOISY_QUANTILES, changed(C51, duelling=True, noisy=True, epsilon_start=0.3)],
+    ids=["quantiles", "rainbow"],
+)
+def test_a_resumed_run_draws_the_noise_that_the_other_draws(tmp_path, sections):
+    goes_on_as_the_whole(tmp_path, sections)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
-@pytest.mark.parametrize("sections", [AROUND, C51], ids=["dqn", "c51"])
+def test_a_resumed_run_draws_the_same_noise_with_a_compiled_update(tmp_path):
+    goes_on_as_the_whole(tmp_path, NOISY_QUANTILES, "learner.compile=true")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+@pytest.mark.parametrize("sections", [AROUND, C51, NOISY_QUANTILES], ids=["dqn", "c51", "noisy qr-dqn"])
 def test_the_compiled_update_is_the_eager_one(sections):
     """Also with importance weights and discounts over several steps, which the loss looks for and need not be there."""
     buffer = {**REPLAY, "use": "replay:prioritized", "n_steps": 2}
@@ -177,3 +215,28 @@ def test_the_compiled_update_is_the_eager_one(sections):
     for name, value in results[0][0].items():
         torch.testing.assert_close(results[1][0][name], value, atol=1e-5, rtol=1e-4)
     assert results[1][1:] == pytest.approx(results[0][1:], rel=1e-4)
+
+
+@pytest.mark.slow
+def test_with_the_default_error_values_stay_within_the_returns():
+    """Of CartPole, 100 at most. With the smooth L1 error they are beyond that after as many frames, and grow on."""
+    sections = {
+        "run": {"seed": 1, "total_frames": 500_000},
+        "env": {"use": "gymnasium", "id": "CartPole-v1"},
+        "model": {"use": "dqn:q-network", "epsilon_fraction": 0.5},
+        "loss": {"use": "dqn", "target_interval": 50},
+        "optimizer": [{"use": "adam", "lr": 2.5e-4}],
+        "estimator": None,
+        "evaluator": None,
+        "collector": {"frames_per_batch": 10},
+        "buffer": {"use": "replay", "capacity": 10_000, "minibatch_size": 128, "warmup_frames": 10_000},
+        "metrics": {"every": 5000},
+    }
+    values = {}
+    for error in ("l2", "smooth_l1"):
+        trainer = make_trainer(f"loss.error='{error}'", sections=sections)
+        trainer.stop_at = 35_000
+        trainer.train()
+        values[error] = trainer.metrics.latest["train/q_value"]
+    assert 15 < values["l2"] < 60
+    assert values["smooth_l1"] > 150, "the page of DQN says so, and why"

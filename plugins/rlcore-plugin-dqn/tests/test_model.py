@@ -105,3 +105,13 @@ def test_the_loop_explores_less_and_less():
     trainer = make_trainer(sections={**AROUND, "model": model, "evaluator": None})
     seen = {progress.frames: trainer.model.policy.epsilon for progress in trainer}
     assert seen == pytest.approx({16: 0.8, 32: 0.5, 48: 0.2, 64: 0.2}), "set before each batch of 16"
+
+
+def test_one_env_acts_as_it_would_among_others():
+    acting = policy(0.5)
+    observation, noise = torch.randn(40, 3, generator=generator()), acting.draw(40, 1, generator())
+    together, _ = acting.act(observation, noise.squeeze(1))
+    alone = [acting.act(row.unsqueeze(0), own) for row, own in zip(observation, noise, strict=True)]
+    assert torch.equal(torch.cat([action for action, _ in alone]), together)
+    assert all(action is described for action, described in alone)
+    assert 0 < int((noise == GREEDY).sum()) < 40

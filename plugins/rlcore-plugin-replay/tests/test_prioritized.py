@@ -1,13 +1,19 @@
 """Priorities decide how often a transition is sampled, and weights take that back."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_replay.host_tree import HostSumTree
+from rlcore_plugin_replay.priorities import HostPriorities, TensorPriorities
 from rlcore_plugin_replay.prioritized import PrioritizedReplayBuffer
 from rlcore_plugin_replay.sum_tree import SumTree
 from tensordict import TensorDict
 
 from rlcore.errors import ConfigError, RlcoreError
+from rlcore.testing import make_trainer
+from rlcore.testing.compare import difference
 
 DRAWS = 200_000
 
@@ -22,14 +28,35 @@ def shares(buffer, count=50):
     return torch.bincount(buffer.sample(DRAWS)["index"], minlength=count).double() / DRAWS
 
 
-@pytest.mark.parametrize("size", [1, 5, 32, 33, 1024, 5000])
-def test_the_tree_draws_what_a_search_in_the_running_sum_draws(size):
+def on_cpu(size):
+    return SumTree(size, torch.device("cpu"))
+
+
+class InTensors:
+    """The tree of host memory, spoken to in tensors."""
+
+    def __init__(self, size):
+        self.tree = HostSumTree(size)
+
+    def __getitem__(self, index):
+        return torch.from_numpy(self.tree[index.numpy()])
+
+    def __setitem__(self, index, values):
+        self.tree[index.numpy()] = values.numpy()
+
+    def draw(self, uniform):
+        return torch.from_numpy(self.tree.draw(uniform.numpy()))
+
+
+@pytest.mark.parametrize("kind", [on_cpu, InTensors])
+@pytest.mark.parametrize("size", [1, 5, 32, 33, 1024, 5000, 40_000])
+def test_the_tree_draws_what_a_search_in_the_running_sum_draws(size, kind):
     generator = torch.Generator().manual_seed(size)
     values = torch.rand(size, generator=generator, dtype=torch.float64)
     values[torch.rand(size, generator=generator) < 0.3] = 0.0
     values[0] = 0.5
-    tree = SumTree(size, torch.device("cpu"))
-    for places in torch.randperm(size, generator=generator).split(7):
+    tree = kind(size)
+    for places in torch.randperm(size, generator=generator).split(max(7, size // 100)):
         tree[places] = values[places]
     assert torch.equal(tree[torch.arange(size)], values)
     uniform = torch.rand(1000, generator=generator, dtype=torch.float64)
@@ -40,9 +67,10 @@ def test_the_tree_draws_what_a_search_in_the_running_sum_draws(size):
     assert (values[drawn] > 0).all()
 
 
-def test_the_ends_of_the_range_are_drawn_from_what_has_a_priority():
-    tree = SumTree(2000, torch.device("cpu"))
-    tree[torch.tensor([700, 1300])] = torch.tensor([0.1, 0.2])
+@pytest.mark.parametrize("kind", [on_cpu, InTensors])
+def test_the_ends_of_the_range_are_drawn_from_what_has_a_priority(kind):
+    tree = kind(2000)
+    tree[torch.tensor([700, 1300])] = torch.tensor([0.1, 0.2], dtype=torch.float64)
     assert tree.draw(torch.tensor([0.0, 1 - 2.0**-53], dtype=torch.float64)).tolist() == [700, 1300]
 
 
@@ -121,6 +149,50 @@ def test_a_loss_without_td_errors_is_refused():
         buffer.feedback(minibatch, {"loss_q": torch.tensor(1.0)})
 
 
+def test_updates_without_the_loss_of_the_critics_leave_priorities_alone():
+    """The critics step at every third update: SAC computes no errors at the others."""
+    actor = {
+        "use": "adam",
+        "name": "actor",
+        "parameters": ["actor", "temperature"],
+        "losses": ["loss_actor", "loss_temperature"],
+        "every": 2,
+    }
+    critics = {"use": "adam", "name": "critics", "parameters": ["critics"], "losses": ["loss_critics"], "every": 3}
+    sections = {
+        "env": {"use": "testing:toy", "actions": "bounded"},
+        "model": {"use": "sac:actor-critic", "hidden": [8]},
+        "loss": {"use": "sac"},
+        "estimator": None,
+        "optimizer": [actor, critics],
+        "buffer": {
+            "use": "replay:prioritized",
+            "capacity": 60,
+            "minibatch_size": 8,
+            "updates_per_batch": 2,
+            "warmup_frames": 0,
+        },
+    }
+    changes = []
+    trainer = make_trainer(sections=sections)
+    feedback, priorities = trainer.buffer.feedback, trainer.buffer._priorities
+
+    def watched(minibatch, values):
+        before = deepcopy(priorities.state_dict())
+        feedback(minibatch, values)
+        changes.append(difference(before, priorities.state_dict()) is not None)
+
+    trainer.buffer.feedback = watched
+    trainer.train()
+    assert len(changes) >= 6
+    assert changes == [not (number + 1) % 3 for number in range(len(changes))]
+
+
+def test_a_loss_that_never_gives_td_errors_is_refused_before_the_first_frame():
+    with pytest.raises(ConfigError, match=r"\[buffer\] use: prioritized needs a loss that returns 'td_error'"):
+        make_trainer(sections={"loss": {"use": "ppo"}, "buffer": {"use": "replay:prioritized"}})
+
+
 def test_feedback_sets_the_priorities_of_the_minibatch():
     buffer = filled(alpha=1.0, minibatch_size=200)
     (minibatch,) = buffer.minibatches(None)
@@ -128,3 +200,31 @@ def test_feedback_sets_the_priorities_of_the_minibatch():
     buffer.feedback(minibatch, {"td_error": error})
     assert set(minibatch["number"].tolist()) == set(range(50)), "200 samples of 50 have each one"
     assert shares(buffer)[7] > 0.999
+
+
+def test_places_without_transitions_are_refused():
+    for places in ([0, 50], [-1, 3]):
+        with pytest.raises(RlcoreError, match=r"and there are transitions from 0 to 49"):
+            filled().update_priority(torch.tensor(places), torch.ones(2))
+
+
+@pytest.mark.parametrize("capacity", [20, 5000])
+def test_priorities_in_host_memory_are_those_of_tensors(capacity):
+    """Over the end of the ring, with the same samples and weights; either takes the state of the other."""
+    both = [HostPriorities(capacity, 0.7, 1e-8), TensorPriorities(capacity, 0.7, 1e-8, torch.device("cpu"))]
+    generator, first = torch.Generator().manual_seed(1), 0
+    for count in (7, 9, 1, 13):
+        index, errors = torch.randint(first + count, (40,), generator=generator) % capacity, torch.rand(40, 1)
+        errors[3] = float("nan")
+        index = index.unique()
+        for priorities in both:
+            priorities.begin(first % capacity, count)
+            priorities.set(index, errors[: len(index)])
+        first += count
+        host, tensors = (priorities.state_dict() for priorities in both)
+        torch.testing.assert_close(host, tensors)
+        both[0].load_state_dict(tensors)
+        both[1].load_state_dict(host)
+        one, two = (priorities.draw(100, torch.Generator().manual_seed(2), 0.5) for priorities in both)
+        assert torch.equal(one[0], two[0])
+        torch.testing.assert_close(one[1], two[1])

@@ -58,8 +58,10 @@ class ComponentContract:
         target: the class itself, for a component that is not installed as a plugin.
         config: the keys of its section.
         around: other sections of the small run in which it is tested, such as `{"env": {"use": "testing:toy"}}`.
+        device: of the small run; with `pytest -p rlcore.testing.pretend_device` it is another one than the CPU.
     """
 
+    device: ClassVar[str] = "cpu"
     kind: ClassVar[str] = ""
     use: ClassVar[str] = ""
     target: ClassVar[type | None] = None
@@ -110,6 +112,7 @@ class ComponentContract:
             config.sections[name].append(replace(section, name="under-test"))
         else:
             config.sections[name] = [section]
+        config = replace(config, run=config.run.model_copy(update={"device": self.device}))
         return build(config, write=folder is not None, resume=resume)
 
     def bench(

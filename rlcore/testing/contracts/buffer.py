@@ -11,7 +11,9 @@ import torch
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import made_up
 from rlcore.testing.small_run import TOY_CONFIG
+from rlcore.types.collected import CollectedBatch, takes_columns
 from rlcore.types.context import Context
+from rlcore.types.records import MASK
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -142,6 +144,22 @@ class BufferContract(StateContract):
         self.epoch(buffer, batch)
         changed = [key for key in before.keys(True, True) if not torch.equal(before[key], batch[key])]
         assert not changed, f"the buffer changed {', '.join(map(str, changed))} of the batch"
+
+    def test_both_forms_of_a_batch_are_alike(self) -> None:
+        """A buffer that takes tensors in place of a TensorDict does the same with them."""
+        if not takes_columns(self.make(self.bench())):
+            pytest.skip("it takes TensorDicts alone")
+        epochs = []
+        for light in (False, True):
+            context = self.bench()
+            buffer, batch = self.make(context), self.batch(context, masked=(3,))
+            mask = batch.get(MASK)
+            columns = {key: batch[key] for key in batch.keys(True, True) if key != MASK}
+            given: Any = CollectedBatch(columns, mask) if light else batch
+            for _ in range(2):
+                buffer.add(given)
+                epochs.append(self.epoch(buffer, given))
+        assert epochs[:2] == epochs[2:], "other steps are sampled where the batch is a CollectedBatch"
 
     def test_takes_feedback(self) -> None:
         """The trainer hands over the result of every update, with the error of each sample where the loss has one."""

@@ -15,6 +15,7 @@ from rlcore.testing.contracts.base import StateContract, saved
 from rlcore.testing.small_run import TOY_CONFIG
 from rlcore.testing.toy import ToyEnv
 from rlcore.types import MASK, Episode
+from rlcore.types.collected import ColumnCollector
 from rlcore.types.context import Context
 from rlcore.types.optional import Inexact, offers
 
@@ -74,6 +75,18 @@ class CollectorContract(StateContract):
             found = batch[key]
             assert found.shape == form, f"{key!r} is {list(found.shape)}, not {list(form)}"
             assert found.dtype == dtype, f"{key!r} is {found.dtype}, not {dtype}"
+
+    def test_both_forms_of_a_batch_have_the_same_entries(self) -> None:
+        """Where a collector gives its batches as tensors too, the loop takes the form that the others in it need."""
+        collector = self.make(self.bench())
+        batch = collector.collect()
+        if not offers(collector, ColumnCollector):
+            pytest.skip("it gives TensorDicts alone")
+        columns = collector.collect_columns()
+        keys = list(batch.keys(include_nested=True, leaves_only=True))
+        assert columns.keys() == keys, f"the tensors are {columns.keys()}, and the entries of the TensorDict {keys}"
+        for key in keys:
+            assert columns[key].shape == batch[key].shape, f"{key!r} has another shape as a tensor"
 
     def test_entries_can_be_trained_on(self) -> None:
         """No graph, and no inference tensors, which autograd refuses."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from rlcore.learners.joint import rows_of
+from rlcore.learners.noise import NoisyMinibatch
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import minibatch
@@ -17,6 +21,7 @@ from rlcore.types import Key
 from rlcore.types.context import Context
 from rlcore.types.models import part_of
 from rlcore.types.optional import EntryReader, NoiseSampler, offers
+from rlcore.types.optional_learning import SeparableLoss, WithTDError
 
 
 class LossContract(StateContract):
@@ -43,7 +48,9 @@ class LossContract(StateContract):
 
     def test_returns_named_scalars(self) -> None:
         """What is called `loss_*` is minimised; everything else is logged, `td_error` of each sample too."""
-        _, losses, context = self.losses()
+        loss, losses, context = self.losses()
+        if offers(loss, WithTDError):
+            assert loss.gives_td_error == ("td_error" in losses), f"gives_td_error = {loss.gives_td_error} is wrong"
         minimised = [name for name in losses if name.startswith("loss_")]
         assert minimised, f"nothing to minimise: none of {', '.join(losses)} is called loss_*"
         for name, value in losses.items():
@@ -102,7 +109,7 @@ class LossContract(StateContract):
         for parameter in loss.parameters():
             parameter.data.zero_()
         entries = minibatch(self.bench())
-        found = torch.func.functional_call(loss, tensors, (entries, *noise(loss, entries)))
+        found = torch.func.functional_call(loss, tensors, (with_noise(loss, entries),))
         for name in expected:
             assert torch.equal(found[name].detach(), expected[name].detach()), (
                 f"{name} uses weights that are no parameters of the loss: keep the modules themselves as attributes"
@@ -144,33 +151,116 @@ class LossContract(StateContract):
         assert totals[0] != totals[1], 'the loss reads ("next", "terminated") and does not use it'
 
     def test_samples_its_noise_from_the_generator(self) -> None:
-        """All that is random in a loss is in its noise, from the generator that it is given, and for each sample."""
+        """All that is random in a loss is in its noise, from the generator that it is given."""
         context = self.bench()
-        loss, entries = self.make(context), minibatch(context)
-        if not noise(loss, entries):
+        loss: Any = self.make(context)
+        if not offers(loss, NoiseSampler):
             pytest.skip("nothing is random in it")
-        first, again, other = (noise(loss, entries, seed)[0] for seed in (0, 0, 1))
-        rows = rows_of(entries)
-        assert first.shape[:1] == (rows,), f"the noise of {rows} samples has shape {list(first.shape)}"
-        assert torch.equal(first, again), "sample_noise samples from another generator than the one it is given"
-        assert not torch.equal(first, other), "the noise does not depend on the generator"
-        losses, same, differing = (loss(entries, found) for found in (first, first.clone(), other))
-        assert difference(_detached(losses), _detached(same)) is None, (
-            "with equal noise the losses differ: sample in sample_noise alone"
+        self._check_noise(loss, minibatch(context))
+
+    def _check_noise(self, loss: Any, entries: Mapping[Key, Tensor]) -> None:
+        first, again, other = (noise(loss, entries, seed) for seed in (0, 0, 1))
+        assert difference(first, again) is None, "sample_noise samples from another generator than the one it is given"
+        assert difference(first, other) is not None, "the noise does not depend on the generator"
+        taken = [key for key in first if key in entries]
+        assert not taken, f"sample_noise returns {taken}, which are entries of the minibatch; give them other names"
+        losses, same, differing = (_detached(loss({**entries, **found})) for found in (first, again, other))
+        assert difference(losses, same) is None, "with equal noise the losses differ: sample in sample_noise alone"
+        assert difference(losses, differing) is not None, "the loss does not use its noise"
+        assert set(noise(loss, {"x": torch.zeros(0, 1)})) == set(first), "without samples, the noise has other entries"
+
+    def test_samples_nothing_itself(self) -> None:
+        """What a loss draws from a global generator, no compiled update and no resume would draw again."""
+        context = self.bench()
+        loss = self.make(context)
+        entries = with_noise(loss, minibatch(context))
+        before = _generators()
+        loss(entries)
+        assert _generators() == before, (
+            "the loss draws from a global random generator; return what is random in it from sample_noise"
         )
-        assert difference(_detached(losses), _detached(differing)) is not None, "the loss does not use its noise"
+
+    def test_computes_each_of_its_losses_alone(self) -> None:
+        """A loss with `loss_names` returns what is asked for, and the same as when all is asked for."""
+        loss, entries = self._separable()
+        everything = _detached(loss(entries))
+        returned = [name for name in everything if name.startswith("loss_")]
+        assert list(loss.loss_names) == returned, f"loss_names is {loss.loss_names}, and the loss returns {returned}"
+        where = difference(everything, _detached(loss(entries, loss.loss_names)))
+        assert where is None, f"asked for all of its loss_names, the loss returns another {where}"
+        for names in _subsets(loss.loss_names):
+            found = _detached(loss(entries, names))
+            losses = {name for name in found if name.startswith("loss_")}
+            assert losses == set(names), f"asked for {names}, the loss returns {sorted(losses)}"
+            assert set(found) == set(_detached(loss(entries, names[::-1]))), f"the keys depend on the order of {names}"
+            for name, value in found.items():
+                assert torch.equal(value, everything[name]), (
+                    f"asked for {names}, {name} has another value than with all"
+                )
+        alone = {key for name in loss.loss_names for key in loss(entries, (name,))}
+        assert alone == set(everything), f"{sorted(set(everything) - alone)} come with no loss that is asked for alone"
+
+    def test_gradients_of_a_loss_asked_for_alone_are_those_with_all(self) -> None:
+        """An optimizer takes the same step whoever else steps in the same update."""
+        loss, entries = self._separable()
+        parameters = {name: value for name, value in loss.named_parameters() if value.requires_grad}
+        together = loss(entries)
+        for name in loss.loss_names:
+            for parameter, value, other in zip(
+                parameters,
+                _gradients(together[name], parameters),
+                _gradients(loss(entries, (name,))[name], parameters),
+                strict=True,
+            ):
+                torch.testing.assert_close(
+                    other, value, msg=f"{name} asked for alone has another gradient to {parameter} than with all"
+                )
+
+    def _separable(self) -> tuple[Any, Mapping[Key, Tensor]]:
+        """Return a loss that can be asked for some of its losses, and a minibatch with its noise."""
+        context = self.bench()
+        loss: Any = self.make(context)
+        if not offers(loss, SeparableLoss):
+            pytest.skip("it computes all of its losses: it has no loss_names")
+        return loss, with_noise(loss, minibatch(context))
 
 
-def noise(loss: Any, entries: Mapping[Key, Tensor], seed: int = 0) -> tuple[Tensor, ...]:
-    """Return the noise of a loss for a minibatch, for one that has any: `loss(minibatch, *noise)`."""
+def _subsets(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for count in range(1, len(names)):
+        yield from combinations(names, count)
+
+
+def _gradients(loss: Tensor, parameters: Mapping[str, Tensor]) -> list[Tensor]:
+    found = torch.autograd.grad(loss, list(parameters.values()), retain_graph=True, materialize_grads=True)
+    return list(found)
+
+
+def _generators() -> tuple[Any, ...]:
+    """Return the states of the global generators."""
+    return torch.get_rng_state().tolist(), random.getstate(), str(np.random.get_state())
+
+
+def noise(loss: Any, entries: Mapping[Key, Tensor], seed: int = 0) -> dict[Key, Tensor]:
+    """Return the noise of a loss for a minibatch; nothing for one without."""
     if not offers(loss, NoiseSampler):
-        return ()
-    return (loss.sample_noise(rows_of(entries), torch.Generator().manual_seed(seed)),)
+        return {}
+    found: Any = loss.sample_noise(rows_of(entries), torch.Generator().manual_seed(seed))
+    assert isinstance(found, Mapping), (
+        f"sample_noise returns a {type(found).__name__}; return a dict of entries, which the loss reads from its "
+        "minibatch"
+    )
+    return dict(found)
+
+
+def with_noise(loss: Any, entries: Mapping[Key, Tensor]) -> Mapping[Key, Tensor]:
+    """Return a minibatch with the noise of the loss, the same each time."""
+    found = noise(loss, entries)
+    return NoisyMinibatch(entries, found) if found else entries
 
 
 def computed(loss: Any, entries: Mapping[Key, Tensor]) -> dict[str, Tensor]:
     """Return what a loss makes of a minibatch, with the same noise each time."""
-    return loss(entries, *noise(loss, entries))  # type: ignore[no-any-return]
+    return loss(with_noise(loss, entries))  # type: ignore[no-any-return]
 
 
 def _detached(losses: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -16,7 +16,8 @@ from rlcore.testing.contracts.data import observations
 from rlcore.types import Policy
 from rlcore.types.context import Context
 from rlcore.types.models import part_of
-from rlcore.types.optional import missing
+from rlcore.types.optional import missing, offers
+from rlcore.types.optional_learning import WithDistribution
 
 
 class ModelContract(StateContract):
@@ -124,6 +125,9 @@ class ModelContract(StateContract):
     def test_log_probabilities_are_those_of_the_actor(self) -> None:
         """The ratio of a policy-gradient loss is 1 before the first update."""
         model, policy, context = self.actor()
+        is_stochastic = offers(model.actor, WithDistribution)
+        if not is_stochastic:
+            pytest.skip("the actor has no distribution: it returns actions")
         seen = observations(context.env_spec, 3, 4)
         with torch.no_grad():
             noise = policy.draw(3, 4, _generator(1))
@@ -156,14 +160,21 @@ class ModelContract(StateContract):
         seen = observations(context.env_spec, 6)
         with torch.no_grad():
             action, _ = policy.act(seen, policy.draw(1, 6, _generator(1))[0])
-        model.actor.distribution.log_prob(model.actor(seen), action).sum().backward()
+        outputs = model.actor(seen)
+        is_stochastic = offers(model.actor, WithDistribution)
+        if is_stochastic:
+            outputs = model.actor.distribution.log_prob(outputs, action)
+        outputs.sum().backward()
         bare = [name for name, parameter in model.actor.named_parameters() if parameter.grad is None]
-        assert not bare, f"log_prob gives no gradient to {', '.join(bare)}"
+        assert not bare, f"the actor gives no gradient to {', '.join(bare)}"
 
     def _check_mode(self, model: Any, policy: Any, seen: Tensor, after: str) -> None:
         policy.refresh()
         with torch.inference_mode():
-            found, expected = policy.mode(seen), model.actor.distribution.mode(model.actor(seen))
+            found, expected = policy.mode(seen), model.actor(seen)
+            is_stochastic = offers(model.actor, WithDistribution)
+            if is_stochastic:
+                expected = model.actor.distribution.mode(expected)
         assert np.allclose(found.numpy(), expected.numpy(), atol=1e-5), (
             f"after {after} and refresh() the policy is stale"
         )

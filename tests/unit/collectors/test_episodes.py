@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rlcore.collectors import episodes
 from rlcore.collectors.episodes import EpisodeCounter, Finished
 
 
@@ -37,3 +38,22 @@ def test_a_reset_begins_new_episodes():
     counter.take(*batch([[1, 1]], [[]]))
     counter.reset()
     assert counter.take(*batch([[5]], [[0]])) == [Finished(0, 0, 5.0, 1)]
+
+
+def test_few_steps_are_counted_with_the_bits_of_many(monkeypatch):
+    generator = np.random.default_rng(1)
+    few, many = EpisodeCounter(3), EpisodeCounter(3)
+    found = 0
+    for _ in range(50):
+        steps = int(generator.integers(1, 12))
+        reward = generator.normal(size=(steps, 3)).astype(np.float32)
+        mask = generator.random((steps, 3)) > 0.2
+        done = generator.random((steps, 3)) < 0.2
+        with monkeypatch.context() as patched:
+            ended = few.take(reward, done, mask)
+            patched.setattr(episodes, "_FEW", 0)
+            assert ended == many.take(reward, done, mask)
+        found += len(ended)
+        assert few.returns.tobytes() == many.returns.tobytes()
+        assert few.lengths.tobytes() == many.lengths.tobytes()
+    assert found > 50

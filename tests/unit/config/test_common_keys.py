@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 
 import pytest
+import torch
+from tensordict import TensorDict
 
 import rlcore
 from rlcore import ConfigError
@@ -64,14 +66,55 @@ def test_discounts_that_are_meant_to_differ_are_told(write_config, caplog):
     assert "discounts differ: [transform] gamma = 0.99 and [estimator] gamma = 0.9" in caplog.text
 
 
+OFF_POLICY = {
+    "loss": {"use": "dqn", "gamma": 0.9},
+    "model": {"use": "mlp", "parts": ["q_values"]},
+    "estimator": None,
+    "buffer": None,
+}
+
+
 def test_a_discount_that_does_not_count_need_not_agree(write_config):
-    sections = {
-        "loss": {"use": "dqn", "gamma": 0.9},
-        "model": {"use": "mlp", "parts": ["q_values"]},
-        "estimator": None,
-        "buffer": None,
-    }
-    path = write_config(**sections)
-    rlcore.load_config(path, ["buffer.use=replay"])
-    with pytest.raises(ConfigError, match=r"\[buffer\] gamma = 0.99 \(its default\)"):
-        rlcore.load_config(path, ["buffer.use=replay", "buffer.n_steps=3"])
+    config = rlcore.load_config(write_config(**OFF_POLICY), ["buffer.use=replay"])
+    assert config.one("buffer").config.gamma == 0.99, "what a run without joined steps has written"
+
+
+def test_a_buffer_that_joins_steps_takes_the_discount_of_the_loss(write_config, cli, caplog):
+    path, joined = write_config(**OFF_POLICY), ["buffer.use=replay:prioritized", "buffer.n_steps=3"]
+    config = rlcore.load_config(path, joined)
+    assert config.one("buffer").config.gamma == 0.9
+    assert config.resolved()["buffer"]["gamma"] == 0.9
+    assert "discounts differ" not in caplog.text
+    out = cli("config", "explain", path, "--set", joined[0], "--set", joined[1]).out
+    assert "gamma = 0.9  ([loss] gamma)" in out
+
+
+def test_a_buffer_that_joins_steps_may_have_a_discount_of_its_own(write_config, caplog):
+    caplog.set_level(logging.WARNING)
+    config = rlcore.load_config(
+        write_config(**OFF_POLICY), ["buffer.use=replay", "buffer.n_steps=3", "buffer.gamma=0.5"]
+    )
+    assert config.one("buffer").config.gamma == 0.5
+    assert "discounts differ: [loss] gamma = 0.9 and [buffer] gamma = 0.5" in caplog.text
+
+
+def test_a_buffer_of_a_script_takes_the_discount_of_the_loss_before_it():
+    make = rlcore.Factory(total_frames=100)
+    make.env("gymnasium", id="CartPole-v1")
+    make.model("dqn:q-network")
+    before = make.buffer("replay", n_steps=3)
+    make.loss("dqn:dqn", gamma=0.5)
+    steps = rewards(4)
+    for buffer, expected in (
+        (before, 1 + 0.99 + 0.99**2),
+        (make.buffer("replay", n_steps=3), 1.75),
+        (make.buffer("replay", n_steps=3, gamma=1.0), 3.0),
+    ):
+        buffer.add(steps)
+        assert buffer.sample(1)["next", "reward"].item() == pytest.approx(expected)
+
+
+def rewards(time):
+    """Return a batch of one env that gives 1 in every step."""
+    following = {"reward": torch.ones(1, time, 1), "done": torch.zeros(1, time, 1, dtype=torch.bool)}
+    return TensorDict({"observation": torch.zeros(1, time, 4), "next": TensorDict(following, [1, time])}, [1, time])

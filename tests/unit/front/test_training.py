@@ -152,10 +152,11 @@ def test_a_path_may_change_what_a_section_uses():
     assert tomllib.loads(training.config_text())["optimizer"] == [{"use": "sgd", "momentum": 0.9}]
 
 
-@pytest.mark.parametrize("algorithm", ["PPO", "A2C", "DQN", "C51"])
+@pytest.mark.parametrize("algorithm", ["PPO", "A2C", "DQN", "C51", "SAC", "TD3", "DDPG", "CrossQ", "DiscreteSAC"])
 def test_each_algorithm_has_its_name(algorithm):
-    training = getattr(rlcore, algorithm)("CartPole-v1")
-    assert training.preset.about.algorithm == algorithm.lower()
+    env = "Pendulum-v1" if algorithm in ("SAC", "TD3", "DDPG", "CrossQ") else "CartPole-v1"
+    training = getattr(rlcore, algorithm)(env)
+    assert training.preset.about.algorithm.replace("-", "") == algorithm.lower()
 
 
 def test_any_preset_can_be_named():

@@ -475,7 +475,7 @@ def test_a_hook_between_loss_and_step_splits_a_compiled_update_aloud(caplog):
 
 @pytest.mark.parametrize(
     "sections",
-    [[("sgd", "sgd", {})], [("adam", "a", {"parameters": ["actor"]}), ("adam", "b", {"parameters": ["critic"]})]],
+    [[("sgd", "sgd", {})], [("adam", "a", {"parameters": ["actor"]}), ("sgd", "b", {"parameters": ["critic"]})]],
 )
 def test_what_cannot_be_compiled_is_refused_when_the_run_is_built(sections):
     with pytest.raises(ConfigError, match=r"\[learner\] compile = true works with"):

@@ -40,9 +40,10 @@ class Noisy(nn.Module):
 
     def sample_noise(self, samples, generator):
         self.seen.append(torch.randn(samples, 2, generator=generator, device=generator.device))
-        return self.seen[-1]
+        return {"noise": self.seen[-1]}
 
-    def forward(self, minibatch, noise):
+    def forward(self, minibatch):
+        noise = minibatch["noise"]
         action = self.actor(minibatch["x"]) + noise
         return {"loss_actor": (action - 1).square().mean(), "noise": noise.mean()}
 
@@ -51,7 +52,7 @@ class Plain(Noisy):
     sample_noise = None
 
     def forward(self, minibatch):
-        return super().forward(minibatch, torch.zeros(1))
+        return super().forward({**minibatch, "noise": torch.zeros(1)})
 
 
 def learner_of(loss=Noisy, seed=1, group=None, **config):

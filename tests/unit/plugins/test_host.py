@@ -350,7 +350,11 @@ def test_a_name_that_a_plugin_lends_to_rlcore_says_which_to_install(name, monkey
             r"unknown loss 'gae'.*is of kind estimator: it belongs in \[estimator\], use = 'ppo:gae'",
         ),
         ("loss", "adam", r"'adam' is of kind optimizer: it belongs in \[\[optimizer\]\], use = 'core:adam'"),
-        ("model", "transformer", r"unknown model 'transformer'; well known: mlp, dqn:q-network"),
+        (
+            "model",
+            "transformer",
+            r"unknown model 'transformer'; well known: sac:actor-critic, sac:crossq, .*, mlp, dqn:q-network",
+        ),
         ("model", "mpl", r"unknown model 'mpl'; did you mean 'mlp'\?$"),
         ("logger", "comet", r"unknown logger 'comet'; well known: csv, mlflow, tensorboard, wandb"),
     ],

@@ -58,7 +58,11 @@ def test_a_name_is_that_of_a_preset_or_of_an_algorithm():
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("pop", "did you mean 'ppo'"), ("ppo-mujocco", "did you mean 'ppo-mujoco'"), ("xyz", "known: a2c, c51, dqn")],
+    [
+        ("pop", "did you mean 'ppo'"),
+        ("ppo-mujocco", "did you mean 'ppo-mujoco'"),
+        ("xyz", "known: a2c, c51, crossq, ddpg, discrete-sac, dqn"),
+    ],
 )
 def test_an_unknown_preset_names_what_is_like_it(name, told):
     with pytest.raises(PluginError, match=told):
@@ -66,8 +70,8 @@ def test_an_unknown_preset_names_what_is_like_it(name, told):
 
 
 def test_a_preset_of_a_plugin_that_is_not_installed_names_the_command(monkeypatch):
-    monkeypatch.setitem(PUBLISHED, "absent", Published({}, presets={"sac": ("sac-mujoco",)}))
-    for name in ("sac", "sac-mujoco"):
+    monkeypatch.setitem(PUBLISHED, "absent", Published({}, presets={"impala": ("impala-atari",)}))
+    for name in ("impala", "impala-atari"):
         with pytest.raises(MissingPluginError, match="pip install rlcore-plugin-absent"):
             named(name)
 

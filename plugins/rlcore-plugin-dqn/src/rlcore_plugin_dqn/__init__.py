@@ -1,4 +1,4 @@
-"""Q-learning for rlcore: Q-networks that explore epsilon-greedily, and the losses DQN and C51."""
+"""Q-learning for rlcore: Q-networks that explore epsilon-greedily, and the losses DQN, C51 and QR-DQN."""
 
 from rlcore import Component, hookimpl
 
@@ -12,4 +12,7 @@ def provide_components() -> list[Component]:
         ),
         Component("loss", "dqn", f"{__name__}.loss:DQNLoss", summary="the error of action values; DQN and double DQN"),
         Component("loss", "c51", f"{__name__}.distributional:C51Loss", summary="the error of distributions of values"),
+        Component(
+            "loss", "qr-dqn", f"{__name__}.distributional:QuantileLoss", summary="the error of quantiles of values"
+        ),
     ]

@@ -1,16 +1,17 @@
-"""The loss of C51: distributions of returns instead of their means."""
+"""The losses of C51 and QR-DQN: distributions of returns instead of their means."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from rlcore.errors import ConfigError
 from rlcore.types import Context, Key
-from rlcore_plugin_dqn.loss import QLearningConfig, QLearningLoss, weighted_mean
-from rlcore_plugin_dqn.network import CategoricalQNetwork
+from rlcore_plugin_dqn.loss import NETWORK, TARGET, QLearningConfig, QLearningLoss, weighted_mean
+from rlcore_plugin_dqn.network import CategoricalQNetwork, QuantileQNetwork, of_action
 
 
 class C51Loss(QLearningLoss):
@@ -29,12 +30,16 @@ class C51Loss(QLearningLoss):
     def __init__(self, config: QLearningConfig, context: Context) -> None:
         super().__init__(config, context)
         if not isinstance(self.q_values, CategoricalQNetwork):
-            raise ConfigError("[loss] c51 needs distributions of values; set [model] atoms = 51")
+            raise ConfigError(
+                "[loss] c51 needs distributions over fixed values; set [model] atoms = 51, with v_min and v_max around "
+                "the discounted returns, and leave out quantiles"
+            )
 
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return the loss and metrics of a minibatch."""
         target = self._target(minibatch)
-        log_probs = _of_action(self.q_values.logits(minibatch["observation"]), minibatch["action"]).log_softmax(-1)
+        logits = self.q_values.logits(minibatch["observation"], self._noise(minibatch, NETWORK))
+        log_probs = of_action(logits, minibatch["action"]).log_softmax(-1)
         errors = -(target * log_probs).sum(-1, keepdim=True)
         with torch.no_grad():
             divergence = errors + torch.special.xlogy(target, target).sum(-1, keepdim=True)
@@ -44,10 +49,9 @@ class C51Loss(QLearningLoss):
     @torch.no_grad()
     def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         """Return the projected distribution of the return `[sample, atom]`."""
-        following = minibatch["next", "observation"]
-        logits = self.target_q_values.logits(following)
-        action = self._next_action(following, self.target_q_values.expected(logits))
-        probs = _of_action(logits, action.squeeze(-1)).softmax(-1)
+        logits = self.target_q_values.logits(minibatch["next", "observation"], self._noise(minibatch, TARGET))
+        action = self._next_action(minibatch, self.target_q_values.expected(logits))
+        probs = of_action(logits, action).softmax(-1)
         support: Tensor = self.target_q_values.support
         going = ~minibatch["next", "terminated"]
         returns = minibatch["next", "reward"] + self._discount(minibatch) * going * support
@@ -68,6 +72,69 @@ def project(returns: Tensor, probs: Tensor, support: Tensor) -> Tensor:
     return (probs.unsqueeze(-1) * (1 - apart).clamp(min=0)).sum(-2)
 
 
-def _of_action(logits: Tensor, action: Tensor) -> Tensor:
-    """Return `[sample, atom]` of `[sample, action, atom]`."""
-    return logits.gather(1, action.reshape(-1, 1, 1).expand(-1, 1, logits.shape[-1])).squeeze(1)
+class QuantileLoss(QLearningLoss):
+    """The quantile Huber loss between quantiles of the return and those of its target (Dabney et al., 2018).
+
+    Algorithm 1 and equation 10 of arXiv 1710.10044: summed over the quantiles, a mean over those of the target. Reads
+    what `DQNLoss` reads. Returns `loss_q`, the metric `q_value` (mean value of the actions taken) and `td_error`
+    `[sample, 1]`, which is the loss of the sample, as a priority.
+
+    Raises:
+        ConfigError: the model has no quantiles.
+    """
+
+    class Config(QLearningConfig):
+        """QR-DQN."""
+
+        kappa: float = Field(1.0, ge=0, description="where the error turns from squared to linear; 0: linear at once")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__(config, context)
+        self._kappa = config.kappa
+        if not isinstance(self.q_values, QuantileQNetwork):
+            raise ConfigError(
+                "[loss] qr-dqn needs quantiles of values; set [model] quantiles = 200, and leave out atoms"
+            )
+
+    def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
+        """Return the loss and metrics of a minibatch."""
+        by_action = self.q_values.quantiles(minibatch["observation"], self._noise(minibatch, NETWORK))
+        quantiles = of_action(by_action, minibatch["action"])
+        errors = quantile_huber(quantiles, self._target(minibatch), self.q_values.fractions, self._kappa)
+        return {
+            "loss_q": weighted_mean(errors, minibatch),
+            "q_value": quantiles.detach().mean(),
+            "td_error": errors.detach(),
+        }
+
+    @torch.no_grad()
+    def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        """Return the quantiles of the return `[sample, quantile]`."""
+        by_action = self.target_q_values.quantiles(minibatch["next", "observation"], self._noise(minibatch, TARGET))
+        action = self._next_action(minibatch, self.target_q_values.expected(by_action))
+        going = ~minibatch["next", "terminated"]
+        following = of_action(by_action, action)
+        return minibatch["next", "reward"] + self._discount(minibatch) * going * following
+
+
+def quantile_huber(quantiles: Tensor, target: Tensor, fractions: Tensor, kappa: float) -> Tensor:
+    """Return the quantile Huber loss of each sample, `[sample, 1]` (Dabney et al., 2018, equations 9 and 10).
+
+    `sum_i mean_j |fraction_i - [u < 0]| huber(u) / kappa` with `u = target_j - quantile_i`; for `kappa = 0` with `|u|`
+    in place of the Huber loss.
+
+    Args:
+        quantiles: `[sample, quantile]`, with gradients.
+        target: `[sample, number]`, each of them as likely.
+        fractions: of the return below each quantile, `[quantile]`.
+        kappa: where the Huber loss turns linear.
+    """
+    # [sample, quantile, number]: as few passes over these as there can be, since they are the cost of the loss
+    difference = target.unsqueeze(1) - quantiles.unsqueeze(2)
+    with torch.no_grad():
+        slope = difference.clamp(-kappa, kappa).div_(kappa) if kappa else difference.sign()
+        half = 0.5 * kappa * slope
+        fraction = fractions.unsqueeze(-1)
+        slope = torch.where(difference < 0, 1 - fraction, fraction).mul_(slope)
+    # the slope of the Huber loss is all that its gradient needs
+    return (slope * (difference - half)).mean(2).sum(1, keepdim=True)

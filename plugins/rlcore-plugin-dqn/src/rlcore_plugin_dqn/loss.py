@@ -12,7 +12,12 @@ from torch import Tensor, nn
 
 from rlcore.learners import TargetConfig, TargetUpdater
 from rlcore.types import Context, Key
+from rlcore_plugin_dqn.layers import factorised
+from rlcore_plugin_dqn.network import given, noise_size
 
+NOISE: Final = "noise"
+# whose noise its rows are
+NETWORK, TARGET, _CHOICE = 0, 1, 2
 Error = Literal["smooth_l1", "l1", "l2"]
 
 
@@ -37,8 +42,13 @@ class QLearningConfig(TargetConfig):
 class QLearningLoss(nn.Module):
     """Holds the networks, moves the target, and says what follows a transition.
 
+    Noisy networks get noise that is the same for all samples of an update, and another for the network, for its target
+    and, with `double`, for the choice of the next action (Fortunato et al., 2018, arXiv 1706.10295, section 3.1).
+
     Attributes:
         target_updater: moves `target_q_values`, called by the learner; None where the network is its own target.
+        sample_noise: samples that noise, the entry `noise` `[network, number]` of a minibatch; None without noisy
+            layers.
     """
 
     requires = ("q_values", "target_q_values")
@@ -61,16 +71,30 @@ class QLearningLoss(nn.Module):
             self.target_updater = TargetUpdater([pair], config.target_interval, config.target_tau)
         self._gamma = config.gamma
         self._double = config.double
+        self._noise_size = noise_size(self.q_values)
+        self.sample_noise: Callable[[int, torch.Generator], Mapping[Key, Tensor]] | None = None
+        if self._noise_size:
+            self.sample_noise = self._sample_noise
+
+    def _sample_noise(self, samples: int, generator: torch.Generator) -> Mapping[Key, Tensor]:
+        """Return the noise of the network, of its target and of the choice, by the generator's device."""
+        return {NOISE: factorised((3 if self._double else 2, self._noise_size), generator)}
+
+    def _noise(self, minibatch: Mapping[Key, Tensor], network: int) -> Tensor | None:
+        """Return the noise `[number]` of one of the networks; None without noisy layers."""
+        return minibatch[NOISE][network] if self._noise_size else None
 
     def _discount(self, minibatch: Mapping[Key, Tensor]) -> Tensor | float:
         """Return the discount of the value that follows: over several steps, where transitions have several."""
         steps = minibatch.get("steps_to_next_obs", None)
         return self._gamma if steps is None else self._gamma**steps
 
-    def _next_action(self, following: Tensor, target_values: Tensor) -> Tensor:
+    def _next_action(self, minibatch: Mapping[Key, Tensor], target_values: Tensor) -> Tensor:
         """Return the best next actions, int64 `[sample, 1]`, by the network (double) or by its target."""
-        values = self.q_values(following) if self._double else target_values
-        return values.argmax(-1, keepdim=True)
+        if self._double:
+            noise = self._noise(minibatch, _CHOICE)
+            target_values = self.q_values(minibatch["next", "observation"], *given(noise))
+        return target_values.argmax(-1, keepdim=True)
 
 
 def weighted_mean(errors: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
@@ -91,7 +115,7 @@ class DQNLoss(QLearningLoss):
     class Config(QLearningConfig):
         """DQN."""
 
-        error: Error = Field("smooth_l1", description="smooth_l1, l1, or l2: half the squared error")
+        error: Error = Field("l2", description="l2 (half the squared error), smooth_l1 or l1; see the page of DQN")
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
@@ -99,7 +123,8 @@ class DQNLoss(QLearningLoss):
 
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return the loss and metrics of a minibatch."""
-        value = self.q_values(minibatch["observation"]).gather(-1, minibatch["action"].unsqueeze(-1))
+        values = self.q_values(minibatch["observation"], *given(self._noise(minibatch, NETWORK)))
+        value = values.gather(-1, minibatch["action"].unsqueeze(-1))
         target = self._target(minibatch)
         return {
             "loss_q": weighted_mean(self._error(value, target), minibatch),
@@ -109,8 +134,8 @@ class DQNLoss(QLearningLoss):
 
     @torch.no_grad()
     def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
-        following = minibatch["next", "observation"]
-        values = self.target_q_values(following)
-        best = values.gather(-1, self._next_action(following, values))
+        noise = self._noise(minibatch, TARGET)
+        values = self.target_q_values(minibatch["next", "observation"], *given(noise))
+        best = values.gather(-1, self._next_action(minibatch, values))
         going = ~minibatch["next", "terminated"]
         return minibatch["next", "reward"] + self._discount(minibatch) * best * going  # type: ignore[no-any-return]

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import copy
-from typing import Self
+from typing import Any, Self
 
 import gymnasium
 import torch
 from pydantic import Field, PositiveInt, model_validator
-from rlcore_plugin_mlp.network import Activation, Initialisation
+from rlcore_plugin_mlp.encoder import EncodedMLP
+from rlcore_plugin_mlp.network import Activation, CastingMLP, Initialisation, mlp_for
 from rlcore_plugin_mlp.networks import Networks
 from torch import nn
 
 from rlcore.errors import ConfigError
 from rlcore.types import Context
-from rlcore_plugin_dqn.network import CategoricalQNetwork, support_of
-from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy
+from rlcore_plugin_dqn.layers import StreamedMLP
+from rlcore_plugin_dqn.network import CategoricalQNetwork, QuantileQNetwork, noise_size, support_of
+from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy, NoisyEpsilonGreedy
 
 
 class QNetworkModel(nn.Module):
     """`q_values`, observations `[..., inputs]` to `[..., action]`; and `target_q_values`, which the loss moves.
 
-    With `atoms` above 1 both are `CategoricalQNetwork`, as the loss `c51` needs them.
+    With `atoms` above 1 both are `CategoricalQNetwork`, as the loss `c51` needs them; with `quantiles` above 1
+    `QuantileQNetwork`, for the loss `qr-dqn`. Any of them may have duelling streams (Wang et al., 2016, arXiv
+    1511.06581) and noisy layers (Fortunato et al., 2018, arXiv 1706.10295), whose noise they take after the
+    observation. A model with noisy layers acts with noise in place of random actions: epsilon is 0 unless
+    `epsilon_start` says otherwise.
 
     Attributes:
         schedulable: `epsilon`, which a schedule may move instead of `epsilon_end` and `epsilon_fraction`.
+
+    Raises:
+        ConfigError: the actions are not discrete, or do not start at 0; the observations are not flat, without an
+            encoder.
     """
 
     class Config(EpsilonConfig):
@@ -37,12 +47,39 @@ class QNetworkModel(nn.Module):
         atoms: int = Field(1, ge=1, description="values of which each action has a distribution; 1: plain values")
         v_min: float = Field(-10.0, description="the lowest of these values")
         v_max: float = Field(10.0, description="the highest of these values")
+        quantiles: int = Field(1, ge=1, description="quantiles of the return of each action; 1: plain values")
+        duelling: bool = Field(False, description="two streams: the value of the state, the advantages of actions")
+        noisy: bool = Field(False, description="noisy layers, which explore in place of random actions")
+        noisy_sigma: float = Field(0.5, gt=0, description="deviation of their noise at first, times sqrt(inputs)")
 
         @model_validator(mode="after")
-        def _is_a_range(self) -> Self:
+        def _is_one_kind(self) -> Self:
             if self.v_min >= self.v_max:
                 raise ValueError(f"v_min = {self.v_min} must be less than v_max = {self.v_max}")
+            if self.atoms > 1 and self.quantiles > 1:
+                raise ValueError(
+                    f"atoms = {self.atoms} and quantiles = {self.quantiles} are two kinds of distributions; leave out "
+                    "quantiles for the loss c51, or atoms for the loss qr-dqn"
+                )
             return self
+
+        @model_validator(mode="after")
+        def _explores(self) -> Self:
+            if not self.noisy:
+                return self
+            if self.epsilon_end and {"epsilon_start", "epsilon_end"} & self.model_fields_set == {"epsilon_end"}:
+                raise ValueError(
+                    f"epsilon_end = {self.epsilon_end}: with noisy = true epsilon starts at 0; leave epsilon_end out, "
+                    "or set epsilon_start as well for random actions beside the noise"
+                )
+            for key in {"epsilon_start", "epsilon_end"} - self.model_fields_set:
+                setattr(self, key, 0.0)
+            return self
+
+        def says_how_it_falls(self) -> list[str]:
+            """Return the keys that a schedule of epsilon contradicts; an end of 0 is the default with noise."""
+            keys = super().says_how_it_falls()
+            return [key for key in keys if not (self.noisy and key == "epsilon_end" and self.epsilon_end == 0)]
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
@@ -50,18 +87,41 @@ class QNetworkModel(nn.Module):
         num_actions = _num_actions(spec.action_space)
         networks = Networks.of(config, spec.observation_space, context.seed("encoder"))
         generator = torch.Generator().manual_seed(context.seed("q_values"))
-        network = networks.network(num_actions * config.atoms, 1.0, generator)
+        network = _network(config, networks, num_actions, generator)
         self.q_values: nn.Module = network
         if config.atoms > 1:
             support = support_of(config.atoms, config.v_min, config.v_max)
             self.q_values = CategoricalQNetwork(network, num_actions, support)
+        elif config.quantiles > 1:
+            self.q_values = QuantileQNetwork(network, num_actions, config.quantiles)
         self.target_q_values = copy.deepcopy(self.q_values).requires_grad_(False)
-        self.policy = EpsilonGreedy(self.q_values, num_actions, config, context.progress)
+        policy = NoisyEpsilonGreedy if noise_size(self.q_values) else EpsilonGreedy
+        self.policy = policy(self.q_values, num_actions, config, context.progress)
         self.schedulable = self.policy.schedulable
 
     def parts(self) -> tuple[str, ...]:
         """Return the names of the networks."""
         return ("q_values", "target_q_values")
+
+
+def _network(config: QNetworkModel.Config, networks: Networks, num_actions: int, generator: torch.Generator) -> Any:
+    """Return what turns observations into the numbers of all actions, `[..., action * number]`."""
+    numbers = config.atoms * config.quantiles
+    if not (config.duelling or config.noisy):
+        return networks.network(num_actions * numbers, 1.0, generator)
+    encoder = networks.encoder
+    network = StreamedMLP(
+        [networks.inputs, *config.hidden],
+        num_actions,
+        numbers,
+        activation=config.activation,
+        initialisation=config.initialisation,
+        duelling=config.duelling,
+        sigma=config.noisy_sigma if config.noisy else None,
+        casts=encoder is None and mlp_for(networks.space) is CastingMLP,
+        generator=generator,
+    )
+    return network if encoder is None else EncodedMLP(encoder, network, networks.space.shape or ())
 
 
 def _num_actions(space: gymnasium.Space[object]) -> int:

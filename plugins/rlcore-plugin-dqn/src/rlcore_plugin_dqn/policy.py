@@ -11,6 +11,8 @@ from torch import Tensor
 
 from rlcore.errors import ConfigError
 from rlcore.types import Key, Progress
+from rlcore_plugin_dqn.layers import factorised
+from rlcore_plugin_dqn.network import noise_size
 
 GREEDY: Final = -1
 _FALLS: Final = ("epsilon_end", "epsilon_fraction")
@@ -22,6 +24,10 @@ class EpsilonConfig(BaseModel, extra="forbid"):
     epsilon_start: float = Field(1.0, ge=0, le=1, description="fraction of random actions at the beginning")
     epsilon_end: float = Field(0.05, ge=0, le=1, description="fraction of random actions in the end")
     epsilon_fraction: float = Field(0.1, gt=0, le=1, description="fraction of the run in which it falls")
+
+    def says_how_it_falls(self) -> list[str]:
+        """Return the keys that a schedule of epsilon contradicts."""
+        return [key for key in self.model_dump(exclude_defaults=True) if key in _FALLS]
 
     def at(self, progress: Progress) -> float:
         """Return the fraction now; linear, and without state, so that a resumed run goes on where it was."""
@@ -56,7 +62,7 @@ class Epsilon(MutableMapping[str, float]):
         Raises:
             ConfigError: keys of the model say how it falls.
         """
-        if falls := [key for key in self._own.model_dump(exclude_defaults=True) if key in _FALLS]:
+        if falls := self._own.says_how_it_falls():
             raise ConfigError(
                 f"[scheduler] target 'model.epsilon': [model] {' and '.join(falls)} say how it falls; leave those out, "
                 "or the schedule"
@@ -103,12 +109,15 @@ class EpsilonGreedy:
         """Sample the random actions of a batch, int64 `[time, env]`; -1 where the action will be the greedy one."""
         shape, device = (steps, num_envs), generator.device
         action = torch.randint(self._num_actions, shape, generator=generator, device=device)
-        explore = torch.rand(shape, generator=generator, device=device) < self.epsilon
-        return action.masked_fill_(~explore, GREEDY)
+        greedy = torch.rand(shape, generator=generator, device=device) >= self.epsilon
+        return action.masked_fill_(greedy, GREEDY)
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
-        action = torch.where(noise == GREEDY, self.mode(observation), noise)
+        if noise.shape[0] == 1 and noise.is_cpu:  # alone, a random action needs no network
+            action = self.mode(observation) if int(noise) == GREEDY else noise
+        else:
+            action = torch.where(noise == GREEDY, self.mode(observation), noise)
         return action, action
 
     def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
@@ -127,4 +136,24 @@ class EpsilonGreedy:
     def refresh(self) -> None:
         """Set epsilon for the frames collected so far, and follow the weights."""
         self.epsilon = self.schedulable.at(self._progress)
-        self._forward: Callable[[Tensor], Tensor] = self._q_values.raw()
+        self._forward: Callable[..., Tensor] = self._q_values.raw()
+
+
+class NoisyEpsilonGreedy(EpsilonGreedy):
+    """Takes the action of the highest value of a network with noise, new in each step and env (Fortunato et al., 2018).
+
+    With probability epsilon, 0 as a rule, any action. Evaluations take the means of the weights.
+    """
+
+    def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
+        """Sample for a batch, float32 `[time, env, 1 + noise]`: the random action, -1 for none, and the noise."""
+        action = super().draw(steps, num_envs, generator).unsqueeze(-1)
+        size = noise_size(self._q_values)
+        return torch.cat([action.float(), factorised((steps, num_envs, size), generator)], -1)
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
+        action = self._forward(observation, noise[:, 1:]).argmax(-1)
+        random = noise[:, 0].long()
+        action = torch.where(random == GREEDY, action, random)
+        return action, action

@@ -80,17 +80,17 @@ class EncodedMLP(nn.Module):
         """Those of the MLP."""
         return self.head.layers  # type: ignore[no-any-return]
 
-    def forward(self, observation: Tensor) -> Tensor:
-        """Return the outputs of the MLP."""
-        return self.head(self._features(observation))  # type: ignore[no-any-return]
+    def forward(self, observation: Tensor, *further: Tensor) -> Tensor:
+        """Return the outputs of the MLP, which gets what is given further as it is."""
+        return self.head(self._features(observation), *further)  # type: ignore[no-any-return]
 
-    def raw(self) -> Callable[[Tensor], Tensor]:
+    def raw(self) -> Callable[..., Tensor]:
         """Return the forward pass, over views of the weights of the MLP as they lie in memory now; see `MLP.raw`."""
         head = self.head.raw()
 
-        def forward(observation: Tensor) -> Tensor:
+        def forward(observation: Tensor, *further: Tensor) -> Tensor:
             features = self._features(observation)
-            outputs: Tensor = head(features.reshape(-1, features.shape[-1]))
+            outputs: Tensor = head(features.reshape(-1, features.shape[-1]), *further)
             return outputs.reshape(*features.shape[:-1], outputs.shape[-1])
 
         return forward

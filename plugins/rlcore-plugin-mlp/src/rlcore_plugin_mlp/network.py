@@ -28,6 +28,18 @@ ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
 _MANY: Final = 2048
 
 
+def _tanh_(inputs: Tensor) -> Tensor:
+    return _without_gradient("tanh", inputs)
+
+
+# in place, for what no one else has
+_IN_PLACE: Final[dict[str, Callable[[Tensor], Tensor]]] = {
+    "tanh": _tanh_,
+    "relu": torch.relu_,
+    "silu": partial(nn.functional.silu, inplace=True),
+}
+
+
 def _without_gradient(name: str, inputs: Tensor) -> Tensor:
     """Apply an activation in place, where no gradient is wanted.
 
@@ -36,6 +48,28 @@ def _without_gradient(name: str, inputs: Tensor) -> Tensor:
     if name == "tanh" and inputs.device.type == "cpu" and inputs.numel() >= _MANY:
         return inputs.mul_(2).sigmoid_().mul_(2).sub_(1)
     return ACTIVATIONS[name](inputs)
+
+
+class _Views:
+    """The weights of a layer as `torch.addmm` takes them, without gradients.
+
+    Args:
+        layer: whose memory they view.
+    """
+
+    __slots__ = ("bias", "weight")
+
+    def __init__(self, layer: nn.Linear) -> None:
+        self.weight = layer.weight.detach().t()
+        self.bias = layer.bias.detach()
+
+    def are_of(self, layer: nn.Linear) -> bool:
+        """Return whether the weights of a layer still lie there: they may have been moved or replaced."""
+        own = layer._parameters  # the attributes cost a search each; a weight that is computed is not among them
+        weight, bias = own.get("weight"), own.get("bias")
+        if weight is None or bias is None or weight.data_ptr() != self.weight.data_ptr():
+            return False
+        return bias.data_ptr() == self.bias.data_ptr()
 
 
 class MLP(nn.Module):
@@ -60,12 +94,13 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         self._activation = activation
+        self._views: list[_Views] = []
         with torch.device("meta"):  # no memory, so that nothing uses the global generator
             linear = [nn.Linear(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes)]
         self.layers = nn.ModuleList(linear).to_empty(device="cpu")
         for index, layer in enumerate(self.layers):
             last = index == len(self.layers) - 1
-            _initialise(layer, initialisation, last_gain if last else math.sqrt(2), generator)
+            initialise(layer, initialisation, last_gain if last else math.sqrt(2), generator)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the outputs of the last layer."""
@@ -81,13 +116,20 @@ class MLP(nn.Module):
     def raw(self) -> Callable[[Tensor], Tensor]:
         """Return the forward pass for `[row, inputs]` over views of the weights as they lie in memory now.
 
-        A row costs about half of what the modules cost. The views follow in-place updates.
+        A row costs about half of what the modules cost. The views follow in-place updates, and are those of the call
+        before while every weight lies where it lay.
         """
         # which kernel is faster follows from the number of rows, which an exported policy leaves open
         exporting = torch.compiler.is_compiling()
-        activate = ACTIVATIONS[self._activation] if exporting else partial(_without_gradient, self._activation)
+        activate = (ACTIVATIONS if exporting else _IN_PLACE)[self._activation]
         layers = [layer for layer in self.layers if isinstance(layer, nn.Linear)]
-        *hidden, (last_weight, last_bias) = [(layer.weight.detach().t(), layer.bias.detach()) for layer in layers]
+        if exporting:
+            views = [_Views(layer) for layer in layers]
+        elif len(layers) == len(self._views) and all(map(_Views.are_of, self._views, layers)):
+            views = self._views
+        else:
+            views = self._views = [_Views(layer) for layer in layers]
+        *hidden, (last_weight, last_bias) = [(view.weight, view.bias) for view in views]
 
         def forward(inputs: Tensor) -> Tensor:
             for weight, bias in hidden:
@@ -116,7 +158,15 @@ def mlp_for(space: gymnasium.Space[Any]) -> type[MLP]:
 
 
 @torch.no_grad()
-def _initialise(layer: nn.Module, how: Initialisation, gain: float, generator: torch.Generator) -> None:
+def initialise(layer: nn.Module, how: Initialisation, gain: float, generator: torch.Generator) -> None:
+    """Set the weights and the bias of a linear layer.
+
+    Args:
+        layer: to be set.
+        how: torch's own way, uniform within one over the root of the inputs; or orthogonal, without a bias.
+        gain: of orthogonal weights.
+        generator: the only source of randomness.
+    """
     assert isinstance(layer, nn.Linear)
     if how == "orthogonal":
         nn.init.orthogonal_(layer.weight, gain, generator=generator)

@@ -23,8 +23,9 @@ from rlcore_plugin_parallel.split import check_transforms, shares_of
 from rlcore_plugin_parallel.worker import Assignment
 
 if TYPE_CHECKING:
-    from tensordict import TensorDict
     from torch import Tensor
+
+    from rlcore.types import CollectedBatch
 
 
 class WorkersCollector(EnvCollector):
@@ -80,8 +81,8 @@ class WorkersCollector(EnvCollector):
         self._tried_out = False  # whether the envs know if their state can be saved
         self._pool: Pool | None = None
 
-    def collect(self) -> TensorDict:
-        """Return the next batch.
+    def collect_columns(self) -> CollectedBatch:
+        """Return the next batch as its tensors.
 
         Raises:
             EnvError: a worker failed, hangs or is gone, or a value is not finite; nothing of the batch reaches the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import torch
@@ -28,10 +28,16 @@ class _ActorCriticLoss(nn.Module):
     """Holds actor and critic, and what both losses do alike.
 
     Attributes:
+        loss_names: of what can be asked for one by one.
+        gives_td_error: False: no buffer can set priorities from them.
+        sides: the losses of the actor and that of the critic, which may be computed at the same time.
         schedulable: the weights, which schedules may move.
     """
 
     requires = ("actor", "critic")
+    loss_names = ("loss_objective", "loss_critic", "loss_entropy")
+    gives_td_error = False
+    sides = (("loss_objective", "loss_entropy"), ("loss_critic",))
     reads: tuple[Key, ...] = ("observation", "action", "advantage", "value_target")
 
     def __init__(self, config: ActorCriticConfig, context: Context) -> None:
@@ -42,6 +48,39 @@ class _ActorCriticLoss(nn.Module):
         self.schedulable: dict[str, Any] = {"entropy_coef": config.entropy_coef, "critic_coef": config.critic_coef}
         self._critic_error = torch.nn.functional.smooth_l1_loss if config.critic_loss == "smooth_l1" else _half_l2
         self._normalize_advantage = config.normalize_advantage
+
+    def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
+        """Return losses and metrics of a minibatch, 0-d.
+
+        Args:
+            minibatch: entries `[sample, ...]`.
+            names: the losses that are asked for; None for all. The metrics of the actor come with its losses.
+        """
+        asked = self.loss_names if names is None else names
+        found: dict[str, Tensor] = {}
+        metrics: dict[str, Tensor] = {}
+        if "loss_objective" in asked or "loss_entropy" in asked:
+            parameters = self.actor(minibatch["observation"])
+            log_prob, entropies = self.actor.distribution.log_prob_and_entropy(parameters, minibatch["action"])
+            if "loss_entropy" in asked:
+                entropy = entropies.mean()
+                found["loss_entropy"] = -self.schedulable["entropy_coef"] * entropy
+                metrics["entropy"] = entropy.detach()
+            if "loss_objective" in asked:
+                found["loss_objective"], of_objective = self._objective(log_prob, minibatch)
+                metrics.update(of_objective)
+        if "loss_critic" in asked:
+            error = self._critic_loss(self.critic(minibatch["observation"]), minibatch)
+            found["loss_critic"] = self.schedulable["critic_coef"] * error
+        return {name: found[name] for name in self.loss_names if name in found} | metrics
+
+    def _objective(self, log_prob: Tensor, minibatch: Mapping[Key, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return the actor's loss without the entropy, and the metrics that come with it."""
+        raise NotImplementedError
+
+    def _critic_loss(self, value: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        """Return the critic's error."""
+        return self._critic_error(value, minibatch["value_target"])
 
     def _advantage(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         advantage = minibatch["advantage"]
@@ -78,11 +117,7 @@ class PPOLoss(_ActorCriticLoss):
         if config.clip_value:
             self.reads = (*self.reads, "state_value")
 
-    def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
-        """Return the losses and metrics of a minibatch, 0-d."""
-        observation = minibatch["observation"]
-        parameters = self.actor(observation)
-        log_prob, entropies = self.actor.distribution.log_prob_and_entropy(parameters, minibatch["action"])
+    def _objective(self, log_prob: Tensor, minibatch: Mapping[Key, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         log_ratio = log_prob - minibatch["sample_log_prob"]
         ratio = log_ratio.exp()
         clip = self.schedulable["clip_epsilon"]
@@ -90,15 +125,8 @@ class PPOLoss(_ActorCriticLoss):
             clipped = ratio.clamp(1 - clip, 1 + clip)
             kl_approx = (ratio - 1 - log_ratio).mean()
             clip_fraction = (ratio != clipped).to(ratio.dtype).mean()
-        entropy = entropies.mean()
-        return {
-            "loss_objective": self._surrogate(ratio, clipped, self._advantage(minibatch)),
-            "loss_critic": self.schedulable["critic_coef"] * self._critic_loss(self.critic(observation), minibatch),
-            "loss_entropy": -self.schedulable["entropy_coef"] * entropy,
-            "entropy": entropy.detach(),
-            "kl_approx": kl_approx,
-            "clip_fraction": clip_fraction,
-        }
+        metrics = {"kl_approx": kl_approx, "clip_fraction": clip_fraction}
+        return self._surrogate(ratio, clipped, self._advantage(minibatch)), metrics
 
     @staticmethod
     def _surrogate(ratio: Tensor, clipped: Tensor, advantage: Tensor) -> Tensor:
@@ -134,19 +162,8 @@ class A2CLoss(_ActorCriticLoss):
 
     Config = ActorCriticConfig
 
-    def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
-        """Return the losses and metrics of a minibatch, 0-d."""
-        observation = minibatch["observation"]
-        parameters = self.actor(observation)
-        log_prob, entropies = self.actor.distribution.log_prob_and_entropy(parameters, minibatch["action"])
-        entropy = entropies.mean()
-        error = self._critic_error(self.critic(observation), minibatch["value_target"])
-        return {
-            "loss_objective": -(log_prob * self._advantage(minibatch)).mean(),
-            "loss_critic": self.schedulable["critic_coef"] * error,
-            "loss_entropy": -self.schedulable["entropy_coef"] * entropy,
-            "entropy": entropy.detach(),
-        }
+    def _objective(self, log_prob: Tensor, minibatch: Mapping[Key, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        return -(log_prob * self._advantage(minibatch)).mean(), {}
 
 
 def standardise(advantage: Tensor) -> Tensor:

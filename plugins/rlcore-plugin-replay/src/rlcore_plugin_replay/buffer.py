@@ -15,17 +15,21 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.buffers import Minibatch, most_minibatches, rows
+from rlcore.buffers import Minibatch, most_minibatches
 from rlcore.errors import RlcoreError, StorageError
 from rlcore.restore import check_array
-from rlcore.types import MASK, Context, Key, Progress, RunInfo
+from rlcore.types import Context, Key, Progress, RunInfo
+from rlcore_plugin_replay.intake import HostIntake, Intake, TensorIntake
 from rlcore_plugin_replay.layout import RowLayout
-from rlcore_plugin_replay.n_step import STEPS, NStep
+from rlcore_plugin_replay.n_step import STEPS
+from rlcore_plugin_replay.packing import Batch
 from rlcore_plugin_replay.ring import Ring
 from rlcore_plugin_replay.storage import StorageKind, allocate
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
+
+    from rlcore.types import CollectedBatch
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +49,10 @@ class ReplayBuffer:
         num_epochs: always 1; `updates_per_batch` says how many minibatches an iteration samples.
         warmup_frames: frames before the first update.
         writes: the entries of a minibatch that no batch has.
+        takes_columns: True; batches may be a `rlcore.types.CollectedBatch`.
     """
+
+    takes_columns: Final = True
 
     class Config(BaseModel, extra="forbid"):
         """Size and use."""
@@ -55,7 +62,12 @@ class ReplayBuffer:
         updates_per_batch: int = Field(1, ge=1, description="updates after each collected batch")
         warmup_frames: int = Field(1000, ge=0, description="frames to collect before the first update")
         n_steps: int = Field(1, ge=1, description="steps joined into one transition")
-        gamma: float = Field(0.99, ge=0, le=1, description="discount of the rewards that are joined")
+        gamma: float = Field(
+            0.99,
+            ge=0,
+            le=1,
+            description="discount of the rewards that are joined; that of the loss unless it is said here",
+        )
         storage: StorageKind = Field(
             "device", description="where rows lie: the run's device, host memory, or a mapped file (memmap)"
         )
@@ -78,10 +90,10 @@ class ReplayBuffer:
         on_device = config.storage == "device"
         self._device = context.device if on_device else torch.device("cpu")
         self._ring = Ring(config.capacity, partial(self._allocate, context.run.folder))
-        self._n_step = NStep(config.n_steps, config.gamma) if config.n_steps > 1 else None
+        self._intake = self._new_intake()
         self._generator = torch.Generator(self._device).manual_seed(context.seed("draw"))
         self._nothing = torch.empty(0, dtype=torch.int64, device=self._device)
-        self.writes: tuple[Key, ...] = (INDEX,) if self._n_step is None else (INDEX, STEPS)
+        self.writes: tuple[Key, ...] = (INDEX,) if config.n_steps == 1 else (INDEX, STEPS)
 
     @classmethod
     def of(
@@ -110,11 +122,14 @@ class ReplayBuffer:
         """Transitions written so far, also those that were overwritten."""
         return self._ring.written
 
-    def add(self, batch: TensorDict) -> None:
+    def add(self, batch: TensorDict | CollectedBatch) -> None:
         """Copy the valid steps of a batch `[env, time]`."""
-        self.extend(batch)
+        before = self._ring.written
+        self._intake.write(Batch.of(batch))
+        if self._ring.written > before:
+            self._wrote(before)
 
-    def extend(self, batch: TensorDict) -> Tensor:
+    def extend(self, batch: TensorDict | CollectedBatch) -> Tensor:
         """Copy the valid steps of a batch, and return the places that they took, int64 `[row]`.
 
         Args:
@@ -122,25 +137,14 @@ class ReplayBuffer:
                 continues the envs of the call before.
 
         Raises:
-            RlcoreError: its entries differ from those of the first batch, or it has not the two dimensions that
-                `n_steps` needs.
+            RlcoreError: its entries differ from those of the first batch, or it has not the two dimensions, the
+                rewards and the ends of episodes that `n_steps` needs.
             StorageError: there is no room for the rows.
         """
-        columns = {key: batch.get(key) for key in batch.keys(include_nested=True, leaves_only=True) if key != MASK}
-        mask = batch.get(MASK, None)
-        if self._n_step is not None:
-            if batch.batch_dims != 2:
-                raise RlcoreError(
-                    f"a replay buffer with n_steps > 1 takes batches [env, time], not {list(batch.batch_size)}"
-                )
-            valid = columns["next", "done"].new_ones(batch.batch_size) if mask is None else mask.squeeze(-1)
-            columns, mask = self._n_step(columns, valid)
-        dims = batch.batch_dims
-        flat = {key: _flat(column, dims) for key, column in columns.items()}
-        if mask is not None:
-            chosen = _flat(mask, dims).reshape(-1)
-            flat = {key: column[chosen] for key, column in flat.items()}
-        return self._ring.extend(flat)
+        before = self._ring.written
+        self.add(batch)
+        kept = max(before, self._ring.written - self._config.capacity)
+        return torch.arange(kept, self._ring.written, device=self._device) % self._config.capacity
 
     def minibatches(self, batch: TensorDict) -> Iterator[Minibatch]:
         """Yield `updates_per_batch` minibatches `[sample]`; none while the buffer is empty.
@@ -184,8 +188,8 @@ class ReplayBuffer:
         state: dict[str, Any] = {"generator": self._generator.get_state()}
         if self._config.save == "full":
             state["ring"] = self._ring.state_dict()
-            if self._n_step is not None:
-                state["n_step"] = self._n_step.state_dict()
+            if self._config.n_steps > 1:
+                state["n_step"] = self._intake.state_dict()
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -203,16 +207,20 @@ class ReplayBuffer:
         else:
             self._ring = Ring(self._config.capacity, self._ring.allocate)
             self.warmup_frames = self._context.progress.frames + self._config.warmup_frames
-        if self._n_step is not None:
-            if saved and "n_step" in state:
-                self._n_step.load_state_dict(state["n_step"])
-            else:
-                self._n_step.forget()
+        self._intake = self._new_intake()
+        if saved and "n_step" in state:
+            self._intake.load_state_dict(state["n_step"])
 
     def forget_episodes(self) -> None:
         """Drop the steps that wait for those after them: the collector begins new episodes."""
-        if self._n_step is not None:
-            self._n_step.forget()
+        self._intake.forget()
+
+    def _new_intake(self) -> Intake:
+        kind = HostIntake if self._device.type == "cpu" else TensorIntake
+        return kind(self._ring, self._config.n_steps, self._config.gamma)
+
+    def _wrote(self, before: int) -> None:
+        """Take notice of transitions that were written; there had been `before` of them."""
 
     def _check(self, state: Mapping[str, Any]) -> None:
         """Refuse transitions of other observations, and those that were joined otherwise.
@@ -225,7 +233,7 @@ class ReplayBuffer:
         if spec is not None and "observation" in entries:
             saved = torch.empty(entries["observation"][1], device="meta")
             check_array("an observation", saved, spec.observation_space.shape, "[env], [[transform]]")
-        if entries and (STEPS in entries) != (self._n_step is not None):
+        if entries and (STEPS in entries) != (self._config.n_steps > 1):
             there, here = ("several steps", "one") if STEPS in entries else ("one step", "several")
             raise StorageError(
                 f"its transitions are of {there} in the checkpoint, and of {here} here ([buffer] n_steps)"
@@ -239,13 +247,11 @@ class ReplayBuffer:
         """Return the transitions at these places, and entries that do not lie in the rows."""
         layout = self._ring.layout
         assert layout is not None
-        device = self._context.device
-        packed = self._ring.rows(index).to(device)
-        minibatch = Minibatch(index.shape[0], layout.keys, partial(layout.view, packed))
-        minibatch[INDEX] = index
+        entries = layout.views(self._ring.rows(index).to(self._context.device))
+        entries[INDEX] = index
         for key, value in further.items():
-            minibatch[key] = value.to(device)
-        return minibatch
+            entries[key] = value.to(self._context.device)
+        return Minibatch.of(entries)
 
     def _allocate(self, folder: Path | None, shape: tuple[int, int]) -> Tensor:
         found = allocate(self._config.storage, shape, self._device, folder)
@@ -263,8 +269,3 @@ class ReplayBuffer:
             saved,
         )
         return found
-
-
-def _flat(entry: Tensor, dims: int) -> Tensor:
-    """Return `[*batch, ...]` as `[row, ...]`; in the order of time where there is one."""
-    return rows(entry) if dims == 2 else entry.flatten(0, dims - 1) if dims else entry.unsqueeze(0)

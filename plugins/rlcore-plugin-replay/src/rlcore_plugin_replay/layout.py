@@ -50,11 +50,14 @@ class RowLayout:
             self._fields[key] = _Field(dtype, shape, begin, end)
             offset = end * dtype.itemsize
         self.words = -(-offset // WORD.itemsize)
+        self._shaped = [key for key, field in self._fields.items() if len(field.shape) != 1]
+        dtypes = dict.fromkeys(field.dtype for field in self._fields.values())
+        self._cuts = [(dtype, *self._cut(dtype)) for dtype in dtypes]
 
     @classmethod
-    def of(cls, columns: Mapping[Key, Tensor]) -> RowLayout:
-        """Return the layout for columns `[row, *shape]`."""
-        return cls(_entries(columns))
+    def of(cls, columns: Mapping[Key, Tensor], dims: int = 1) -> RowLayout:
+        """Return the layout for columns `[*batch, *shape]` with so many dimensions of the batch."""
+        return cls(entries_of(columns, dims))
 
     def view(self, rows: Tensor, key: Key) -> Tensor:
         """Return one entry `[row, *shape]` of packed rows `[row, words]`, in the same memory."""
@@ -62,22 +65,47 @@ class RowLayout:
         column = rows.view(field.dtype)[:, field.begin : field.end]
         return column if len(field.shape) == 1 else column.view(rows.shape[0], *field.shape)
 
-    def check(self, columns: Mapping[Key, Tensor]) -> None:
-        """Refuse columns that would not fit.
+    def views(self, rows: Tensor) -> dict[Key, Tensor]:
+        """Return every entry `[row, *shape]` of packed rows `[row, words]`, in the same memory.
+
+        One split per dtype: a view for each entry would cost three times as much.
+        """
+        found: dict[Key, Tensor] = {}
+        for dtype, keys, sizes, chosen in self._cuts:
+            pieces = rows.view(dtype).split_with_sizes(sizes, 1)
+            found.update(zip(keys, pieces[chosen], strict=True))
+        for key in self._shaped:
+            found[key] = found[key].view(rows.shape[0], *self._fields[key].shape)
+        return {key: found[key] for key in self.keys}
+
+    def check(self, found: Mapping[Key, Entry]) -> None:
+        """Refuse entries that would not fit.
 
         Raises:
             RlcoreError: keys, dtypes or shapes differ from those of the first batch.
         """
-        found = _entries(columns)
         if found == self.entries:
             return
         wrong = [key for key in {**self.entries, **found} if self.entries.get(key) != found.get(key)]
-        described = "; ".join(
-            f"{key!r} is {_described(found.get(key))}, and was {_described(self.entries.get(key))}" for key in wrong
+        differences = "; ".join(
+            f"{key!r} is {described(found.get(key))}, and was {described(self.entries.get(key))}" for key in wrong
         )
         raise RlcoreError(
-            f"a batch does not fit the rows of the replay buffer: {described}. All batches of a run need the same "
+            f"a batch does not fit the rows of the replay buffer: {differences}. All batches of a run need the same "
             "entries; look for a hook that adds, leaves out or converts one."
+        )
+
+    def _cut(self, dtype: torch.dtype) -> tuple[list[Key], list[int], slice]:
+        """Return the keys of a dtype, into which sizes a row of it is cut, and which of the pieces are those keys."""
+        fields = {key: field for key, field in self._fields.items() if field.dtype == dtype}
+        begin = next(iter(fields.values())).begin
+        sizes = [field.end - field.begin for field in fields.values()]
+        before = [begin] if begin else []
+        after = self.words * (WORD.itemsize // dtype.itemsize) - begin - sum(sizes)
+        return (
+            list(fields),
+            [*before, *sizes, *([after] if after else [])],
+            slice(len(before), len(before) + len(sizes)),
         )
 
     def state_dict(self) -> list[list[Any]]:
@@ -98,9 +126,11 @@ class RowLayout:
         )
 
 
-def _entries(columns: Mapping[Key, Tensor]) -> dict[Key, Entry]:
-    return {key: (column.dtype, tuple(column.shape[1:])) for key, column in columns.items()}
+def entries_of(columns: Mapping[Key, Tensor], dims: int = 1) -> dict[Key, Entry]:
+    """Return dtype and shape of the entries of one transition, from columns `[*batch, *shape]`."""
+    return {key: (column.dtype, tuple(column.shape[dims:])) for key, column in columns.items()}
 
 
-def _described(entry: Entry | None) -> str:
+def described(entry: Entry | None) -> str:
+    """Return an entry in words."""
     return "absent" if entry is None else f"{str(entry[0]).removeprefix('torch.')} {list(entry[1])}"

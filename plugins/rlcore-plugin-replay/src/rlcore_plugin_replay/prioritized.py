@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
 from rlcore.buffers import Minibatch
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.types import Context, Key
+from rlcore.types import Context, Key, offers
 from rlcore_plugin_replay.buffer import INDEX, ReplayBuffer
-from rlcore_plugin_replay.sum_tree import SumTree
+from rlcore_plugin_replay.priorities import HostPriorities, Priorities, TensorPriorities
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -22,13 +21,26 @@ TD_ERROR: Final = "td_error"
 WEIGHT: Final = "priority_weight"
 
 
+class _WithTDError(Protocol):
+    """A loss that says whether it returns `td_error`."""
+
+    gives_td_error: bool
+
+
+class _WithNames(Protocol):
+    """A loss that can be asked for some of its losses."""
+
+    loss_names: tuple[str, ...]
+
+
 class PrioritizedReplayBuffer(ReplayBuffer):
     """Samples a transition with probability `p^alpha / sum p^alpha`, where `p` is its latest `|TD error| + eps`.
 
     Proportional prioritisation with one sample from each of `minibatch_size` equal parts (Schaul et al., 2016,
     arXiv 1511.05952, section 3.3 and appendix B.2.1). A new transition has the highest priority seen so far.
     `priority_weight` `[sample, 1]` are the importance weights of section 3.4, divided by the largest of the minibatch.
-    The loss returns `td_error` `[sample, 1]`, and multiplies each error by its weight.
+    The loss returns `td_error` `[sample, 1]`, and multiplies each error by its weight. An update that computes it not,
+    as one between two steps of the critics, leaves priorities as they are.
 
     Attributes:
         schedulable: `beta`, which schedules may move.
@@ -43,33 +55,34 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
+        loss = context.built.get("loss")
+        if offers(loss, _WithTDError) and not loss.gives_td_error:
+            raise ConfigError(
+                f"[buffer] use: prioritized needs a loss that returns {TD_ERROR!r} [sample, 1], and this one "
+                'never does; take the buffer "replay", or another loss'
+            )
+        self._every_loss: tuple[str, ...] = tuple(loss.loss_names) if offers(loss, _WithNames) else ()
         self._alpha, self._eps = config.alpha, config.eps
         self.schedulable = {"beta": config.beta}
-        self._priorities = SumTree(config.capacity, self._device)
         self.writes = (*self.writes, WEIGHT)
-        self._highest = torch.ones((), dtype=torch.float64, device=self._device)
-
-    def extend(self, batch: TensorDict) -> Tensor:
-        """Copy the valid steps of a batch, and return the places that they took; see `ReplayBuffer.extend`."""
-        index = super().extend(batch)
-        if len(index):
-            self._priorities[index] = self._highest.expand(len(index))
-        return index
+        self._priorities = self._new_priorities()
 
     def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
-        """Set the priorities of a minibatch from `td_error`.
+        """Set the priorities of a minibatch from `td_error`; leave them where the update asked for some losses alone.
 
         Raises:
-            ConfigError: the loss returns none.
+            ConfigError: the loss returns none although it was asked for all.
         """
         if not minibatch[INDEX].numel():  # other processes had rows, and this one none
             return
         if TD_ERROR not in values:
+            if not values or any(name not in values for name in self._every_loss):
+                return
             raise ConfigError(
                 f"[buffer] prioritized needs a loss that returns {TD_ERROR!r} [sample, 1]; this one returns "
                 f'{", ".join(values)}. Use the buffer "replay" with it.'
             )
-        self.update_priority(minibatch[INDEX], values[TD_ERROR])
+        self._set(minibatch[INDEX], values[TD_ERROR])
 
     def update_priority(self, index: Tensor | TensorDict, priority: Tensor | None = None) -> None:
         """Set the priorities of transitions.
@@ -80,42 +93,55 @@ class PrioritizedReplayBuffer(ReplayBuffer):
                 so far.
 
         Raises:
-            RlcoreError: places without priorities, or more of one than of the other.
+            RlcoreError: places without priorities, more of one than of the other, or places without transitions.
         """
         if not isinstance(index, Tensor):
             index, priority = index.get(INDEX), index.get(TD_ERROR) if priority is None else priority
-        if priority is None or priority.numel() != index.numel():
+        index = index.reshape(-1)
+        if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise RlcoreError(
-                f"update_priority needs a priority for each of the {index.numel()} places; it got "
-                f"{'none' if priority is None else priority.numel()}"
+                f"update_priority got places from {int(index.min())} to {int(index.max())}, and there are transitions "
+                f"from 0 to {len(self) - 1}; give the entry {INDEX!r} of samples of this buffer"
             )
-        errors = priority.detach().to(self._device, torch.float64).reshape(-1)
-        raised = (errors.abs() + self._eps) ** self._alpha
-        raised = torch.where(raised.isfinite(), raised, self._highest)
-        self._priorities[index.to(self._device).reshape(-1)] = raised
-        self._highest = torch.maximum(self._highest, raised.max())
+        self._set(index, priority)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the buffer, with the priorities of its transitions."""
         state = super().state_dict()
         if "ring" in state:
-            state |= {"priorities": self._priorities.state_dict(), "highest": self._highest}
+            state |= self._priorities.state_dict()
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take it back; see `ReplayBuffer.load_state_dict`."""
         super().load_state_dict(state)
+        self._priorities = self._new_priorities()
         if "priorities" in state:
-            self._priorities.load_state_dict(state["priorities"])
-            self._highest = state["highest"].to(self._device).clone()
-        else:
-            self._priorities = SumTree(self._config.capacity, self._device)
-            self._highest = torch.ones_like(self._highest)
+            self._priorities.load_state_dict(state)
+
+    def _new_priorities(self) -> Priorities:
+        if self._device.type == "cpu":
+            return HostPriorities(self._config.capacity, self._alpha, self._eps)
+        return TensorPriorities(self._config.capacity, self._alpha, self._eps, self._device)
+
+    def _set(self, index: Tensor, priority: Tensor | None) -> None:
+        """Set the priorities of transitions at places `[sample]`.
+
+        Raises:
+            RlcoreError: there are more of one than of the other.
+        """
+        if priority is None or priority.numel() != index.numel():
+            raise RlcoreError(
+                f"update_priority needs a priority for each of the {index.numel()} places; it got "
+                f"{'none' if priority is None else priority.numel()}"
+            )
+        if index.numel():
+            self._priorities.set(index, priority.detach())
+
+    def _wrote(self, before: int) -> None:
+        count = min(self._ring.written - before, self._config.capacity)
+        self._priorities.begin((self._ring.written - count) % self._config.capacity, count)
 
     def _draw(self, size: int) -> Minibatch:
-        uniform = torch.rand(size, generator=self._generator, device=self._device, dtype=torch.float64)
-        parts = torch.arange(size, device=self._device)
-        index = self._priorities.draw((parts + uniform) / size)
-        priority = self._priorities[index]
-        weight = (priority / priority.min()) ** -self.schedulable["beta"]
-        return self._gathered(index, **{WEIGHT: weight.to(torch.float32).unsqueeze(-1)})
+        index, weight = self._priorities.draw(size, self._generator, self.schedulable["beta"])
+        return self._gathered(index, **{WEIGHT: weight})

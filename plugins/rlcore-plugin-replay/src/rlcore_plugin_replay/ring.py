@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -12,6 +12,9 @@ from rlcore.errors import StorageError
 from rlcore.state import copy_in_pieces
 from rlcore.types import Key
 from rlcore_plugin_replay.layout import RowLayout
+
+if TYPE_CHECKING:
+    from rlcore.types import Array
 
 
 class Ring:
@@ -34,25 +37,46 @@ class Ring:
         self.layout: RowLayout | None = None
         self.allocate = allocate
         self._rows = torch.zeros(0, 0, dtype=torch.int64)
+        self._array: Array | None = None
         self._columns: dict[Key, Tensor] = {}
 
     def __len__(self) -> int:
         return min(self.written, self.capacity)
 
-    def extend(self, columns: Mapping[Key, Tensor]) -> Tensor:
-        """Write rows and return their places, int64 `[row]`; of more rows than there is room for, the last are kept.
-
-        Args:
-            columns: key to `[row, *shape]`.
+    def begin(self, layout: RowLayout) -> None:
+        """Allocate rows of this layout.
 
         Raises:
-            RlcoreError: they differ in keys, dtypes or shapes from those before.
-            StorageError: there is no room for the ring.
+            StorageError: there is no room for them.
         """
-        if self.layout is None:
-            self._begin(RowLayout.of(columns))
-        assert self.layout is not None
-        self.layout.check(columns)
+        self.layout = layout
+        self._rows = self.allocate((self.capacity, layout.words))
+        self._array = self._rows.numpy() if self._rows.device.type == "cpu" else None
+        self._columns = {key: layout.view(self._rows, key) for key in layout.keys}
+
+    def write(self, packed: Array) -> None:
+        """Write packed rows `[row, word]` of host memory; of more than there is room for, the last are kept."""
+        rows, capacity = self._array, self.capacity
+        assert rows is not None
+        count = len(packed)
+        if count > capacity:
+            self.written += count - capacity
+            packed, count = packed[-capacity:], capacity
+        begin = self.written % capacity
+        end = begin + count
+        if end <= capacity:
+            rows[begin:end] = packed
+        else:
+            rows[begin:] = packed[: capacity - begin]
+            rows[: end - capacity] = packed[capacity - begin :]
+        self.written += count
+
+    def extend(self, columns: Mapping[Key, Tensor]) -> None:
+        """Write rows by column, on any device; of more rows than there is room for, the last are kept.
+
+        Args:
+            columns: key to `[row, *shape]`, which fit the layout.
+        """
         count = next(iter(columns.values())).shape[0]
         spare = max(0, count - self.capacity)
         start, count = self.written + spare, count - spare
@@ -64,7 +88,6 @@ class Ring:
             if first < count:
                 places[: count - first] = column[spare + first :]
         self.written = start + count
-        return torch.arange(start, start + count, device=self._rows.device) % self.capacity
 
     def rows(self, index: Tensor) -> Tensor:
         """Return copies `[sample, word]` of the rows at these places."""
@@ -95,13 +118,8 @@ class Ring:
         if "layout" in state:
             layout = RowLayout.from_state(state["layout"])
             if self.layout is None or layout.entries != self.layout.entries:
-                self._begin(layout)
+                self.begin(layout)
             copy_in_pieces(self._rows[: state["rows"].shape[0]], state["rows"])
         else:
             self.layout = None
         self.written = state["written"]
-
-    def _begin(self, layout: RowLayout) -> None:
-        self.layout = layout
-        self._rows = self.allocate((self.capacity, layout.words))
-        self._columns = {key: layout.view(self._rows, key) for key in layout.keys}

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 FANOUT: Final = 32
-_BITS: Final = 5  # of a place within its group
-_JUST_BELOW_ONE: Final = 1 - 2.0**-52
+BITS: Final = 5  # of a place within its group
+JUST_BELOW_ONE: Final = 1 - 2.0**-52
 
 
 class SumTree:
@@ -39,7 +39,7 @@ class SumTree:
         """Set the numbers at places `[sample]`; of a place that is named twice, one of its values stays."""
         self._levels[0].view(-1)[index] = values.to(torch.float64)
         for lower, upper in zip(self._levels, self._levels[1:], strict=False):
-            index = index >> _BITS
+            index = index >> BITS
             upper.view(-1)[index] = lower.index_select(0, index).sum(1)
 
     def draw(self, uniform: Tensor) -> Tensor:
@@ -54,10 +54,10 @@ class SumTree:
         for level in reversed(self._levels):
             torch.cumsum(level.index_select(0, place), 1, out=edges[:, 1:])
             # the level above rounded differently; at the very edge, what is left must still fall inside
-            rest = torch.minimum(rest, edges[:, -1] * _JUST_BELOW_ONE)
+            rest = torch.minimum(rest, edges[:, -1] * JUST_BELOW_ONE)
             child = torch.searchsorted(edges, rest.unsqueeze(1), right=True) - 1
             rest = rest - edges.gather(1, child).squeeze(1)
-            place = (place << _BITS) + child.squeeze(1)
+            place = (place << BITS) + child.squeeze(1)
         return place
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,0 +1,146 @@
+"""What Stable-Baselines3 and sb3-contrib learn off-policy, with the settings of their zoo where it has some.
+
+One JSON line gives the mean return of deterministic episodes on fixed seeds, or of the last 100 training episodes, and
+the seconds that training took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from dm_tasks import make_env
+from sb3_contrib import QRDQN, CrossQ
+from stable_baselines3 import DDPG, DQN, SAC, TD3
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.noise import NormalActionNoise
+
+FIRST_SEED = 10_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is trained: the algorithm, its env, environment frames, and settings that are not its defaults.
+
+    Attributes:
+        noise: standard deviation of the exploration noise, in units of the box.
+        evaluation: deterministic episodes at the end; 0 for the last 100 of training.
+        repeat: frames of each action.
+    """
+
+    algorithm: Callable[..., BaseAlgorithm]
+    env_id: str
+    frames: int
+    settings: dict[str, Any] = field(default_factory=dict)
+    noise: float | None = None
+    evaluation: int = 100
+    repeat: int = 1
+    threads: int = 1
+
+
+PENDULUM = {"gamma": 0.98, "buffer_size": 200_000, "learning_starts": 10_000, "learning_rate": 1e-3}
+WIDE = {"policy_kwargs": {"net_arch": [400, 300]}}
+ONE = {"train_freq": 1, "gradient_steps": 1}
+DQN_CLEANRL = {
+    "learning_rate": 2.5e-4,
+    "buffer_size": 10_000,
+    "learning_starts": 10_000,
+    "batch_size": 128,
+    "gamma": 0.99,
+    "train_freq": 10,
+    "gradient_steps": 1,
+    "target_update_interval": 500,
+    "exploration_fraction": 0.5,
+    "exploration_final_eps": 0.05,
+    "policy_kwargs": {"net_arch": [120, 84]},
+}
+TASKS = {
+    "sac-pendulum": Task(SAC, "Pendulum-v1", 20_000, {"learning_rate": 1e-3}),
+    "td3-pendulum": Task(TD3, "Pendulum-v1", 20_000, PENDULUM | WIDE | ONE, 0.1),
+    "ddpg-pendulum": Task(DDPG, "Pendulum-v1", 20_000, PENDULUM | WIDE | ONE, 0.1),
+    "crossq-pendulum": Task(CrossQ, "Pendulum-v1", 20_000, {"policy_kwargs": {"net_arch": [256, 256]}}),
+    "sac-halfcheetah": Task(SAC, "HalfCheetah-v5", 100_000, {"learning_starts": 10_000}, evaluation=10),
+    "td3-halfcheetah": Task(
+        TD3,
+        "HalfCheetah-v5",
+        100_000,
+        {"learning_starts": 10_000, "learning_rate": 1e-3, "batch_size": 256} | WIDE | ONE,
+        0.1,
+        evaluation=10,
+    ),
+    "sac-cartpole-swingup": Task(SAC, "dm_control/cartpole-swingup-v0", 100_000, evaluation=10, repeat=2),
+    "sac-cup-catch": Task(SAC, "dm_control/ball_in_cup-catch-v0", 100_000, evaluation=10, repeat=2),
+    "qr-dqn-acrobot": Task(
+        QRDQN,
+        "Acrobot-v1",
+        100_000,
+        {
+            "learning_rate": 6.3e-4,
+            "batch_size": 128,
+            "buffer_size": 50_000,
+            "learning_starts": 0,
+            "target_update_interval": 250,
+            "train_freq": 4,
+            "gradient_steps": -1,
+            "exploration_fraction": 0.12,
+            "exploration_final_eps": 0.1,
+            "policy_kwargs": {"n_quantiles": 25, "net_arch": [256, 256]},
+        },
+        evaluation=0,
+    ),
+    "dqn-cartpole-50k": Task(DQN, "CartPole-v1", 50_000, DQN_CLEANRL, evaluation=0),
+}
+
+
+def evaluate(model: BaseAlgorithm, env: gymnasium.Env, episodes: int) -> float:
+    """Return the mean return of deterministic episodes, each from a seed of its own."""
+    returns = []
+    for number in range(episodes):
+        observation, _ = env.reset(seed=FIRST_SEED + number)
+        total, ended = 0.0, False
+        while not ended:
+            action, _ = model.predict(observation, deterministic=True)
+            observation, reward, terminated, truncated, _ = env.step(action)
+            total, ended = total + float(reward), terminated or truncated
+        returns.append(total)
+    return statistics.fmean(returns)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task", choices=list(TASKS))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--frames", type=int, help="default: those of the task")
+    args = parser.parse_args()
+    task = TASKS[args.task]
+    torch.set_num_threads(task.threads)
+    settings = dict(task.settings)
+    env = Monitor(make_env(task.env_id, task.repeat))
+    if task.noise is not None:
+        size = env.action_space.shape[0]
+        settings["action_noise"] = NormalActionNoise(np.zeros(size), task.noise * np.ones(size))
+    model = task.algorithm("MlpPolicy", env, device="cpu", seed=args.seed, stats_window_size=100, **settings)
+    started = time.perf_counter()
+    frames = args.frames or task.frames
+    model.learn(total_timesteps=frames // task.repeat)
+    seconds = time.perf_counter() - started
+    if task.evaluation:
+        mean = evaluate(model, make_env(task.env_id, task.repeat), task.evaluation)
+    else:
+        mean = statistics.fmean(episode["r"] for episode in model.ep_info_buffer)
+    peer = "sb3-contrib" if task.algorithm in (QRDQN, CrossQ) else "sb3"
+    found = {"peer": peer, "task": args.task, "seed": args.seed, "mean": mean, "train_s": round(seconds, 1)}
+    print(json.dumps(found | {"frames": frames}))
+
+
+if __name__ == "__main__":
+    main()

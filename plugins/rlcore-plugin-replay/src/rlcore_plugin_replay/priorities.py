@@ -1,0 +1,125 @@
+"""The priorities of transitions: on the device of the rows, or in host memory where they lie there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlcore_plugin_replay.host_tree import HostSumTree
+from rlcore_plugin_replay.sum_tree import SumTree
+
+
+class Priorities(Protocol):
+    """Priorities by place, `(|error| + eps) ** alpha`; 0 where no transition lies."""
+
+    def begin(self, first: int, count: int) -> None:
+        """Give so many transitions, from a place on, the highest priority so far; places go on from the first."""
+        ...
+
+    def draw(self, size: int, generator: torch.Generator, beta: float) -> tuple[Tensor, Tensor]:
+        """Return places, int64 `[sample]`, and importance weights, float32 `[sample, 1]`."""
+        ...
+
+    def set(self, index: Tensor, errors: Tensor) -> None:
+        """Set the priorities at places `[sample]`; an error that is not finite counts as the highest so far."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all priorities, and the highest."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take them back."""
+        ...
+
+
+class HostPriorities:
+    """Priorities in host memory."""
+
+    def __init__(self, capacity: int, alpha: float, eps: float) -> None:
+        self._capacity = capacity
+        self._alpha = alpha
+        self._eps = eps
+        self._tree = HostSumTree(capacity)
+        self._highest = 1.0
+
+    def begin(self, first: int, count: int) -> None:
+        """Give so many transitions, from a place on, the highest priority so far."""
+        end = first + count
+        self._tree.fill(first, min(end, self._capacity), self._highest)
+        if end > self._capacity:
+            self._tree.fill(0, end - self._capacity, self._highest)
+
+    def draw(self, size: int, generator: torch.Generator, beta: float) -> tuple[Tensor, Tensor]:
+        """Return places and importance weights."""
+        uniform = torch.rand(size, generator=generator, dtype=torch.float64).numpy()
+        index = self._tree.draw((np.arange(size) + uniform) / size)
+        priority = self._tree[index]
+        weight = (priority / priority.min()) ** -beta
+        return torch.from_numpy(index), torch.from_numpy(weight.astype(np.float32)[:, np.newaxis])
+
+    def set(self, index: Tensor, errors: Tensor) -> None:
+        """Set the priorities at places `[sample]`."""
+        raised = np.abs(errors.numpy(force=True).astype(np.float64).reshape(-1))
+        raised += self._eps
+        raised **= self._alpha
+        highest = float(raised.max())
+        if not np.isfinite(highest):
+            raised[~np.isfinite(raised)] = self._highest
+            highest = float(raised.max())
+        self._tree[index.numpy(force=True)] = raised
+        self._highest = max(self._highest, highest)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all priorities, and the highest."""
+        return {"priorities": self._tree.state_dict(), "highest": torch.tensor(self._highest, dtype=torch.float64)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take them back."""
+        self._tree.load_state_dict(state["priorities"])
+        self._highest = float(state["highest"])
+
+
+class TensorPriorities:
+    """Priorities on a device, without a copy to the host."""
+
+    def __init__(self, capacity: int, alpha: float, eps: float, device: torch.device) -> None:
+        self._capacity = capacity
+        self._alpha = alpha
+        self._eps = eps
+        self._device = device
+        self._tree = SumTree(capacity, device)
+        self._highest = torch.ones((), dtype=torch.float64, device=device)
+
+    def begin(self, first: int, count: int) -> None:
+        """Give so many transitions, from a place on, the highest priority so far."""
+        places = torch.arange(first, first + count, device=self._device) % self._capacity
+        self._tree[places] = self._highest.expand(count)
+
+    def draw(self, size: int, generator: torch.Generator, beta: float) -> tuple[Tensor, Tensor]:
+        """Return places and importance weights."""
+        uniform = torch.rand(size, generator=generator, device=self._device, dtype=torch.float64)
+        index = self._tree.draw((torch.arange(size, device=self._device) + uniform) / size)
+        priority = self._tree[index]
+        weight = (priority / priority.min()) ** -beta
+        return index, weight.to(torch.float32).unsqueeze(-1)
+
+    def set(self, index: Tensor, errors: Tensor) -> None:
+        """Set the priorities at places `[sample]`."""
+        raised = (errors.to(self._device, torch.float64).reshape(-1).abs() + self._eps) ** self._alpha
+        raised = torch.where(raised.isfinite(), raised, self._highest)
+        self._tree[index.to(self._device)] = raised
+        self._highest = torch.maximum(self._highest, raised.max())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all priorities, and the highest."""
+        return {"priorities": self._tree.state_dict(), "highest": self._highest}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take them back."""
+        self._tree.load_state_dict(state["priorities"])
+        self._highest = state["highest"].to(self._device).clone()

@@ -1,0 +1,183 @@
+"""The model of discrete SAC: a categorical actor, and critics that value every action at once."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import gymnasium
+import torch
+from pydantic import BaseModel, Field, PositiveInt
+from rlcore_plugin_mlp.distributions import Categorical
+from rlcore_plugin_mlp.model import Actor
+from rlcore_plugin_mlp.network import ACTIVATIONS, Activation, Initialisation
+from rlcore_plugin_mlp.networks import Networks
+from torch import Tensor, nn
+
+from rlcore.errors import ConfigError
+from rlcore.types import Context, Key
+from rlcore_plugin_sac.critics import BatchedLinear, whole
+from rlcore_plugin_sac.norms import Take
+from rlcore_plugin_sac.temperature import Temperature
+
+_EVERY_ACTION_ALIKE: Final = 0.01  # orthogonal gain of the last layer of the actor
+
+
+class ActionCritics(nn.Module):
+    """Values of all actions, `[critic, ..., action]`, by N critics in one batched network.
+
+    Args:
+        critics: how many.
+        sizes: inputs, hidden sizes, number of actions.
+        generator: samples the weights.
+        activation: between the layers.
+        initialisation: of the layers.
+        encoder: of observations, shared by the critics; None for none.
+    """
+
+    def __init__(
+        self,
+        critics: int,
+        sizes: Sequence[int],
+        generator: torch.Generator,
+        activation: Activation,
+        initialisation: Initialisation,
+        encoder: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.critics = critics
+        self.encoder = encoder
+        self._activation = activation
+        layers = [BatchedLinear(critics, *pair) for pair in itertools.pairwise(sizes)]
+        for layer in layers:
+            layer.initialise(initialisation, 1.0 if layer is layers[-1] else math.sqrt(2), generator)
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, observation: Tensor, take: Take = whole) -> Tensor:
+        """Return the values.
+
+        Args:
+            observation: `[sample, *shape]`.
+            take: the weights; `frozen` takes them without gradients.
+
+        Returns:
+            `[critic, sample, action]`.
+        """
+        hidden = observation.float()
+        if self.encoder is not None:
+            hidden = self.encoder(hidden) if take is whole else self.encoder(hidden).detach()
+        for index, layer in enumerate(self.layers):
+            hidden = layer(ACTIVATIONS[self._activation](hidden) if index else hidden, take)
+        return hidden
+
+
+class CategoricalPolicy:
+    """Uniform actions for the first frames of a run, then samples of the actor; evaluations take its likeliest.
+
+    Args:
+        actor: to sample from.
+        random_frames: how many frames; the steps of a batch count in the order of time, those of one time in the order
+            of the envs.
+        context: of the model.
+    """
+
+    writes: tuple[Key, ...] = ()
+
+    def __init__(self, actor: Actor, random_frames: int, context: Context) -> None:
+        self._actor = actor
+        self._random_frames = random_frames
+        self._progress = context.progress
+        self._group = context.group
+        self._frame_skip = context.env_spec.frame_skip
+        self.refresh()
+
+    def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
+        """Sample the noise of a batch, `[time, env, action + 1]`; its last column scales the logits, 0 for uniform."""
+        noise = self._actor.distribution.noise((steps, num_envs), generator)
+        scale = self._scale(steps, num_envs).to(noise.device)
+        return torch.cat([noise, scale], -1)
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
+        logits = self._forward(observation) * noise[..., -1:]
+        action = self._actor.distribution.sample(logits, noise[..., :-1])
+        return action, action
+
+    def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
+        """Return nothing: the losses need no more than the transition."""
+        return {}
+
+    def mode(self, observation: Tensor) -> Tensor:
+        """Return the likeliest actions, int64 `[env]`."""
+        return self._actor.distribution.mode(self._forward(observation))  # type: ignore[no-any-return]
+
+    def refresh(self) -> None:
+        """Follow the weights."""
+        self._forward: Callable[[Tensor], Tensor] = self._actor.raw()
+
+    def _scale(self, steps: int, num_envs: int) -> Tensor:
+        """Return 0 for the actions of the next batch that are uniform, else 1; `[time, env, 1]`."""
+        group = self._group
+        before = torch.arange(steps).unsqueeze(-1) * (num_envs * group.size)
+        order = before + torch.arange(num_envs) + group.rank * num_envs
+        uniform = self._progress.frames + order * self._frame_skip < self._random_frames
+        return (~uniform).float().unsqueeze(-1)
+
+
+class DiscreteActorCriticModel(nn.Module):
+    """`actor`, `critics`, `target_critics` and `temperature` for discrete actions."""
+
+    class Config(BaseModel, extra="forbid"):
+        """Shapes of the networks, and how the policy explores."""
+
+        hidden: list[PositiveInt] = Field([256, 256], description="hidden sizes of the actor and of each critic")
+        activation: Activation = Field("relu", description="tanh, relu or silu")
+        initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
+        encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLPs")
+        critics: int = Field(2, ge=1, description="how many critics")
+        initial_temperature: float = Field(
+            1.0, gt=0, le=1e6, allow_inf_nan=False, description="weight of the entropy in the beginning"
+        )
+        random_frames: int = Field(1_000, ge=0, description="frames in the beginning whose actions are uniform")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__()
+        actions = _num_actions(context.env_spec.action_space)
+        space = context.env_spec.observation_space
+        networks = Networks.of(config, space, context.seed("actor encoder"))
+        generator = torch.Generator().manual_seed(context.seed("actor"))
+        network = networks.network(actions, _EVERY_ACTION_ALIKE, generator)
+        self.actor = Actor(network, Categorical(actions))
+        networks = Networks.of(config, space, context.seed("critics encoder"))
+        self.critics = ActionCritics(
+            config.critics,
+            [networks.inputs, *config.hidden, actions],
+            torch.Generator().manual_seed(context.seed("critics")),
+            config.activation,
+            config.initialisation,
+            networks.encoder,
+        )
+        self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
+        self.temperature = Temperature(config.initial_temperature)
+        self.policy = CategoricalPolicy(self.actor, config.random_frames, context)
+
+    def parts(self) -> tuple[str, ...]:
+        """Return the names of the networks, and of the temperature."""
+        return ("actor", "critics", "target_critics", "temperature")
+
+
+def _num_actions(space: gymnasium.Space[Any]) -> int:
+    """Return the number of actions.
+
+    Raises:
+        ConfigError: the space is of another kind, or has no choice.
+    """
+    if not isinstance(space, gymnasium.spaces.Discrete) or space.start != 0 or space.n < 2:
+        raise ConfigError(
+            f"[model] discrete-actor-critic needs a discrete action space of two actions and more that starts at 0, "
+            f"not {space}"
+        )
+    return int(space.n)

@@ -1,0 +1,130 @@
+"""What the losses of actors and critics share: the target of the critics, their error, dropout, paces of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from rlcore.learners import TargetConfig, TargetUpdater
+from rlcore.types import Context, Key
+from rlcore_plugin_sac.critics import Critics
+
+# what every loss here reads of a minibatch
+TRANSITION: Final[tuple[Key, ...]] = (
+    "observation",
+    "action",
+    ("next", "observation"),
+    ("next", "reward"),
+    ("next", "terminated"),
+)
+
+
+class ActorCriticConfig(TargetConfig):
+    """What the losses share."""
+
+    target_interval: int = Field(1, ge=1, description="optimisation steps between two updates of the targets")
+    target_tau: float = Field(0.005, gt=0, le=1, description="how far an update moves the targets: 1 copies")
+    gamma: float = Field(0.99, ge=0, le=1, description="discount")
+
+
+class ActorCriticLoss(nn.Module):
+    """Holds the networks, moves the targets, and takes the critics' error.
+
+    Attributes:
+        target_updater: moves the targets, called by the learner.
+        loss_names: every loss that it returns.
+        sides: the losses that may be computed at the same time, as none moves what another does.
+        error_scale: times the squared error of the critics.
+    """
+
+    loss_names: tuple[str, ...] = ("loss_critics", "loss_actor")
+    sides: tuple[tuple[str, ...], ...] = (("loss_critics",), ("loss_actor", "loss_temperature"))
+    error_scale: ClassVar[float] = 1.0
+    reads: tuple[Key, ...] = TRANSITION
+
+    def __init__(self, config: ActorCriticConfig, context: Context, pairs: Sequence[tuple[str, str]]) -> None:
+        """Keep the model's parts.
+
+        Args:
+            config: of the loss.
+            context: of the loss.
+            pairs: names of parts and of their targets.
+        """
+        super().__init__()
+        model: Any = context.model
+        self.actor = model.actor
+        self.critics: Critics = model.critics
+        self.target_critics: Critics = model.target_critics
+        moved = [(getattr(model, source), getattr(model, target)) for source, target in pairs]
+        self.target_updater = TargetUpdater(moved, config.target_interval, config.target_tau)
+        self._box = model.box
+        self._dropout = float(model.dropout)
+        self._gamma = config.gamma
+
+    def _masks(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
+        """Return what dropout leaves, by hidden layer: `[use, critic, sample, size]`, of 0 and `1 / (1 - rate)`.
+
+        The three uses are the target, the critics' loss and the actor's loss (Hiraoka et al., 2022, arXiv 2110.02034,
+        algorithm 2).
+        """
+        if not self._dropout:
+            return {}
+        kept = 1 - self._dropout
+        shape = (3, self.critics.critics, samples)
+        return {
+            f"dropout_{index}": torch.empty(*shape, size, device=generator.device)
+            .bernoulli_(kept, generator=generator)
+            .div_(kept)
+            for index, size in enumerate(self.critics.hidden)
+        }
+
+    def _dropped(self, minibatch: Mapping[Key, Tensor], use: int) -> list[Tensor] | None:
+        """Return the masks of one use, `[critic, sample, size]` of each hidden layer; None without dropout."""
+        if not self._dropout:
+            return None
+        return [minibatch[f"dropout_{index}"][use] for index in range(len(self.critics.hidden))]
+
+    def _returns(self, minibatch: Mapping[Key, Tensor], following: Tensor) -> Tensor:
+        """Return the reward and the discounted value that follows, `[sample, 1]`."""
+        return returns(minibatch, self._gamma, following)
+
+    def _critics_loss(self, minibatch: Mapping[Key, Tensor], target: Tensor) -> dict[str, Tensor]:
+        """Return the sum over the critics of the mean squared error, weighted where a buffer has weights; and metrics.
+
+        Args:
+            minibatch: entries.
+            target: `[sample, 1]`.
+        """
+        unit = self._box.to_unit(minibatch["action"])
+        values = self.critics.values(minibatch["observation"], unit, masks=self._dropped(minibatch, 1))
+        errors = target - values
+        squares = errors.square()
+        weight = minibatch.get("priority_weight", None)
+        if weight is not None:
+            squares = squares * weight
+        with torch.no_grad():
+            metrics = {"q_value": values.mean(), "td_error": errors.abs().amax(0)}
+        return {"loss_critics": squares.mean((1, 2)).sum() * self.error_scale, **metrics}
+
+
+def asked(name: str, names: Collection[str] | None) -> bool:
+    """Return whether a loss is among those asked for; None asks for all."""
+    return names is None or name in names
+
+
+def returns(minibatch: Mapping[Key, Tensor], gamma: float, following: Tensor) -> Tensor:
+    """Return the reward and the discounted value that follows, `[sample, 1]`; over several steps, where joined.
+
+    Args:
+        minibatch: entries.
+        gamma: the discount of one step.
+        following: values after the transitions, `[sample, 1]`; those after a terminated step count as zero.
+    """
+    steps = minibatch.get("steps_to_next_obs", None)
+    discount = gamma if steps is None else gamma**steps
+    going = ~minibatch["next", "terminated"]
+    return minibatch["next", "reward"] + discount * going * following

@@ -1,0 +1,150 @@
+"""The policies: uniform actions at first, then those of the actor, with the noise that is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlcore.errors import ConfigError
+from rlcore.types import Context, Key
+from rlcore_plugin_sac.actors import DeterministicActor, StochasticActor
+from rlcore_plugin_sac.box import ActionBox
+
+
+class UniformFirst:
+    """Actions uniform over the box for the first frames of a run; then those of a subclass, by noise of its own.
+
+    The noise of a step is `[env, action + 1]`: its last column is 1 where the first ones are the action itself.
+
+    Args:
+        actor: with a method `raw`.
+        box: of the actions.
+        random_frames: how many frames; the steps of a batch count in the order of time, those of one time in the order
+            of the envs.
+        context: of the model.
+    """
+
+    writes: tuple[Key, ...] = ()
+
+    def __init__(self, actor: Any, box: ActionBox, random_frames: int, context: Context) -> None:
+        self._actor = actor
+        self._box = box
+        self._random_frames = random_frames
+        self._progress = context.progress
+        self._rank, self._ranks = context.group.rank, context.group.size
+        self._frame_skip = context.env_spec.frame_skip
+        self.refresh()
+
+    def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
+        """Sample the noise of a batch, `[time, env, action + 1]`; or `[time, env, action]` without random frames."""
+        size, device = self._box.size, generator.device
+        normal = self._scaled(torch.randn(steps, num_envs, size, generator=generator, device=device))
+        if not self._random_frames:
+            return normal
+        if not self._begins:
+            return torch.nn.functional.pad(normal, (0, 1))
+        random = self._is_random(steps, num_envs).to(device)
+        uniform = torch.rand(steps, num_envs, size, generator=generator, device=device).mul_(2).sub_(1)
+        normal = torch.where(random, self._box.from_unit(uniform), normal)
+        return torch.cat([normal, random.to(normal.dtype)], -1)
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions `[env, action]`, and the same again: nothing more is to be described."""
+        own = noise[..., : self._box.size] if self._random_frames else noise
+        action = self._explore(self._forward(observation), own)
+        if self._begins:
+            action = torch.where(noise[..., -1:] > 0, own, action)
+        return action, action
+
+    def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
+        """Return nothing: the losses need no more than the transition."""
+        return {}
+
+    def refresh(self) -> None:
+        """Follow the weights, and see whether the random frames are over."""
+        self._begins = self._progress.frames < self._random_frames
+        self._forward: Callable[[Tensor], Tensor] = self._actor.raw()
+
+    def _scaled(self, normal: Tensor) -> Tensor:
+        """Return the noise of the actor's actions, of standard normal noise; here, as it is."""
+        return normal
+
+    def _explore(self, outputs: Tensor, noise: Tensor) -> Tensor:
+        """Return actions of the outputs of the actor and the noise `[env, action]`."""
+        raise NotImplementedError
+
+    def _is_random(self, steps: int, num_envs: int) -> Tensor:
+        """Return which actions of the next batch are uniform, bool `[time, env, 1]`."""
+        before = torch.arange(steps).unsqueeze(-1) * (num_envs * self._ranks)
+        order = before + torch.arange(num_envs) + self._rank * num_envs
+        return (self._progress.frames + order * self._frame_skip < self._random_frames).unsqueeze(-1)
+
+
+class SamplingPolicy(UniformFirst):
+    """Samples from the distribution of the actor; evaluations take its mode (Haarnoja et al., 2018)."""
+
+    _actor: StochasticActor
+
+    def mode(self, observation: Tensor) -> Tensor:
+        """Return the squashed means, `[env, action]`."""
+        return self._actor.distribution.mode(self._forward(observation))
+
+    def mean(self, observation: Tensor) -> Tensor:
+        """Return the mean actions, `[env, action]`."""
+        return self._actor.distribution.mean(self._forward(observation))
+
+    def _explore(self, outputs: Tensor, noise: Tensor) -> Tensor:
+        return self._actor.distribution.sample(outputs, noise)
+
+
+class NoisyPolicy(UniformFirst):
+    """Adds normal noise to the actions of a deterministic actor, and clips them (Fujimoto et al., 2018).
+
+    Evaluations have no noise.
+
+    Attributes:
+        schedulable: `noise`, the standard deviation in halves of the range of each action.
+    """
+
+    _actor: DeterministicActor
+
+    def __init__(self, actor: Any, box: ActionBox, random_frames: int, context: Context, noise: float) -> None:
+        self.schedulable = Noise(noise)
+        super().__init__(actor, box, random_frames, context)
+
+    def mode(self, observation: Tensor) -> Tensor:
+        """Return the actions without noise, `[env, action]`."""
+        return self._box.from_unit(self._forward(observation))
+
+    def _scaled(self, normal: Tensor) -> Tensor:
+        return normal.mul_(self.schedulable["noise"])
+
+    def _explore(self, outputs: Tensor, noise: Tensor) -> Tensor:
+        return self._box.from_unit((outputs + noise).clamp_(-1, 1))
+
+
+class Noise(dict[str, float]):
+    """The one number `noise`, between 0 and 1.
+
+    Args:
+        noise: in the beginning.
+    """
+
+    def __init__(self, noise: float) -> None:
+        super().__init__(noise=noise)
+
+    def __setitem__(self, name: str, value: float) -> None:
+        """Set it.
+
+        Raises:
+            ConfigError: it is wider than the range of the actions.
+        """
+        if not 0 <= value <= 1:
+            raise ConfigError(
+                f"[scheduler] target 'model.noise': {value:.4g} is no standard deviation in halves of the range of the "
+                "actions; it must be between 0 and 1"
+            )
+        super().__setitem__(name, value)

@@ -1,0 +1,155 @@
+"""The loss of SAC; REDQ and DroQ are settings of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from rlcore.errors import ConfigError
+from rlcore.types import Context, Key
+from rlcore_plugin_sac.critics import frozen, members, whole
+from rlcore_plugin_sac.loss import ActorCriticConfig, ActorCriticLoss, asked
+from rlcore_plugin_sac.norms import Take
+
+Fixed = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class SACLoss(ActorCriticLoss):
+    """Soft actor-critic (Haarnoja et al., 2018, arXiv 1801.01290; the temperature as in arXiv 1812.05905).
+
+    `loss_critics` is half the squared error of equation 5 of 1812.05905, summed over the critics; `loss_actor` that of
+    equation 9; `loss_temperature` that of equation 18, by the logarithm of the temperature. The value in the target is
+    the least of all critics, or of `target_subset` of them, the same for all samples and chosen again in each update;
+    with a subset the actor's loss takes the mean of all critics instead of the least (Chen et al., 2021, arXiv
+    2101.05982, algorithm 1). Entropies are those of actions scaled to [-1, 1], whatever the bounds.
+
+    Reads `observation`, `action`, and under `next` `observation`, `reward`, `terminated`; where they are there, also
+    `steps_to_next_obs` and `priority_weight`. With `loss_critics` come the metrics `q_value` and `td_error`
+    `[sample, 1]`, the largest absolute error of the critics; with `loss_actor` comes `entropy`, and with
+    `loss_temperature` `temperature`.
+
+    Attributes:
+        schedulable: `target_entropy`, or `temperature` where it is fixed.
+    """
+
+    requires = ("actor", "critics", "target_critics", "temperature")
+    error_scale = 0.5
+
+    class Config(ActorCriticConfig):
+        """SAC."""
+
+        temperature: Literal["auto"] | Fixed = Field(
+            "auto", description="weight of the entropy; auto: learned, so that the entropy is the target's"
+        )
+        target_entropy: float | None = Field(
+            None, allow_inf_nan=False, description="the entropy to keep; default: minus the number of actions"
+        )
+        target_subset: int | None = Field(
+            None, ge=1, description="critics, chosen at random, whose least value is the target; default: all"
+        )
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__(config, context, [("critics", "target_critics")])
+        model: Any = context.model
+        self._learns_temperature = config.temperature == "auto"
+        self.schedulable: dict[str, Any] = {}
+        self.temperature = model.temperature
+        if self._learns_temperature:
+            self.loss_names = ("loss_critics", "loss_actor", "loss_temperature")
+            self.schedulable["target_entropy"] = reachable_entropy(config.target_entropy, self._box.size)
+        else:
+            self.schedulable["temperature"] = config.temperature
+            self.temperature.requires_grad_(False)
+            if config.target_entropy is not None:
+                raise ConfigError("[loss] target_entropy counts with temperature = 'auto' alone; leave it out")
+        count = self.critics.critics
+        self._subset = config.target_subset
+        if self._subset is not None and self._subset > count:
+            raise ConfigError(f"[loss] target_subset = {self._subset} is more than [model] critics = {count}")
+
+    def sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
+        """Return the noise of the actions, what dropout leaves, and the critics of the target.
+
+        Args:
+            samples: of the minibatch.
+            generator: samples all of them.
+
+        Returns:
+            `noise` and `("next", "noise")`, `[sample, action]`; with dropout `dropout_0` and on, one for each hidden
+            layer, `[use, critic, sample, size]`; with `target_subset` `target_members`, int64 `[member]`.
+        """
+        device = generator.device
+        now, following = torch.randn(2, samples, self._box.size, generator=generator, device=device).unbind(0)
+        entries: dict[Key, Tensor] = {"noise": now, ("next", "noise"): following, **self._masks(samples, generator)}
+        if self._subset is not None:
+            order = torch.randperm(self.critics.critics, generator=generator, device=device)
+            entries["target_members"] = order[: self._subset]
+        return entries
+
+    def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
+        """Return the losses that are asked for, all of them by default, and their metrics."""
+        result: dict[str, Tensor] = {}
+        if asked("loss_critics", names):
+            result |= self._critics_loss(minibatch, self._target(minibatch))
+        learns = self._learns_temperature and asked("loss_temperature", names)
+        if asked("loss_actor", names):
+            loss, log_prob = self._actor_loss(minibatch)
+            result |= {"loss_actor": loss, "entropy": -log_prob.mean()}
+        elif learns:
+            with torch.no_grad():
+                log_prob = self.actor.rsample(minibatch["observation"], minibatch["noise"])[1]
+        if learns:
+            gap = log_prob.mean() + self.schedulable["target_entropy"]
+            result |= {
+                "loss_temperature": -self.temperature.log_alpha * gap,
+                "temperature": self.temperature().detach(),
+            }
+        return result
+
+    def _alpha(self) -> Tensor | float:
+        """Return the temperature, without gradients."""
+        if self._learns_temperature:
+            return self.temperature().detach()  # type: ignore[no-any-return]
+        return self.schedulable["temperature"]  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        """Return the target of the critics, `[sample, 1]`."""
+        observation = minibatch["next", "observation"]
+        unit, log_prob = self.actor.rsample(observation, minibatch["next", "noise"])
+        masks = self._dropped(minibatch, 0)
+        take: Take = whole
+        if self._subset is not None:
+            take = members(minibatch["target_members"])
+            masks = None if masks is None else [take(mask) for mask in masks]
+        values = self.target_critics.values(observation, unit, take, masks)
+        return self._returns(minibatch, values.amin(0) - self._alpha() * log_prob)
+
+    def _actor_loss(self, minibatch: Mapping[Key, Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the actor's loss, and the log-densities `[sample, 1]`, detached."""
+        observation = minibatch["observation"]
+        unit, log_prob = self.actor.rsample(observation, minibatch["noise"])
+        values = self.critics.values(observation, unit, frozen, self._dropped(minibatch, 2))
+        value = values.amin(0) if self._subset is None else values.mean(0)
+        return (self._alpha() * log_prob - value).mean(), log_prob.detach()
+
+
+def reachable_entropy(given: float | None, actions: int) -> float:
+    """Return the entropy to keep.
+
+    Raises:
+        ConfigError: no distribution over actions between -1 and 1 has so much; the temperature would grow for ever.
+    """
+    entropy = -float(actions) if given is None else given
+    largest = actions * math.log(2)
+    if entropy >= largest:
+        raise ConfigError(
+            f"[loss] target_entropy = {entropy} cannot be reached: {actions} actions, scaled to [-1, 1], have at most "
+            f"{largest:.4g}, and the temperature would grow for ever; the default is {-actions}"
+        )
+    return entropy

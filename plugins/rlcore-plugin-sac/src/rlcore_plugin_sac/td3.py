@@ -1,0 +1,112 @@
+"""The losses of TD3 and DDPG, whose actors are deterministic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from rlcore.errors import ConfigError
+from rlcore.types import Context, Key
+from rlcore_plugin_sac.critics import first
+from rlcore_plugin_sac.loss import ActorCriticConfig, ActorCriticLoss, asked
+
+
+class DDPGLoss(ActorCriticLoss):
+    """Deep deterministic policy gradient (Lillicrap et al., 2016, arXiv 1509.02971, algorithm 1).
+
+    `loss_critics` is the mean squared error of the one critic, `loss_actor` minus the mean value of the actor's own
+    actions. Reads `observation`, `action`, and under `next` `observation`, `reward`, `terminated`; where they are
+    there, also `steps_to_next_obs` and `priority_weight`. With `loss_critics` come the metrics `q_value` and `td_error`
+    `[sample, 1]`, the absolute error.
+
+    Raises:
+        ConfigError: the model has several critics.
+    """
+
+    requires = ("actor", "critics", "target_actor", "target_critics")
+    Config: type[ActorCriticConfig] = ActorCriticConfig
+
+    def __init__(self, config: ActorCriticConfig, context: Context) -> None:
+        super().__init__(config, context, [("critics", "target_critics"), ("actor", "target_actor")])
+        model: Any = context.model
+        self.target_actor = model.target_actor
+        self.sample_noise: Callable[[int, torch.Generator], dict[Key, Tensor]] | None = self._masks
+        self._check_noise()
+
+    def _check_noise(self) -> None:
+        """See that the settings fit, and whether anything is random."""
+        if self.critics.critics > 1:
+            raise ConfigError(f"[loss] ddpg has one critic: set [model] critics = 1, not {self.critics.critics}")
+        if not self._dropout:
+            self.sample_noise = None
+
+    def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
+        """Return the losses that are asked for, both by default, and their metrics."""
+        result: dict[str, Tensor] = {}
+        if asked("loss_critics", names):
+            result |= self._critics_loss(minibatch, self._target(minibatch))
+        if asked("loss_actor", names):
+            result["loss_actor"] = self._actor_loss(minibatch)
+        return result
+
+    @torch.no_grad()
+    def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        """Return the target of the critics, `[sample, 1]`: by the least of their targets."""
+        observation, unit = minibatch["next", "observation"], self._next_unit(minibatch)
+        values = self.target_critics.values(observation, unit, masks=self._dropped(minibatch, 0))
+        return self._returns(minibatch, values.amin(0))
+
+    def _next_unit(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        """Return the next actions, scaled to [-1, 1]."""
+        return self.target_actor.unit(minibatch["next", "observation"])  # type: ignore[no-any-return]
+
+    def _actor_loss(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        observation = minibatch["observation"]
+        masks = self._dropped(minibatch, 2)
+        if masks is not None:
+            masks = [mask[:1] for mask in masks]
+        return -self.critics.values(observation, self.actor.unit(observation), first, masks).mean()
+
+
+class TD3Loss(DDPGLoss):
+    """Twin delayed DDPG (Fujimoto et al., 2018, arXiv 1802.09477, algorithm 1).
+
+    The target takes the least value of all target critics, at the target actor's action with clipped noise; the actor
+    follows the first critic. `loss_critics` is the mean squared error, summed over the critics. Reads and returns what
+    `DDPGLoss` does; `td_error` is the largest absolute error of the critics. The delay of the actor is a key of
+    its optimizer, `every = 2`, and that of the targets `target_interval`.
+
+    Attributes:
+        schedulable: `target_noise`.
+    """
+
+    class Config(ActorCriticConfig):
+        """TD3."""
+
+        target_interval: int = Field(2, ge=1, description="optimisation steps between two updates of the targets")
+        target_noise: float = Field(
+            0.2, ge=0, le=1, description="standard deviation of the noise of target actions, in halves of the range"
+        )
+        target_noise_clip: float = Field(0.5, ge=0, le=2, description="the most of that noise, in halves of the range")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__(config, context)
+        self.schedulable: dict[str, Any] = {"target_noise": config.target_noise}
+        self._clip = config.target_noise_clip
+
+    def _check_noise(self) -> None:
+        self.sample_noise = self._sample_noise
+
+    def _sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
+        """Return `("next", "noise")`, standard normal `[sample, action]`, and what dropout leaves."""
+        noise = torch.randn(samples, self._box.size, generator=generator, device=generator.device)
+        return {("next", "noise"): noise, **self._masks(samples, generator)}
+
+    def _next_unit(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        noise = minibatch["next", "noise"] * self.schedulable["target_noise"]
+        smoothed: Tensor = super()._next_unit(minibatch) + noise.clamp(-self._clip, self._clip)
+        return smoothed.clamp(-1, 1)

@@ -1,0 +1,77 @@
+"""Small runs: stopped and resumed, compiled, over wrong rewards."""
+
+import shutil
+
+import pytest
+import torch
+
+from rlcore.errors import EnvError
+from rlcore.testing import make_trainer
+
+from .sections import DETERMINISTIC, DROPOUT, ONE_CRITIC, REPLAY, around
+
+THREE = [
+    {"use": "adam", "name": "critics", "parameters": ["critics"], "losses": ["loss_critics"], "lr": 1e-3},
+    {"use": "adam", "name": "actor", "parameters": ["actor"], "losses": ["loss_actor"], "every": 2},
+    {"use": "adam", "name": "temperature", "parameters": ["temperature"], "losses": ["loss_temperature"], "every": 2},
+]
+PRIORITIZED = {**REPLAY, "use": "replay:prioritized", "n_steps": 3}
+RUNS = {
+    "sac": around(model={"random_frames": 40}, buffer=REPLAY),
+    "sac three optimizers": around(model={"random_frames": 24}, buffer=PRIORITIZED, optimizer=THREE),
+    "redq": around(model={"critics": 5}, loss={"target_subset": 2}, buffer=REPLAY, optimizer=THREE),
+    "droq": around(model=DROPOUT, buffer=REPLAY),
+    "td3": {**DETERMINISTIC, "buffer": {**PRIORITIZED, "updates_per_batch": 3}, "optimizer": THREE[:2]},
+    "ddpg": {**ONE_CRITIC, "buffer": REPLAY},
+}
+
+
+@pytest.mark.parametrize("sections", RUNS.values(), ids=RUNS)
+def test_a_resumed_run_is_the_run_without_a_stop(tmp_path, sections):
+    """Stopped at frame 32: among the random frames, or between two steps of the actor."""
+    whole = make_trainer(sections=sections)
+    whole.train()
+    first = make_trainer(folder=tmp_path, sections=sections)
+    first.stop_at = 32
+    first.train()
+    second = make_trainer(folder=tmp_path, sections=sections, resume=True)
+    second.train()
+    assert second.progress.updates == whole.progress.updates
+    state = second.model.state_dict()
+    assert all(torch.equal(value, state[name]) for name, value in whole.model.state_dict().items())
+
+
+@pytest.mark.parametrize("name", ["sac", "sac three optimizers", "droq", "td3"])
+def test_critics_and_actor_side_by_side_are_trained_to_the_same_bits(name):
+    states = []
+    for parallel in ("false", "true"):
+        trainer = make_trainer(f"learner.parallel={parallel}", "learner.max_grad_norm=0.5", sections=RUNS[name])
+        trainer.train()
+        states.append(trainer.model.state_dict())
+    assert all(torch.equal(value, states[1][key]) for key, value in states[0].items())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+@pytest.mark.parametrize("name", ["sac", "redq", "droq", "td3"])
+def test_the_compiled_update_is_the_eager_one(name):
+    results = []
+    for compiled in ("false", "true"):
+        one_optimizer = {key: value for key, value in RUNS[name].items() if key != "optimizer"}
+        trainer = make_trainer(f"learner.compile={compiled}", sections=one_optimizer)
+        trainer.train()
+        results.append(trainer.model.state_dict())
+    for name, value in results[0].items():
+        torch.testing.assert_close(results[1][name], value, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("sections", [RUNS["sac"], RUNS["td3"]], ids=["sac", "td3"])
+def test_a_reward_that_is_not_a_number_reaches_no_update(sections):
+    env = {"use": "testing:faulty", "actions": "bounded", "fault": "nan reward", "at": 9}
+    trainer = make_trainer(sections={**sections, "env": env, "evaluator": None})
+    weights = {name: value.clone() for name, value in trainer.model.state_dict().items()}
+    with pytest.raises(EnvError, match=r"reward of env 0 at step 1 .* is nan"):
+        trainer.train()
+    assert trainer.progress.frames == 16
+    assert all(value.isfinite().all() for value in trainer.model.state_dict().values())
+    assert not all(torch.equal(value, weights[name]) for name, value in trainer.model.state_dict().items())

@@ -1,0 +1,161 @@
+"""Which optimizers step in an update, and which losses they ask for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from rlcore.errors import ConfigError, did_you_mean
+from rlcore.types.optional import LossChooser, offers
+from rlcore.types.optional_learning import Paced, SeparableLoss
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rlcore.learners.gradient_step import GradientStep
+
+
+@dataclass(frozen=True)
+class Due:
+    """What is done in an update.
+
+    Attributes:
+        numbers: of the optimizers that step, in their order.
+        names: the losses that they minimise; None for a loss that cannot be asked for some.
+    """
+
+    numbers: tuple[int, ...]
+    names: tuple[str, ...] | None
+
+
+class Paces:
+    """Says what is due in each update.
+
+    Args:
+        loss: the losses of one that is a `SeparableLoss` are asked for by name.
+        steps: of each optimizer.
+    """
+
+    def __init__(self, loss: Any, steps: Sequence[GradientStep]) -> None:
+        self.loss_names: tuple[str, ...] | None = tuple(loss.loss_names) if is_separable(loss) else None
+        self._everies = tuple(step.every for step in steps)
+        self._losses = tuple(step.names for step in steps)
+        self._due: dict[tuple[int, ...], Due] = {}
+        self._always = self._of(tuple(range(len(steps)))) if set(self._everies) <= {1} else None
+
+    def at(self, update: int) -> Due:
+        """Return what is due in an update.
+
+        Args:
+            update: its number, counted from 1 over the whole run.
+        """
+        if self._always is not None:
+            return self._always
+        return self._of(tuple([number for number, every in enumerate(self._everies) if not update % every]))
+
+    def _of(self, numbers: tuple[int, ...]) -> Due:
+        due = self._due.get(numbers)
+        if due is None:
+            due = self._due[numbers] = Due(numbers, self._names(numbers))
+        return due
+
+    def _names(self, numbers: tuple[int, ...]) -> tuple[str, ...] | None:
+        if self.loss_names is None:
+            return None
+        chosen = [self._losses[number] for number in numbers]
+        if not all(chosen):  # one of them minimises all
+            return self.loss_names
+        return tuple(name for name in self.loss_names if any(name in names for names in chosen))
+
+
+def is_separable(loss: Any) -> bool:
+    """Return whether a loss can be asked for some of its losses.
+
+    A subclass of one that can, whose own `forward` takes a minibatch alone, cannot.
+    """
+    if not offers(loss, SeparableLoss):
+        return False
+    try:
+        inspect.signature(loss.forward if isinstance(loss, nn.Module) else loss).bind(None, None)
+    except TypeError:
+        return False
+    return True
+
+
+def every_of(optimizer: Any) -> int:
+    """Return how many updates there are to a step of an optimizer."""
+    return optimizer.every if offers(optimizer, Paced) else 1
+
+
+def losses_of(optimizer: Any) -> tuple[str, ...]:
+    """Return the losses that an optimizer minimises; none for all of them."""
+    return optimizer.losses if offers(optimizer, LossChooser) else ()
+
+
+def check_optimizers(steps: Mapping[str, GradientStep]) -> None:
+    """Refuse optimizers that take each other's steps.
+
+    Raises:
+        ConfigError: two have a parameter in common, or minimise one loss although they name theirs.
+    """
+    owner: dict[int, str] = {}
+    minimised: dict[str, str] = {}
+    for name, step in steps.items():
+        for parameter in step.parameters:
+            if id(parameter) in owner:
+                raise ConfigError(
+                    f"[optimizer] parameters: {owner[id(parameter)]!r} and {name!r} both move "
+                    f"{_called(parameter, step)}; name in each the parts that it alone moves"
+                )
+            owner[id(parameter)] = name
+        for loss in step.names:
+            if loss in minimised:
+                raise ConfigError(
+                    f"[optimizer] losses: {minimised[loss]!r} and {name!r} both minimise {loss!r}; name it in one"
+                )
+            minimised[loss] = name
+
+
+def check_losses(steps: Mapping[str, GradientStep], returned: Collection[str]) -> None:
+    """Refuse names of losses that are not returned, and losses that no optimizer minimises, or two.
+
+    Optimizers that all go without `losses` minimise the same sum, each with its own parameters.
+
+    Args:
+        steps: by the name of the optimizer.
+        returned: every `loss_*` of the loss.
+
+    Raises:
+        ConfigError: there is such a name.
+    """
+    for step in steps.values():
+        for loss in step.names:
+            if loss not in returned:
+                raise ConfigError(f"[optimizer] losses: the loss returns no {loss!r}{did_you_mean(loss, returned)}")
+    naming = {loss: name for name, step in steps.items() for loss in step.names}
+    of_all = [name for name, step in steps.items() if not step.names]
+    if naming and of_all:
+        loss, name = next(iter(naming.items()))
+        raise ConfigError(
+            f"[optimizer] losses: {name!r} and {of_all[0]!r} both minimise {loss!r}, as one without the key `losses` "
+            f"minimises all; name those of {of_all[0]!r}"
+        )
+    left = [loss for loss in returned if loss.startswith("loss_") and loss not in naming]
+    if left and not of_all:
+        raise ConfigError(
+            f"[optimizer] losses: no optimizer minimises {left[0]!r}; add it to the key `losses` of one, or another "
+            "[[optimizer]]"
+        )
+
+
+def _called(parameter: Tensor, step: GradientStep) -> str:
+    """Return the name of a parameter of an optimizer, where it knows any."""
+    for group in step.optimizer.param_groups:
+        for name, other in zip(group.get("param_names", ()), group["params"], strict=False):
+            if other is parameter:
+                return repr(name)
+    return f"a parameter of {list(parameter.shape)}"

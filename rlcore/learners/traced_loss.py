@@ -1,0 +1,103 @@
+"""A loss as a function of tensors alone: what it reads, returns and changes, found out without leaving a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rlcore.errors import ConfigError
+from rlcore.learners.gradient_step import total_loss
+from rlcore.learners.noise import holds
+from rlcore.learners.statistics import changed
+from rlcore.types import Key
+
+
+class TracedLoss:
+    """What a loss does when it is asked for some of its losses.
+
+    One call finds it out. The call works on copies of the buffers, such as the running statistics of a normalisation,
+    and the global generators are as before it.
+
+    Args:
+        loss: a module that contains the model's parts.
+        names: what it is asked for; None for one that computes all.
+        minibatch: entries by key, with the noise.
+        minimised: for each optimizer that steps the losses that it minimises, empty for all.
+        parameters: those of each optimizer that steps.
+
+    Attributes:
+        keys: the entries that it reads.
+        returned: the names of what it returns, in its order.
+        moving: the names of the buffers that it changes.
+        apart: whether no optimizer's losses have gradients to the parameters of another. One backward pass of their sum
+            then gives each the gradients of its own.
+
+    Raises:
+        ConfigError: it returns nothing to minimise, or what depends on no parameter of an optimizer.
+    """
+
+    def __init__(
+        self,
+        loss: nn.Module,
+        names: tuple[str, ...] | None,
+        minibatch: Mapping[Key, Tensor],
+        minimised: Sequence[tuple[str, ...]],
+        parameters: Sequence[list[Tensor]],
+    ) -> None:
+        self._loss = loss
+        self._names = names
+        recorder = _Recorder(minibatch)
+        buffers = {name: buffer.clone() for name, buffer in loss.named_buffers()}
+        device = parameters[0][0].device
+        with torch.enable_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
+            losses = self.computed(recorder, buffers)
+            self.apart = _are_apart([total_loss(losses, chosen) for chosen in minimised], parameters)
+        self.keys = tuple(recorder.read)
+        self.returned = tuple(losses)
+        self.moving = tuple(changed(dict(loss.named_buffers()), buffers))
+
+    def computed(self, minibatch: Mapping[Key, Tensor], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return losses and metrics, with other tensors in the place of parameters and buffers."""
+        arguments = (minibatch,) if self._names is None else (minibatch, self._names)
+        return torch.func.functional_call(self._loss, tensors, arguments)  # type: ignore[no-any-return]
+
+
+class _Recorder(dict[Key, Tensor]):
+    """Entries that note which of them were read."""
+
+    def __init__(self, minibatch: Mapping[Key, Tensor]) -> None:
+        super().__init__()
+        self._minibatch: Any = minibatch
+        self.read: dict[Key, None] = {}
+
+    def __missing__(self, key: Key) -> Tensor:
+        self.read[key] = None
+        return self._minibatch[key]  # type: ignore[no-any-return]
+
+    def __contains__(self, key: object) -> bool:
+        return holds(self._minibatch, key)
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        return self[key] if key in self else default  # noqa: SIM401 - this is `get`
+
+
+def _are_apart(totals: list[Tensor], parameters: Sequence[list[Tensor]]) -> bool:
+    """Return whether each total has gradients to the parameters of its own optimizer alone."""
+    apart = True
+    everything = [parameter for several in parameters for parameter in several]
+    for number, total in enumerate(totals):
+        found: Sequence[Tensor | None] = [None] * len(everything)
+        if total.requires_grad:
+            found = torch.autograd.grad(total, everything, retain_graph=True, allow_unused=True)
+        reached = {id(parameter) for parameter, value in zip(everything, found, strict=True) if value is not None}
+        own = {id(parameter) for parameter in parameters[number]}
+        if not reached & own:
+            raise ConfigError(
+                f"the losses depend on none of the {len(own)} parameters of an optimizer, so it has no step to take; "
+                "build it over those of the loss"
+            )
+        apart = apart and reached <= own
+    return apart

@@ -1,0 +1,54 @@
+"""In which form batches go through the loop: as TensorDicts, or as their tensors where nobody needs more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlcore.training.parts import TrainerParts
+from rlcore.types.collected import ColumnCollector, takes_columns
+from rlcore.types.optional import offers
+
+
+class BatchForm:
+    """Asks the collector for batches in the form that the others in the loop take.
+
+    A script may exchange a part between two iterations, so what depends on one is asked again when it is another.
+
+    Args:
+        parts: of the trainer.
+        own_steps: whether the epochs are run by a method of a script's own, which takes TensorDicts.
+    """
+
+    def __init__(self, parts: TrainerParts, own_steps: bool) -> None:
+        self._parts = parts
+        self._own_steps = own_steps
+        self._asked: tuple[Any, Any] = (None, None)
+        self._fits = False
+
+    def collect(self) -> Any:
+        """Return the next batch `[env, time]`, a TensorDict or a `CollectedBatch`; None from one in the background.
+
+        Raises:
+            EndOfData: there is none.
+        """
+        parts = self._parts
+        collector, buffer = parts.collector, parts.buffer
+        if collector is not self._asked[0] or buffer is not self._asked[1]:
+            self._asked = collector, buffer
+            self._fits = not self._own_steps and _gives_columns(collector) and takes_columns(buffer)
+        needed = parts.transforms or parts.estimator is not None or parts.hooks.need_tensordicts
+        if not self._fits or needed or "collect" in vars(collector):  # a script may have put its own there
+            return collector.collect()
+        return collector.collect_columns()  # type: ignore[attr-defined]  # it was asked
+
+
+def _gives_columns(collector: object) -> bool:
+    """Return whether a collector gives tensors, and none of its classes overrides `collect` alone."""
+    if not offers(collector, ColumnCollector):
+        return False
+    for kind in type(collector).__mro__:
+        if "collect_columns" in vars(kind):
+            return True
+        if "collect" in vars(kind):
+            return False
+    return False

@@ -1,0 +1,126 @@
+"""A collected batch as its tensors: a TensorDict of them costs more than a small update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rlcore.types.optional import offers
+from rlcore.types.records import MASK
+
+if TYPE_CHECKING:
+    import torch
+    from tensordict import TensorDict
+    from torch import Tensor
+
+    from rlcore.types.records import Key
+
+
+class CollectedBatch:
+    """A batch `[env, time]` as its tensors by key, in the order in which a TensorDict of them has its keys.
+
+    It answers what buffers ask a TensorDict: `get`, `[key]`, `in`, `keys`, `numel()`, `batch_size`, `batch_dims`. A
+    nested entry has the tuple of its names for a key, and no key names several entries. Nothing can be set.
+
+    Args:
+        columns: `[env, time, ...]` by key, without the mask.
+        mask: bool `[env, time, 1]`, False for steps that do not count; None where all count.
+
+    Attributes:
+        columns: the same; from batch to batch they may be the same tensors with other numbers.
+        mask: the same.
+        batch_size: `[env, time]`.
+        batch_dims: 2.
+    """
+
+    __slots__ = ("_steps", "_template", "batch_dims", "batch_size", "columns", "mask")
+
+    def __init__(self, columns: Mapping[Key, Tensor], mask: Tensor | None = None) -> None:
+        self.columns = dict(columns)
+        self.mask = mask
+        self.batch_size: torch.Size = next(iter(self.columns.values())).shape[:2]
+        self.batch_dims = 2
+        self._steps = self.batch_size.numel()
+        self._template: TensorDict | None = None
+
+    def numel(self) -> int:
+        """Return the steps of the batch, over all envs, with those that do not count."""
+        return self._steps
+
+    def keys(self, include_nested: bool = True, leaves_only: bool = True) -> list[Key]:
+        """Return the keys of all entries, the mask's among them; the arguments are there for those of a TensorDict."""
+        return list(self.columns) if self.mask is None else [*self.columns, MASK]
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """Return an entry, or `default` when there is none."""
+        found = self.mask if key == MASK else self.columns.get(key)
+        return default if found is None else found
+
+    def __getitem__(self, key: Key) -> Tensor:
+        """Return an entry.
+
+        Raises:
+            KeyError: there is none.
+        """
+        found: Tensor | None = self.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.columns or (key == MASK and self.mask is not None)
+
+    def to(self, device: torch.device) -> CollectedBatch:
+        """Return the batch on another device."""
+        mask = None if self.mask is None else self.mask.to(device)
+        return CollectedBatch({key: column.to(device) for key, column in self.columns.items()}, mask)
+
+    def to_tensordict(self) -> TensorDict:
+        """Return a new TensorDict of these tensors; setting its entries changes nothing here."""
+        if self._template is None:
+            self._template = self._viewed()
+        return self._template.copy()
+
+    def _viewed(self) -> TensorDict:
+        from tensordict import TensorDict
+
+        size = self.batch_size
+        nested: dict[str, dict[str, Tensor]] = {}
+        entries: dict[str, Any] = {}
+        for key in self.keys():
+            if isinstance(key, str):
+                entries[key] = self[key]
+            else:
+                entries.setdefault(key[0], nested.setdefault(key[0], {}))[key[1]] = self[key]
+        entries |= {name: TensorDict(inner, batch_size=size) for name, inner in nested.items()}
+        return TensorDict(entries, batch_size=size)
+
+
+class ColumnCollector(Protocol):
+    """A collector that can give its batches as their tensors.
+
+    Called in `rlcore/training/loop.py` in place of `collect`, where nobody in the run needs a TensorDict. A class that
+    overrides `collect` alone has that called.
+    """
+
+    def collect_columns(self) -> CollectedBatch:
+        """Return the next batch, as `collect` would."""
+        ...
+
+
+class ColumnTaker(Protocol):
+    """A buffer or hook whose batches may be a `CollectedBatch`, wherever its interface says TensorDict.
+
+    A run has one form of batches: where a hook that reads them, a transform, an estimator or a buffer is no such taker,
+    it is TensorDicts. So a taker takes both.
+
+    Attributes:
+        takes_columns: True.
+    """
+
+    takes_columns: bool
+
+
+def takes_columns(part: object) -> bool:
+    """Return whether the batches of a part may be their tensors."""
+    return offers(part, ColumnTaker) and part.takes_columns

@@ -1,0 +1,80 @@
+"""What the parts of an update may have besides their interfaces; asked by `offers(part, ...)` of `optional.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rlcore.types.models import Distribution
+    from rlcore.types.records import Key
+
+
+class SeparableLoss(Protocol):
+    """A loss that computes each of its losses alone, so that those nobody minimises in an update cost nothing.
+
+    Attributes:
+        loss_names: every `loss_*` that it returns, in its order.
+    """
+
+    loss_names: tuple[str, ...]
+
+    def __call__(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
+        """Return the losses that are asked for, and the metrics that come with them.
+
+        Args:
+            minibatch: as for every loss.
+            names: some of `loss_names`; None for all.
+
+        Returns:
+            Those losses and no other, each with the value and the gradients that it has when all are asked for. The
+            keys depend on `names` alone. What a buffer reads, `td_error`, comes with the loss of the critics.
+        """
+        ...
+
+
+class SideBySideLoss(Protocol):
+    """A loss, a `SeparableLoss` too, that may be asked for some of its losses by several threads at the same time.
+
+    What it computes for one side reads the minibatch and the weights, writes nothing that another side reads, and
+    draws nothing from the global generators. That sides share no parameters is seen by the learner.
+
+    Attributes:
+        sides: the names of `loss_names` that one thread computes, for each thread; what has much in common, as the
+            objective of an actor and its entropy, is one side.
+    """
+
+    sides: tuple[tuple[str, ...], ...]
+
+
+class WithTDError(Protocol):
+    """A loss that says whether a buffer may set priorities from what it returns.
+
+    Attributes:
+        gives_td_error: whether it returns `td_error`; False is refused by a buffer that needs it, before the first
+            frame.
+    """
+
+    gives_td_error: bool
+
+
+class Paced(Protocol):
+    """An optimizer that steps in some of the updates.
+
+    Attributes:
+        every: it steps in update number n, counted from 1, where n is a multiple of it.
+    """
+
+    every: int
+
+
+class WithDistribution(Protocol):
+    """An actor whose outputs are parameters of a distribution; those of one without are its actions.
+
+    Attributes:
+        distribution: over actions.
+    """
+
+    distribution: Distribution

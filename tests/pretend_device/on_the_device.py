@@ -1,0 +1,210 @@
+"""What runs on the pretend device; in a process of its own, which `test_pretend_device.py` starts.
+
+python -m pytest -p rlcore.testing.pretend_device tests/pretend_device/on_the_device.py
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rlcore.config.file import read
+from rlcore.config.sections import validate
+from rlcore.learners.paces import every_of
+from rlcore.loggers.metrics import Last, Metrics
+from rlcore.presets.catalogue import presets
+from rlcore.run.build import build
+from rlcore.testing import pretend_device
+from rlcore.testing.pretend_device import NAME, MixedDevicesError, counted
+from rlcore.types.progress import Every, Progress
+
+# what makes the run of a preset small, where it has such a key
+SMALL = {
+    "run": {"total_frames": 64, "name": "small"},
+    "model": {"hidden": [8], "random_frames": 8},
+    "collector": {"frames_per_batch": 16},
+    "buffer": {
+        "epochs": 2,
+        "minibatch_size": 8,
+        "capacity": 64,
+        "warmup_frames": 16,
+        "updates_per_batch": 2,
+    },
+    "evaluator": {"every": 32, "episodes": 2},
+    "metrics": {"every": 16},
+    "checkpoint": {"every": 32},
+}
+
+
+def values_of(preset):
+    """Return the config of a preset, made small, on an env that needs nothing but the core."""
+    values = {name: value for name, value in preset.values.items() if name not in ("preset", "logger", "env", "hook")}
+    actions = "discrete" if preset.about.actions == "discrete" else "bounded"
+    values["env"] = {"use": "testing:toy", "actions": actions}
+    for section, keys in SMALL.items():
+        known = values[section]
+        known.update({key: value for key, value in keys.items() if key in known or section == "run"})
+    return values
+
+
+def run_of(values, resume=False, folder=None):
+    values["run"]["folder"] = str(folder or "")
+    config = validate(replace(read(values), path=Path("small.toml")))
+    config = replace(config, run=config.run.model_copy(update={"device": NAME}))
+    return build(config, write=folder is not None, resume=resume)
+
+
+def tensors_of(state):
+    if isinstance(state, torch.Tensor):
+        yield state
+    elif isinstance(state, dict | list | tuple):
+        for value in state.values() if isinstance(state, dict) else state:
+            yield from tensors_of(value)
+
+
+def watch(part, method):
+    """Count what the calls of a method copy; returns a list with one entry for each call."""
+    found, original = [], getattr(part, method)
+
+    def called(*args, **kwargs):
+        with counted() as copies:
+            result = original(*args, **kwargs)
+        found.append((copies.to_host, copies.to_device, copies.waits))
+        return result
+
+    setattr(part, method, called)
+    return found
+
+
+def test_the_device_is_another_one():
+    """Else the tests below would prove nothing."""
+    there, here = torch.ones(3, device=NAME), torch.ones(3)
+    assert there.device == torch.device(NAME, 0)
+    for mixed in (
+        lambda: there + here,
+        lambda: torch.nn.Linear(3, 1)(there),
+        lambda: torch.rand(3, generator=torch.Generator(NAME)),
+        lambda: torch.rand(3, generator=torch.Generator(), device=NAME),
+        lambda: torch.stack([there[0], here[0]]),
+        lambda: there.gather(0, torch.zeros(1, dtype=torch.int64)),
+    ):
+        with pytest.raises(MixedDevicesError, match=r"two devices|generator"):
+            mixed()
+    with pytest.raises((RuntimeError, TypeError)):
+        there.numpy()
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_copies_are_counted(mode):
+    with mode():
+        there = torch.ones(3, device=NAME)
+        for waits, expected in (
+            (lambda: there.cpu(), (1, 0, 0)),
+            (lambda: there.to("cpu", torch.float64), (1, 0, 0)),
+            (lambda: there.tolist(), (1, 0, 0)),
+            (lambda: float(there[0]), (1, 0, 0)),
+            (lambda: bool((there > 0).all()), (1, 0, 0)),
+            (lambda: torch.zeros(3).copy_(there), (1, 0, 0)),
+            (lambda: torch.zeros(3).to(NAME), (0, 1, 0)),
+            (lambda: there.copy_(torch.zeros(3)), (0, 1, 0)),
+            (lambda: there[there > 0], (0, 0, 1)),
+            (lambda: there.nonzero(), (0, 0, 1)),
+            (lambda: (there + 1).exp_().sum(), (0, 0, 0)),
+        ):
+            with counted() as copies:
+                waits()
+            assert (copies.to_host, copies.to_device, copies.waits) == expected
+
+
+@pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.name)
+def test_an_algorithm_learns_and_resumes(preset, tmp_path):
+    """All that it has is on the device, and no update after the first waits for it."""
+    first = run_of(values_of(preset), folder=tmp_path).trainer
+    first.stop_at = 32
+    first.train()
+    trainer = run_of(values_of(preset), folder=tmp_path, resume=True).trainer
+    updates = watch(trainer.parts.learner, "update")
+    trainer.train()
+    assert trainer.progress.frames == 64
+    kept = {name: part for name, part in trainer.parts.stateful.items() if name.startswith(("model", "loss", "optim"))}
+    assert len(kept) > 1
+    for name, part in kept.items():
+        for tensor in tensors_of(part.state_dict()):
+            assert tensor.device.type == NAME, f"{name} has a tensor on {tensor.device}"
+            assert bool(torch.isfinite(tensor).all())
+    # what a first step of each optimizer finds out is found out with the first steps
+    first = max(every_of(optimizer) for optimizer in trainer.parts.learner.optimizers.values())
+    assert len(updates) > first
+    assert set(updates[first:]) == {(0, 0, 0)}, "copies to the host, copies to the device, waits"
+
+
+@pytest.mark.parametrize("name", ["ppo-generic", "dqn-generic"])
+def test_exact_counts(name):
+    (preset,) = (found for found in presets() if found.name == name)
+    trainer = run_of(values_of(preset)).trainer
+    parts = trainer.parts
+    acting = watch(parts.collector._acting, "act")
+    collected = watch(parts.collector, "collect")
+    updates, ended = watch(parts.learner, "update"), watch(parts.learner, "end_iteration")
+    rows = watch(parts.metrics, "write")
+    fed = watch(parts.buffer, "feedback")
+    trainer.train()
+    steps, leaves = 8, 8  # of a batch: of each of two envs, entries
+    assert acting == [(1, 1, 0)] * steps * 4, "the observation there, the action back"
+    assert [host for host, _, _ in collected] == [steps] * 4
+    assert all(steps < there <= steps + leaves for _, there, _ in collected)
+    assert set(updates[1:]) == {(0, 0, 0)}
+    assert set(fed) == {(0, 0, 0)}
+    assert ended == [(1, 0, 0)] * 4, "whether all steps were finite"
+    assert all(host <= 1 for host, _, _ in rows), "one table for each row of metrics"
+    assert sum(host for host, _, _ in rows) == 4
+
+
+def test_three_optimizers_are_asked_at_once_whether_their_steps_were_finite():
+    optimizers = [
+        {"use": "adam", "name": name, "parameters": [name], "losses": [f"loss_{name}"], "every": every}
+        for name, every in (("critics", 1), ("actor", 2), ("temperature", 2))
+    ]
+    values = {
+        "run": dict(SMALL["run"]),
+        "env": {"use": "testing:toy", "actions": "bounded"},
+        "model": {"use": "sac:actor-critic", "hidden": [8], "random_frames": 8},
+        "loss": {"use": "sac"},
+        "optimizer": optimizers,
+        "collector": {"frames_per_batch": 2},
+        "buffer": {"use": "replay", "capacity": 64, "minibatch_size": 8, "updates_per_batch": 1, "warmup_frames": 16},
+    }
+    trainer = run_of(values).trainer
+    updates, ended = watch(trainer.parts.learner, "update"), watch(trainer.parts.learner, "end_iteration")
+    trainer.train()
+    assert set(updates[2:]) == {(0, 0, 0)}
+    assert set(ended) == {(1, 0, 0)}
+
+
+def test_a_row_of_metrics_is_one_copy():
+    def made(device):
+        metrics, generator = Metrics(Every(1)), np.random.default_rng(0)
+        for _ in range(5):
+            numbers = torch.from_numpy(generator.normal(size=3)).float().to(device)
+            metrics.add({"a": numbers[0], "b": numbers, "c": 3.0, "d": Last(numbers[1])})
+        metrics.add({"a": 7, "counts": torch.tensor([2**40 + 1], device=device)})
+        return metrics
+
+    here, there = made("cpu"), made(NAME)
+    with counted() as copies:
+        there.write(Progress(1))
+    here.write(Progress(1))
+    assert here.latest == there.latest
+    assert (copies.to_host, copies.waits) == (1, 0)
+    here, there = made("cpu"), made(NAME)
+    with counted() as copies:
+        saved = there.state_dict()
+    np.testing.assert_equal(saved, here.state_dict())
+    assert copies.to_host == 1
+
+
+def test_install_may_be_called_again():
+    pretend_device.install()
+    assert torch.ones(1, device=NAME).cpu().item() == 1

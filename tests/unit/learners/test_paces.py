@@ -1,0 +1,470 @@
+"""Optimizers of several paces: who steps when, what is asked of the loss, and what cannot be trained."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from rlcore import ConfigError, Context, Progress
+from rlcore.buffers.minibatch import Minibatch
+from rlcore.errors import NumericalError
+from rlcore.hooks.points import LoopHooks
+from rlcore.learners.gradient import GradientLearner
+from rlcore.learners.optimizers import AdamConfig, SGDConfig, adam, sgd
+from rlcore.learners.targets import TargetUpdater
+from rlcore.testing.compare import difference
+from rlcore.testing.ranks import in_ranks
+from rlcore.types import Alone, RunInfo
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.actor = nn.Linear(3, 2)
+        self.critics = nn.Linear(5, 2)
+        generator = torch.Generator().manual_seed(0)  # of its own: ranks build theirs at the same time
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -0.5, 0.5, generator=generator)
+        self.temperature = nn.ParameterDict({"log": torch.zeros(())})
+
+    def parts(self):
+        return ("actor", "critics", "temperature")
+
+
+class Separate(nn.Module):
+    """The losses of SAC in small, with a count of what was computed."""
+
+    loss_names = ("loss_critic", "loss_actor", "loss_temperature")
+
+    def __init__(self, model):
+        super().__init__()
+        self.actor, self.critics, self.temperature = model.actor, model.critics, model.temperature
+        self.asked = []
+
+    def sample_noise(self, samples, generator):
+        return {"noise": torch.randn(2, samples, 2, generator=generator, device=generator.device)}
+
+    def forward(self, minibatch, names=None):
+        if not torch.compiler.is_compiling():
+            self.asked.append(tuple(names))
+        x, noise = minibatch["x"], minibatch["noise"]
+        result = {}
+        if "loss_critic" in names:
+            with torch.no_grad():
+                wanted = x.sum(-1, keepdim=True) + noise[0].mean()
+            value = self.critics(torch.cat([x, minibatch["action"]], -1))
+            result |= {"loss_critic": (value - wanted).square().mean(), "value": value.detach().mean()}
+        action = (self.actor(x) + noise[1]).tanh()
+        if "loss_actor" in names:
+            weight, bias = self.critics.weight.detach(), self.critics.bias.detach()
+            values = nn.functional.linear(torch.cat([x, action], -1), weight, bias)
+            alpha = self.temperature["log"].detach().exp()
+            result["loss_actor"] = (alpha * action.square().sum(-1) - values.amin(-1)).mean()
+        if "loss_temperature" in names:
+            result["loss_temperature"] = self.temperature["log"] * (action.detach().square().mean() - 0.1)
+        return result
+
+
+class Whole(nn.Module):
+    """A loss without names: the same numbers, computed whole."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.inner = Separate(model)
+        self.asked = self.inner.asked
+
+    def sample_noise(self, samples, generator):
+        return self.inner.sample_noise(samples, generator)
+
+    def forward(self, minibatch):
+        return self.inner(minibatch, Separate.loss_names)
+
+
+KINDS = {"adam": (adam, AdamConfig), "sgd": (sgd, SGDConfig)}
+
+
+def sections(every=2, kind="adam"):
+    return (
+        ("critics", kind, {"lr": 0.01, "parameters": ["critics"], "losses": ["loss_critic"]}),
+        ("actor", kind, {"lr": 0.02, "parameters": ["actor"], "losses": ["loss_actor"], "every": every}),
+        (
+            "temperature",
+            kind,
+            {"lr": 0.03, "parameters": ["temperature"], "losses": ["loss_temperature"], "every": every},
+        ),
+    )
+
+
+class Normalised(Separate):
+    """The critics see normalised inputs, whose statistics run, and have targets that follow a little at a time."""
+
+    tau, interval = 0.25, 1
+
+    def __init__(self, model):
+        super().__init__(model)
+        torch.manual_seed(0)
+        model.critics = nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 2))
+        model.target = copy.deepcopy(model.critics)
+        self.critics = model.critics[1]
+        self.norm, self.target = model.critics[0], model.target
+        self.target_updater = TargetUpdater([(model.critics, model.target)], self.interval, self.tau)
+
+    def forward(self, minibatch, names=None):
+        result = {}
+        if "loss_critic" in names:
+            pair = torch.cat([minibatch["x"], minibatch["action"]], -1)
+            wanted = self.target[1](pair).detach() + minibatch["x"].sum(-1, keepdim=True)
+            result["loss_critic"] = (self.critics(self.norm(pair)) - wanted).square().mean()
+        others = [name for name in names if name != "loss_critic"]
+        return result | super().forward(minibatch, others)
+
+
+def learner_of(*wanted, loss=Separate, group=None, **config):
+    model = Model()
+    built = loss(model)
+    context = Context(
+        RunInfo("run", 1, 1000), torch.device("cpu"), Progress(1000), "learner", "gradient", group=group or Alone()
+    )
+    context.parts.update(model=model, loss=built, hooks=LoopHooks())
+    context.parts["optimizers"] = {
+        name: KINDS[kind][0](KINDS[kind][1](**keys), context.for_component("optimizer", name))
+        for name, kind, keys in wanted
+    }
+    return GradientLearner(GradientLearner.Config(**config), context)
+
+
+def minibatches(count=6, rows=8):
+    generator = torch.Generator().manual_seed(2)
+    return [
+        {"x": torch.randn(rows, 3, generator=generator), "action": torch.randn(rows, 2, generator=generator)}
+        for _ in range(count)
+    ]
+
+
+def train(learner, data):
+    return [learner.update(dict(minibatch)) for minibatch in data]
+
+
+def weights(learner, part=None):
+    module = learner.model if part is None else getattr(learner.model, part)
+    return [tensor.detach().clone() for tensor in (*module.parameters(), *module.buffers())]
+
+
+def test_the_learner_asks_for_the_losses_that_are_due_and_no_other():
+    learner = learner_of(*sections(every=3))
+    values = train(learner, minibatches())
+    everything = Separate.loss_names
+    assert learner._loss.asked == [("loss_critic",), ("loss_critic",), everything] * 2
+    assert set(values[0]) == {"loss_critic", "value", "grad_norm/critics"}
+    steps = {"grad_norm/critics", "grad_norm/actor", "grad_norm/temperature"}
+    assert set(values[2]) == {*everything, "value", *steps}
+
+
+def test_an_optimizer_moves_its_parameters_in_its_updates_alone():
+    learner = learner_of(*sections(every=2))
+    for number, minibatch in enumerate(minibatches(), start=1):
+        before = {part: weights(learner, part) for part in learner.model.parts()}
+        learner.update(dict(minibatch))
+        moved = {part for part in before if not all(map(torch.equal, before[part], weights(learner, part)))}
+        assert moved == ({"critics"} if number % 2 else {"critics", "actor", "temperature"})
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_loss_that_is_computed_whole_trains_alike(every):
+    separate, whole = learner_of(*sections(every)), learner_of(*sections(every), loss=Whole)
+    train(separate, minibatches()), train(whole, minibatches())
+    assert all(map(torch.equal, weights(separate), weights(whole)))
+
+
+def test_one_optimizer_for_all_trains_what_three_do():
+    plain = {"lr": 0.1}
+    three = [(name, "sgd", {**keys, **plain}) for name, _, keys in sections(every=1)]
+    one, several = learner_of(("sgd", "sgd", plain)), learner_of(*three)
+    train(one, minibatches()), train(several, minibatches())
+    for left, right in zip(weights(one), weights(several), strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-5, atol=1e-7)
+
+
+def test_an_update_at_which_nobody_steps_computes_nothing_and_counts():
+    learner = learner_of(("adam", "adam", {"every": 2}))
+    before = weights(learner)
+    assert learner.update(minibatches()[0]) == {}
+    assert learner._loss.asked == []
+    assert learner.progress.updates == 1
+    assert all(map(torch.equal, before, weights(learner)))
+    assert "grad_norm" in learner.update(minibatches()[1])
+
+
+def test_the_noise_is_for_the_loss_alone():
+    seen = []
+
+    class Reads(Separate):
+        def forward(self, minibatch, names=None):
+            seen.append((set(minibatch), "noise" in minibatch, minibatch.get("absent", 3), len(minibatch)))
+            return super().forward(minibatch, names)
+
+    from tensordict import TensorDict
+
+    (entries,) = minibatches(1)
+    for kind in (dict, Minibatch.of, lambda found: TensorDict(found, batch_size=[8])):
+        given = kind(entries)
+        learner_of(*sections(), loss=Reads).update(given)
+        assert set(given.keys()) == {"x", "action"}
+        assert seen.pop() == ({"x", "action", "noise"}, True, 3, 3)
+
+
+def test_noise_under_the_name_of_an_entry_is_refused():
+    class Taken(Separate):
+        def sample_noise(self, samples, generator):
+            return {"x": torch.zeros(samples, 3)}
+
+    from tensordict import TensorDict
+
+    (entries,) = minibatches(1)
+    for kind in (dict, Minibatch.of, lambda found: TensorDict(found, batch_size=[8])):
+        with pytest.raises(ConfigError, match=r"\[loss\] sample_noise of Taken returns an entry 'x', which the minib"):
+            learner_of(*sections(), loss=Taken).update(kind(entries))
+
+
+def test_noise_that_is_no_mapping_is_refused():
+    class Bare(Separate):
+        def sample_noise(self, samples, generator):
+            return torch.zeros(samples, 3)
+
+    with pytest.raises(ConfigError, match=r"\[loss\] sample_noise of Bare returned a Tensor; return a dict of entries"):
+        learner_of(*sections(), loss=Bare).update(*minibatches(1))
+
+
+def changed(number, **keys):
+    found = list(sections())
+    name, kind, old = found[number]
+    found[number] = (name, kind, {key: value for key, value in {**old, **keys}.items() if value is not None})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (changed(1, losses=["loss_actr"]), "the loss returns no 'loss_actr'; did you mean 'loss_actor'"),
+        (changed(1, losses=["loss_critic"]), "'critics' and 'actor' both minimise 'loss_critic'"),
+        (changed(1, losses=None), "'critics' and 'actor' both minimise 'loss_critic', as one without"),
+        (sections()[:2], "no optimizer minimises 'loss_temperature'"),
+        (changed(1, parameters=["critics"]), "'critics' and 'actor' both move 'critics.weight'"),
+        (changed(1, parameters=None), "'critics' and 'actor' both move 'critics.weight'"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_the_first_update(wanted, message):
+    with pytest.raises(ConfigError, match=r"^\[optimizer\] (losses|parameters): ") as caught:
+        learner_of(*wanted)
+    assert message in str(caught.value)
+
+
+def test_the_losses_of_one_without_names_are_compared_at_its_first_update():
+    learner = learner_of(*sections()[:2], loss=Whole)
+    with pytest.raises(ConfigError, match=r"\[optimizer\] losses: no optimizer minimises 'loss_temperature'"):
+        learner.update(*minibatches(1))
+
+
+def resumed(used, **config):
+    """Return another learner with all that is saved of one, and its clocks."""
+    other = learner_of(*sections(), loss=type(used._loss), **config)
+    other.model.load_state_dict(copy.deepcopy(used.model.state_dict()))
+    for name, optimizer in used.optimizers.items():
+        other.optimizers[name].load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    other.progress.updates = used.progress.updates
+    other.load_state_dict(used.state_dict())
+    return other
+
+
+@pytest.fixture
+def fresh_compiler():
+    """Forget what other tests compiled."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+COMPILED = pytest.param(True, marks=pytest.mark.slow)
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("compiled", [False, COMPILED], ids=["eager", "compiled"])
+@pytest.mark.parametrize("loss", [Normalised])
+def test_a_resume_between_two_steps_of_the_actor_goes_on_exactly(loss, compiled):
+    used = learner_of(*sections(), loss=loss, compile=compiled)
+    train(used, minibatches()[:3])
+    other = resumed(used, compile=compiled)
+    values = train(used, minibatches()[3:]), train(other, minibatches()[3:])
+    assert difference(*values) is None
+    assert all(map(torch.equal, weights(used), weights(other)))
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), (8, 0)], ids=str)
+def test_two_ranks_step_at_the_same_pace(sizes):
+    def states(group):
+        learner = learner_of(*sections(kind="sgd"), group=group)
+        first = sizes[0] if group.rank else 0
+        for minibatch in minibatches():
+            rows = slice(first, first + sizes[group.rank])
+            learner.update({name: value[rows] for name, value in minibatch.items()})
+        return weights(learner), learner.state_dict()
+
+    one, other = in_ranks(2, states)
+    assert difference(one, other) is None
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("compiled", [False, COMPILED], ids=["eager", "compiled"])
+def test_an_update_that_is_not_finite_leaves_the_statistics_and_moves_on_after_it(compiled):
+    learner = learner_of(*sections(every=1), loss=Normalised, compile=compiled)
+    good, bad = minibatches(2)
+    norm = learner._loss.norm
+    learner.update(dict(good))
+    before = {name: value.clone() for name, value in norm.named_buffers()}
+    assert before["num_batches_tracked"] == 1
+    bad["x"][0] = torch.nan
+    learner.update(bad)
+    assert difference(before, dict(norm.named_buffers())) is None
+    with pytest.raises(NumericalError):
+        learner.check_finite()
+    learner.update(dict(good))
+    assert norm.num_batches_tracked == 2
+
+
+class Statistical(Whole):
+    """Changes a buffer in each update."""
+
+    def __init__(self, model):
+        super().__init__(model)
+        model.register_buffer("count", torch.zeros(()))
+        self.model = model
+
+    def forward(self, minibatch):
+        self.model.count += 1
+        return super().forward(minibatch)
+
+
+def test_several_processes_do_not_train_statistics():
+    class Two:
+        size, rank = 2, 0
+
+        def sum_(self, flat):
+            pass
+
+    learner = learner_of(*sections(), loss=Statistical, group=Two())
+    with pytest.raises(ConfigError, match=r"\[loss\] changes model.count in each update; of several processes"):
+        train(learner, minibatches(1))
+
+
+class ThroughCritics(Separate):
+    """As written without care: the actor's loss has gradients to the critics."""
+
+    def forward(self, minibatch, names=None):
+        result = super().forward(minibatch, names)
+        if "loss_actor" in names:
+            action = self.actor(minibatch["x"]).tanh()
+            result["loss_actor"] = -self.critics(torch.cat([minibatch["x"], action], -1)).mean()
+        return result
+
+
+class Often(Normalised):
+    """Its targets are copied in every second update."""
+
+    tau, interval = 1.0, 2
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize(("loss", "every"), [(Normalised, 2), (Often, 1), (Whole, 1), (ThroughCritics, 1)])
+def test_compiled_updates_are_eager_ones(loss, every):
+    learners = [learner_of(*sections(every), loss=loss, max_grad_norm=0.5, compile=flag) for flag in (False, True)]
+    for number, minibatch in enumerate(minibatches(8)):
+        if number == 4:
+            for learner in learners:  # as a schedule does, for one of them
+                learner.optimizers["actor"].param_groups[0]["lr"] = 0.001
+        values = [learner.update(dict(minibatch)) for learner in learners]
+        assert list(values[0]) == list(values[1])
+        for name, value in values[0].items():
+            torch.testing.assert_close(values[1][name], value, rtol=1e-4, atol=1e-5)
+    for one, other in zip(*map(weights, learners), strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+    assert difference(*(learner.state_dict() for learner in learners)) is None
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fresh_compiler")
+def test_each_compiled_optimizer_skips_by_itself():
+    class Spoils(Separate):
+        def forward(self, minibatch, names=None):
+            result = super().forward(minibatch, names)
+            return result | {"loss_actor": result["loss_actor"] * minibatch["spoil"]}
+
+    learner = learner_of(*sections(every=1), loss=Spoils, compile=True)
+    for spoil, moved in ((1.0, True), (torch.nan, False), (1.0, True)):
+        before = {part: weights(learner, part) for part in learner.model.parts()}
+        learner.update({**minibatches(1)[0], "spoil": torch.tensor(spoil)})
+        for part, values in before.items():
+            same = all(map(torch.equal, values, weights(learner, part)))
+            assert same == (part == "actor" and not moved)
+    with pytest.raises(NumericalError, match="1 optimisation steps"):
+        learner.check_finite()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_replayed_function_is_the_function():
+    from rlcore.learners.cuda_graph import CudaGraph
+
+    def step(entries, state):
+        state[0].add_(entries[0])
+        return entries[0] * 2, state[0].sum()
+
+    state = [torch.zeros(3, device="cuda")]
+    graph = CudaGraph(step)
+    found = [graph([torch.full((3,), float(number), device="cuda")], state) for number in range(5)]
+    assert [float(doubled[0]) for doubled, _ in found] == [0, 2, 4, 6, 8]
+    assert [float(total) for _, total in found] == [0, 3, 9, 18, 30]
+
+
+class AsOne(Separate):
+    """Written for a loss that took a minibatch alone."""
+
+    def forward(self, minibatch):
+        return super().forward(minibatch, self.loss_names)
+
+
+def test_a_subclass_whose_forward_takes_a_minibatch_alone_is_asked_for_all():
+    one, other = learner_of(*sections(), loss=AsOne), learner_of(*sections())
+    assert difference(train(one, minibatches()), train(other, minibatches())) is not None  # metrics of all losses
+    assert all(map(torch.equal, weights(one), weights(other)))
+
+
+class Doubling:
+    """One of two ranks, of which the other has the same rows."""
+
+    rank, size = 0, 2
+
+    def sum_(self, flat):
+        flat.mul_(2)
+
+    def share(self, numbers):
+        return [tuple(numbers)] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("every", [1, 2])
+def test_compiled_updates_of_a_rank_are_eager_ones_at_every_pace(every):
+    """Three optimizers with clipping; the compiler is not for threads, so that the sum is made by hand."""
+    learners = [
+        learner_of(*sections(every), group=Doubling(), max_grad_norm=0.5, compile=flag) for flag in (False, True)
+    ]
+    eager, compiled = (train(learner, minibatches()) for learner in learners)
+    assert learners[1]._compiled._functions, "it ran eagerly"
+    assert [set(values) for values in compiled] == [set(values) for values in eager]
+    for one, other in zip(eager, compiled, strict=True):
+        torch.testing.assert_close(other, {name: one[name] for name in other}, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weights(learners[1]), weights(learners[0]), rtol=1e-4, atol=1e-5)
