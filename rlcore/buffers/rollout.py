@@ -76,6 +76,11 @@ class RolloutBuffer:
         for index in range(count):
             yield Minibatch(size, keys, partial(_chunk, chunks_of, index))
 
+    def most_updates(self, batch_steps: int) -> int:
+        """Return how many minibatches an epoch of a batch of so many steps has; fewer where steps are masked."""
+        size = self._minibatch_size
+        return -(-batch_steps // size) if self._fill else batch_steps // size
+
     def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
         """Do nothing: there are no priorities."""
 
@@ -98,8 +103,7 @@ class RolloutBuffer:
         if mask is not None:
             order = order[rows(mask).reshape(-1)[order]]
         valid = order.shape[0]
-        whole = -(-steps // size) if self._fill else steps // size
-        count = min(whole, max(1, -(-valid // size))) if valid else 0
+        count = min(self.most_updates(steps), max(1, -(-valid // size))) if valid else 0
         if self._group.size > 1:
             count = most_minibatches(self._group, count)
         rows_needed = count * size

@@ -27,6 +27,7 @@ from rlcore.training.entries import check_entries, writers_of
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
+from rlcore.training.updates import check_paces
 from rlcore.types.context import Context
 from rlcore.types.optional import Schedulable, offers
 from rlcore.types.progress import Every, Progress
@@ -40,6 +41,7 @@ _NEEDS: Final = {
     "optimizer": ("model", "loss"),
     "collector": ("env", "transform", "model"),
     "learner": ("model", "loss", "optimizer", "scheduler", "hooks"),
+    "paces": ("env", "transform", "model", "optimizer", "collector", "buffer"),
     "ranges": ("model", "loss", "buffer", "scheduler", "learner"),
     "evaluator": ("env", "transform", "model"),
     "entries": ("model", "loss", "hook", "hooks"),
@@ -94,6 +96,7 @@ class Builder:
             parts["hooks"] = resolved
         self._build_one("learner")
         self._attempt("ranges", self._check_ranges)
+        self._attempt("paces", lambda: check_paces(self._context.optimizers, self._context))
         self._build_one("evaluator")
         self._attempt("entries", self._check_entries)
 

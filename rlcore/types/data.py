@@ -90,6 +90,9 @@ class Buffer(Protocol):
         num_epochs: passes of optimisation per iteration.
         warmup_frames: frames to collect before the first one.
 
+    A method `most_updates(batch_steps) -> int`, where there is one, returns how many minibatches an epoch has at most.
+    An optimizer whose `every` is above all updates of the run is then refused before its first frame.
+
     Called in `rlcore/training/loop.py`:
 
         parts.buffer.add(batch)

@@ -70,6 +70,14 @@ class Paced(Protocol):
     every: int
 
 
+class UpdateCounter(Protocol):
+    """A buffer that tells before a run how many updates follow a batch; what would never come round is refused."""
+
+    def most_updates(self, batch_steps: int) -> int:
+        """Return how many minibatches an epoch has at most, after a batch of so many steps of this process."""
+        ...
+
+
 class WithDistribution(Protocol):
     """An actor whose outputs are parameters of a distribution; those of one without are its actions.
 

@@ -250,6 +250,14 @@ class SeedlessBuffer(RolloutBuffer):
         self._generator = torch.Generator().manual_seed(5)
 
 
+class MiscountingBuffer(RolloutBuffer):
+    """Yields one more than it says."""
+
+    def minibatches(self, batch):
+        yield from super().minibatches(batch)
+        yield next(super().minibatches(batch))
+
+
 class WritingBuffer(RolloutBuffer):
     """Scales the rewards of the batch itself."""
 

@@ -13,6 +13,8 @@ from rlcore.testing.contracts.data import made_up
 from rlcore.testing.small_run import TOY_CONFIG
 from rlcore.types.collected import CollectedBatch, takes_columns
 from rlcore.types.context import Context
+from rlcore.types.optional import offers
+from rlcore.types.optional_learning import UpdateCounter
 from rlcore.types.records import MASK
 
 if TYPE_CHECKING:
@@ -82,6 +84,19 @@ class BufferContract(StateContract):
                     f"{key!r} of a minibatch belongs to other steps than the reward"
                 )
         assert drawn, "the buffer yields no minibatch"
+
+    def test_yields_no_more_than_it_says(self) -> None:
+        """A run refuses optimizers whose steps come less often than all its updates."""
+        context = self.bench()
+        buffer: Any = self.make(context)
+        if not offers(buffer, UpdateCounter):
+            pytest.skip("it does not say how many minibatches it yields")
+        batch = self.batch(context)
+        most = buffer.most_updates(batch.numel())
+        for _ in range(3):
+            self.exercise(buffer, context)
+            count = len(self.epoch(buffer, batch))
+            assert count <= most, f"an epoch has {count} minibatches, and most_updates returned {most}"
 
     def test_minibatches_have_one_shape(self) -> None:
         """A compiled update sees one shape, whatever is masked."""

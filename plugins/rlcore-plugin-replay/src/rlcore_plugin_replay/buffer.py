@@ -158,6 +158,10 @@ class ReplayBuffer:
         for _ in range(count):
             yield Minibatch.of({INDEX: self._nothing}) if empty else self._draw(self._config.minibatch_size)
 
+    def most_updates(self, batch_steps: int) -> int:
+        """Return `updates_per_batch`, whatever the steps of a batch; there are none while the buffer is empty."""
+        return self._config.updates_per_batch
+
     def sample(self, batch_size: int | None = None) -> TensorDict:
         """Return random transitions `[sample]`.
 

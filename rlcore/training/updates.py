@@ -1,0 +1,67 @@
+"""How many updates a run will make, where that is known before it; an optimizer that would never step is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rlcore.errors import ConfigError
+from rlcore.types import BackgroundCollector
+from rlcore.types.context import Context
+from rlcore.types.optional import BatchSized, offers
+from rlcore.types.optional_learning import Paced, UpdateCounter
+from rlcore.types.progress import ENDLESS
+
+
+def check_paces(optimizers: Mapping[str, Any], context: Context) -> None:
+    """Refuse an optimizer that would take no step in the whole run.
+
+    Args:
+        optimizers: by name.
+        context: of the run, with its parts.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    updates: int | None = None
+    for name, optimizer in optimizers.items():
+        if not offers(optimizer, Paced) or optimizer.every == 1:
+            continue
+        updates = most_updates(context) if updates is None else updates
+        if updates is None:
+            return
+        if 0 < updates < optimizer.every:  # a run without any update is one that collects
+            raise ConfigError(
+                f"[optimizer] {name!r}: every = {optimizer.every} never comes round, as the run makes {updates} "
+                "updates, so that it would take no step; lower it, or let the run be longer ([run] total_frames)"
+            )
+
+
+def most_updates(context: Context) -> int | None:
+    """Return how many updates a run makes at most: fewer where a hook ends epochs. None where nobody knows.
+
+    Args:
+        context: of the run, with its parts.
+    """
+    buffer, collector, spec = context.built["buffer"], context.built["collector"], context.env_spec
+    horizon = context.run.total_frames
+    if not _counts(buffer) or not offers(collector, BatchSized) or isinstance(collector, BackgroundCollector):
+        return None
+    if spec.reset_mode == "next_step" or horizon == ENDLESS:  # steps that only reset an env are no frames
+        return None
+    frames = collector.batch_steps * spec.frame_skip * context.group.size
+    without = max(0, -(-buffer.warmup_frames // frames) - 1)
+    iterations = max(0, -(-horizon // frames) - without)
+    return int(iterations * buffer.num_epochs * buffer.most_updates(collector.batch_steps))
+
+
+def _counts(buffer: Any) -> bool:
+    """Return whether a buffer tells its number of minibatches; a subclass that yields others does not."""
+    if not offers(buffer, UpdateCounter):
+        return False
+    for base in type(buffer).__mro__:
+        if "most_updates" in vars(base):
+            return True
+        if "minibatches" in vars(base):
+            return False
+    return True
