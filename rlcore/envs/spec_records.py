@@ -72,7 +72,7 @@ def _space_record(space: gymnasium.Space[Any]) -> dict[str, Any]:
 _FIELDS: Final = {
     "Box": ("shape", "low", "high"),
     "Discrete": ("n", "start"),
-    "MultiDiscrete": ("nvec",),
+    "MultiDiscrete": ("nvec", "start"),
     "MultiBinary": ("n",),
 }
 
@@ -97,7 +97,9 @@ def _space(record: Mapping[str, Any]) -> gymnasium.Space[Any]:
     if name == "Discrete":
         return spaces.Discrete(record["n"], start=record["start"])
     if name == "MultiDiscrete":
-        return spaces.MultiDiscrete(np.asarray(record["nvec"]), dtype=dtype.type)
+        counts = np.asarray(record["nvec"])
+        starts = np.asarray(record.get("start", np.zeros_like(counts)))  # a record of an earlier version has none
+        return spaces.MultiDiscrete(counts, dtype=dtype.type, start=starts)
     if name == "MultiBinary":
         return spaces.MultiBinary(record["n"])
     raise ValueError(f"there is no space {name!r}")

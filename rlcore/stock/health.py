@@ -167,10 +167,12 @@ def _gamma_of(config: Mapping[str, Any]) -> float | None:
 
 def _entropy_of_uniform(space: Any) -> float | None:
     """Return the entropy of the uniform policy over discrete actions; None for others."""
-    from gymnasium.spaces import Discrete, MultiDiscrete
+    from gymnasium.spaces import Discrete, MultiBinary, MultiDiscrete
 
     if isinstance(space, Discrete):
         return math.log(int(space.n))
+    if isinstance(space, MultiBinary):
+        return math.log(2) * math.prod(space.shape)
     return float(np.log(space.nvec).sum()) if isinstance(space, MultiDiscrete) else None
 
 

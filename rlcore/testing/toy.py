@@ -25,6 +25,9 @@ _ACTION_SPACES: Final[dict[str, gymnasium.Space[Any]]] = {
     "unbounded": gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float32),
     "bounded": gymnasium.spaces.Box(np.float32(-0.5), np.float32(2.0), (2,), np.float32),
     "discrete": gymnasium.spaces.Discrete(3),
+    "numbered": gymnasium.spaces.Discrete(3, start=-1),
+    "choices": gymnasium.spaces.MultiDiscrete([3, 2], start=[0, 1]),
+    "bits": gymnasium.spaces.MultiBinary(2),
 }
 
 
@@ -47,7 +50,9 @@ class ToyEnv:
         ends: list[End] = Field(["terminated", "truncated"], min_length=1, description="how they end, in turn")
         reset_mode: Literal["same_step", "next_step"] = Field("same_step", description="when an ended env is reset")
         frame_skip: int = Field(1, ge=1, description="frames that a step counts")
-        actions: Literal["unbounded", "bounded", "discrete"] = Field("unbounded", description="the action space")
+        actions: Literal["unbounded", "bounded", "discrete", "numbered", "choices", "bits"] = Field(
+            "unbounded", description="the action space"
+        )
         reward: Literal["count", "aim"] = Field("count", description="the number of the step, or nearness to 0.5")
         render_mode: Literal["rgb_array"] | None = Field(None, description="rgb_array: can be rendered")
 

@@ -44,6 +44,11 @@ class TestDQN(LossContract):
     around = AROUND
 
 
+class TestDQNWithAnotherFirstAction(LossContract):
+    use = "dqn"
+    around = {**AROUND, "env": {**AROUND["env"], "actions": "numbered"}}
+
+
 class TestDoubleDQN(LossContract):
     use = "dqn"
     config = {"double": True, "error": "l2", "target_interval": 1, "target_tau": 0.01}

@@ -2,6 +2,7 @@
 
 import torch
 from rlcore_plugin_mlp.distributions import Categorical, Normal, TanhNormal
+from rlcore_plugin_mlp.numbered import Bernoulli, MultiCategorical, ShiftedCategorical
 from rlcore_plugin_mlp.partly_bounded import PartlyBoundedNormal
 
 from rlcore.testing.contracts import DistributionContract, ModelContract, PluginContract
@@ -25,6 +26,22 @@ class TestDiscreteActions(ModelContract):
     use = "mlp"
     config = {"parts": ["actor", "critic", "q_values"], "hidden": [8, 8, 8], "activation": "silu"}
     around = {"env": {"use": "testing:toy", "actions": "discrete"}}
+
+
+class TestNumberedActions(ModelContract):
+    use = "mlp"
+    config = {"parts": ["actor", "critic", "q_values"]}
+    around = {"env": {"use": "testing:toy", "actions": "numbered"}}
+
+
+class TestSeveralChoices(ModelContract):
+    use = "mlp"
+    around = {"env": {"use": "testing:toy", "actions": "choices"}}
+
+
+class TestBits(ModelContract):
+    use = "mlp"
+    around = {"env": {"use": "testing:toy", "actions": "bits"}}
 
 
 class TestLinearModel(ModelContract):
@@ -54,6 +71,45 @@ class TestCategorical(DistributionContract):
 
     def distribution(self):
         return Categorical(4)
+
+
+class _OneColumn:
+    """A distribution of actions `[..., 1]` as one of actions `[...]`, as the contract has discrete ones."""
+
+    def __init__(self, inner):
+        self.inner = inner
+        self.num_parameters, self.noise, self.entropy = inner.num_parameters, inner.noise, inner.entropy
+
+    def sample(self, parameters, noise):
+        return self.inner.sample(parameters, noise).squeeze(-1).long()
+
+    def mode(self, parameters):
+        return self.inner.mode(parameters).squeeze(-1).long()
+
+    def log_prob(self, parameters, action):
+        return self.inner.log_prob(parameters, action.unsqueeze(-1))
+
+    def log_prob_and_entropy(self, parameters, action):
+        return self.inner.log_prob_and_entropy(parameters, action.unsqueeze(-1))
+
+
+class TestShiftedCategorical(TestCategorical):
+    def distribution(self):
+        return ShiftedCategorical(4, 0)
+
+
+class TestMultiCategorical(TestCategorical):
+    def distribution(self):
+        return _OneColumn(MultiCategorical([4]))
+
+
+class TestBernoulli(DistributionContract):
+    discrete = 2
+    parameters = [[0.0], [1.5], [-3.0]]
+    extremes = [[100.0], [-1000.0]]
+
+    def distribution(self):
+        return _OneColumn(Bernoulli((1,)))
 
 
 class TestNormal(DistributionContract):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_mlp.distributions import Categorical, Normal, TanhNormal
+from rlcore_plugin_mlp.numbered import Bernoulli, MultiCategorical
 from rlcore_plugin_mlp.partly_bounded import PartlyBoundedNormal
 from rlcore_plugin_mlp.spaces import for_space
 
@@ -107,8 +108,9 @@ def test_bounds_in_double_precision_are_kept():
 @pytest.mark.parametrize(
     "space",
     [
-        gymnasium.spaces.Discrete(3, start=1),
-        gymnasium.spaces.MultiDiscrete([2, 2]),
+        gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(3)]),
+        gymnasium.spaces.Dict({"a": gymnasium.spaces.Discrete(3)}),
+        gymnasium.spaces.Text(5),
         gymnasium.spaces.Box(-1, 1, (2, 2)),
         gymnasium.spaces.Box(0, 10, (2,), np.int64),
         gymnasium.spaces.Box(0, 10, (2,), np.uint8),
@@ -124,6 +126,65 @@ def test_other_spaces_are_refused_by_name(space):
 
 
 @pytest.mark.parametrize(
+    "space", [gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(3)]), gymnasium.spaces.Box(-1, 1, (2, 2))]
+)
+def test_a_refusal_names_the_wrapper_to_use(space):
+    with pytest.raises(ConfigError, match=r"TransformAction .* wrappers = \["):
+        for_space(space, CPU)
+
+
+NUMBERED = [
+    gymnasium.spaces.Discrete(4, start=-2),
+    gymnasium.spaces.MultiDiscrete([3, 2, 5]),
+    gymnasium.spaces.MultiDiscrete([[3, 2], [2, 4]], start=[[0, 7], [-1, 0]]),
+    gymnasium.spaces.MultiDiscrete([2, 3], dtype=np.int32),
+    gymnasium.spaces.MultiBinary(3),
+    gymnasium.spaces.MultiBinary([2, 2]),
+]
+
+
+@pytest.mark.parametrize("space", NUMBERED, ids=str)
+def test_numbered_actions_are_in_their_space_and_their_probabilities_sum_to_one(space):
+    distribution = for_space(space, CPU)
+    generator = torch.Generator().manual_seed(3)
+    parameters = torch.randn(distribution.num_parameters, generator=generator)
+    count = 2000
+    noise = distribution.noise((count,), generator)
+    drawn = distribution.sample(parameters.expand(count, -1), noise)
+    for action in (*drawn, distribution.mode(parameters)):
+        assert space.contains(action.numpy() if space.shape else action.numpy()[()]), action
+    different = drawn.unique(dim=0)
+    log_prob = distribution.log_prob(parameters.expand(len(different), -1), different)
+    seen = float(log_prob.exp().sum())
+    assert 0.9 < seen <= 1 + 1e-5  # those that were never drawn are rare
+    likeliest = float(distribution.log_prob(parameters, distribution.mode(parameters)))
+    assert float(log_prob.max()) == pytest.approx(likeliest)
+
+
+def test_several_choices_agree_with_torch():
+    sizes, starts = [3, 2, 4], [0, 5, -1]
+    parameters = torch.randn(6, 9, generator=torch.Generator().manual_seed(0))
+    found = MultiCategorical(sizes, starts)
+    action = found.mode(parameters)
+    log_prob, entropy = torch.zeros(6, 1), torch.zeros(6, 1)
+    for index, (logits, start) in enumerate(zip(parameters.split(sizes, -1), starts, strict=True)):
+        reference = torch.distributions.Categorical(logits=logits)
+        assert torch.equal(action[:, index], logits.argmax(-1) + start)
+        log_prob += reference.log_prob(action[:, index] - start).unsqueeze(-1)
+        entropy += reference.entropy().unsqueeze(-1)
+    torch.testing.assert_close(found.log_prob(parameters, action), log_prob)
+    torch.testing.assert_close(found.entropy(parameters), entropy)
+
+
+def test_bits_agree_with_torch():
+    parameters = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    found, reference = Bernoulli((3,)), torch.distributions.Bernoulli(logits=parameters)
+    action = torch.randint(2, (6, 3), generator=torch.Generator().manual_seed(1), dtype=torch.int8)
+    torch.testing.assert_close(found.log_prob(parameters, action), reference.log_prob(action.float()).sum(-1, True))
+    torch.testing.assert_close(found.entropy(parameters), reference.entropy().sum(-1, True))
+
+
+@pytest.mark.parametrize(
     "distribution",
     [Normal(2), TanhNormal(torch.tensor([-1.0, -3.0]), torch.tensor([1.0, 5.0]))],
     ids=["normal", "tanh-normal"],
@@ -135,6 +196,7 @@ def test_the_mean_is_that_of_many_samples(distribution):
     torch.testing.assert_close(distribution.mean(parameters), samples.mean(0), atol=0.01, rtol=0)
 
 
-def test_discrete_actions_have_no_mean():
+@pytest.mark.parametrize("distribution", [Categorical(3), MultiCategorical([2, 1]), Bernoulli((3,))])
+def test_discrete_actions_have_no_mean(distribution):
     with pytest.raises(ConfigError, match=r"no mean; use ExplorationType\.DETERMINISTIC"):
-        Categorical(3).mean(torch.zeros(1, 3))
+        distribution.mean(torch.zeros(1, 3))

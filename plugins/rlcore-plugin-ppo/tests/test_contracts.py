@@ -25,6 +25,16 @@ class TestPPOWithMLP(LossContract):
     }
 
 
+class TestPPOWithSeveralChoices(LossContract):
+    use = "ppo"
+    around = {"model": {"use": "mlp", "hidden": [8]}, "env": {"use": "testing:toy", "actions": "choices"}}
+
+
+class TestPPOWithBits(LossContract):
+    use = "ppo"
+    around = {"model": {"use": "mlp", "hidden": [8]}, "env": {"use": "testing:toy", "actions": "bits"}}
+
+
 class TestA2C(LossContract):
     use = "ppo:a2c"
 

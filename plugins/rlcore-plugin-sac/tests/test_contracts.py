@@ -67,6 +67,11 @@ class TestDiscreteSAC(LossContract):
     around = DISCRETE
 
 
+class TestDiscreteSACWithAnotherFirstAction(LossContract):
+    use = "sac:discrete-sac"
+    around = {**DISCRETE, "env": {**DISCRETE["env"], "actions": "numbered"}}
+
+
 class TestDiscreteSACWithAFixedTemperature(LossContract):
     use = "sac:discrete-sac"
     config = {"temperature": 0.1}

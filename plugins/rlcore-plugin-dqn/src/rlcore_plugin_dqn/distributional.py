@@ -39,7 +39,7 @@ class C51Loss(QLearningLoss):
         """Return the loss and metrics of a minibatch."""
         target = self._target(minibatch)
         logits = self.q_values.logits(minibatch["observation"], self._noise(minibatch, NETWORK))
-        log_probs = of_action(logits, minibatch["action"]).log_softmax(-1)
+        log_probs = of_action(logits, self._taken(minibatch)).log_softmax(-1)
         errors = -(target * log_probs).sum(-1, keepdim=True)
         with torch.no_grad():
             divergence = errors + torch.special.xlogy(target, target).sum(-1, keepdim=True)
@@ -99,7 +99,7 @@ class QuantileLoss(QLearningLoss):
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return the loss and metrics of a minibatch."""
         by_action = self.q_values.quantiles(minibatch["observation"], self._noise(minibatch, NETWORK))
-        quantiles = of_action(by_action, minibatch["action"])
+        quantiles = of_action(by_action, self._taken(minibatch))
         errors = quantile_huber(quantiles, self._target(minibatch), self.q_values.fractions, self._kappa)
         return {
             "loss_q": weighted_mean(errors, minibatch),

@@ -11,9 +11,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from rlcore.learners import TargetConfig, TargetUpdater
-from rlcore.types import Context, Key
+from rlcore.types import Context, Key, offers
 from rlcore_plugin_dqn.layers import factorised
 from rlcore_plugin_dqn.network import given, noise_size
+from rlcore_plugin_dqn.shifted import NumbersActions
 
 NOISE: Final = "noise"
 # whose noise its rows are
@@ -69,6 +70,7 @@ class QLearningLoss(nn.Module):
         if self.target_q_values is not self.q_values:
             pair = (self.q_values, self.target_q_values)
             self.target_updater = TargetUpdater([pair], config.target_interval, config.target_tau)
+        self._first_action = model.first_action if offers(model, NumbersActions) else 0
         self._gamma = config.gamma
         self._double = config.double
         self._noise_size = noise_size(self.q_values)
@@ -83,6 +85,11 @@ class QLearningLoss(nn.Module):
     def _noise(self, minibatch: Mapping[Key, Tensor], network: int) -> Tensor | None:
         """Return the noise `[number]` of one of the networks; None without noisy layers."""
         return minibatch[NOISE][network] if self._noise_size else None
+
+    def _taken(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        """Return the actions that were taken, as the networks count them: from 0 on."""
+        action = minibatch["action"]
+        return action - self._first_action if self._first_action else action
 
     def _discount(self, minibatch: Mapping[Key, Tensor]) -> Tensor | float:
         """Return the discount of the value that follows: over several steps, where transitions have several."""
@@ -124,7 +131,7 @@ class DQNLoss(QLearningLoss):
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return the loss and metrics of a minibatch."""
         values = self.q_values(minibatch["observation"], *given(self._noise(minibatch, NETWORK)))
-        value = values.gather(-1, minibatch["action"].unsqueeze(-1))
+        value = values.gather(-1, self._taken(minibatch).unsqueeze(-1))
         target = self._target(minibatch)
         return {
             "loss_q": weighted_mean(self._error(value, target), minibatch),

@@ -18,6 +18,7 @@ from rlcore.types import Context
 from rlcore_plugin_dqn.layers import StreamedMLP
 from rlcore_plugin_dqn.network import CategoricalQNetwork, QuantileQNetwork, noise_size, support_of
 from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy, NoisyEpsilonGreedy
+from rlcore_plugin_dqn.shifted import Shifted
 
 
 class QNetworkModel(nn.Module):
@@ -31,10 +32,10 @@ class QNetworkModel(nn.Module):
 
     Attributes:
         schedulable: `epsilon`, which a schedule may move instead of `epsilon_end` and `epsilon_fraction`.
+        first_action: the number of the first action; the values are those of the actions in their order.
 
     Raises:
-        ConfigError: the actions are not discrete, or do not start at 0; the observations are not flat, without an
-            encoder.
+        ConfigError: the actions are not discrete; the observations are not flat, without an encoder.
     """
 
     class Config(EpsilonConfig):
@@ -84,7 +85,7 @@ class QNetworkModel(nn.Module):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
         spec = context.env_spec
-        num_actions = _num_actions(spec.action_space)
+        num_actions, self.first_action = _actions(spec.action_space)
         networks = Networks.of(config, spec.observation_space, context.seed("encoder"))
         generator = torch.Generator().manual_seed(context.seed("q_values"))
         network = _network(config, networks, num_actions, generator)
@@ -96,7 +97,8 @@ class QNetworkModel(nn.Module):
             self.q_values = QuantileQNetwork(network, num_actions, config.quantiles)
         self.target_q_values = copy.deepcopy(self.q_values).requires_grad_(False)
         policy = NoisyEpsilonGreedy if noise_size(self.q_values) else EpsilonGreedy
-        self.policy = policy(self.q_values, num_actions, config, context.progress)
+        explorer = policy(self.q_values, num_actions, config, context.progress)
+        self.policy = Shifted(explorer, self.first_action) if self.first_action else explorer
         self.schedulable = self.policy.schedulable
 
     def parts(self) -> tuple[str, ...]:
@@ -124,12 +126,12 @@ def _network(config: QNetworkModel.Config, networks: Networks, num_actions: int,
     return network if encoder is None else EncodedMLP(encoder, network, networks.space.shape or ())
 
 
-def _num_actions(space: gymnasium.Space[object]) -> int:
-    """Return the number of actions.
+def _actions(space: gymnasium.Space[object]) -> tuple[int, int]:
+    """Return how many actions there are, and the number of the first one.
 
     Raises:
         ConfigError: the space is of another kind.
     """
-    if not isinstance(space, gymnasium.spaces.Discrete) or space.start != 0:
-        raise ConfigError(f"[model] q-network needs a discrete action space that starts at 0, not {space}")
-    return int(space.n)
+    if not isinstance(space, gymnasium.spaces.Discrete):
+        raise ConfigError(f"[model] q-network needs a discrete action space, not {space}")
+    return int(space.n), int(space.start)

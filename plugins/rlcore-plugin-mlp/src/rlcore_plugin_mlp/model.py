@@ -164,8 +164,8 @@ def _head(part: Part, space: gymnasium.Space[Any], device: torch.device, steady:
         return distribution.num_parameters // (2 if steady else 1), 0.01, distribution
     if part == "critic":
         return 1, 1.0, None
-    if not isinstance(space, gymnasium.spaces.Discrete) or space.start != 0:
-        raise ConfigError(f"[model] part 'q_values' needs a discrete action space that starts at 0, not {space}")
+    if not isinstance(space, gymnasium.spaces.Discrete):
+        raise ConfigError(f"[model] part 'q_values' needs a discrete action space, not {space}")
     return int(space.n), 1.0, None
 
 

@@ -11,16 +11,22 @@ import torch
 from rlcore.errors import ConfigError
 from rlcore.types import Distribution
 from rlcore_plugin_mlp.distributions import Categorical, Normal, TanhNormal
+from rlcore_plugin_mlp.numbered import Bernoulli, MultiCategorical, ShiftedCategorical
 from rlcore_plugin_mlp.partly_bounded import PartlyBoundedNormal
 
-_FITS: Final = "it has those for Discrete spaces that start at 0 and for a Box of floats of one dimension"
+_FITS: Final = "it has those for Discrete, MultiDiscrete and MultiBinary, and for a Box of floats of one dimension"
+_WRAP: Final = (
+    "Let the Gymnasium wrapper TransformAction turn one of these into it, in a class of your own that [env] wrappers "
+    'names: wrappers = ["my_wrappers:MyActions"]'
+)
 
 
 def for_space(space: gymnasium.Space[Any], device: torch.device, log_scale: bool = False) -> Distribution:
     """Return the distribution that fits an action space; none of its samples lies outside.
 
-    Discrete spaces get a categorical distribution. Boxes get a normal one: squashed to the bounds where both are
-    finite, to the one bound where there is one, and as it is where there is none.
+    Discrete spaces get a categorical distribution, MultiDiscrete ones one for each choice, MultiBinary ones a Bernoulli
+    distribution of each bit. Boxes get a normal one: squashed to the bounds where both are finite, to the one bound
+    where there is one, and as it is where there is none.
 
     Args:
         space: of the actions.
@@ -31,10 +37,11 @@ def for_space(space: gymnasium.Space[Any], device: torch.device, log_scale: bool
         ConfigError: the space is of another kind, holds integers or half-precision floats, or has a range that single
             precision cannot hold.
     """
-    if isinstance(space, gymnasium.spaces.Discrete) and space.start == 0:
-        return Categorical(int(space.n))
+    numbered = _for_numbers(space, device)
+    if numbered is not None:
+        return numbered
     if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-        raise _refusal(space, _FITS)
+        raise _refusal(space, f"{_FITS}. {_WRAP}")
     if space.dtype not in (np.float32, np.float64):
         raise _refusal(
             space,
@@ -50,6 +57,22 @@ def for_space(space: gymnasium.Space[Any], device: torch.device, log_scale: bool
     if bool((below | above).any()):
         return PartlyBoundedNormal(low, high, log_scale)
     return Normal(space.shape[0], log_scale)
+
+
+def _for_numbers(space: gymnasium.Space[Any], device: torch.device) -> Distribution | None:
+    """Return the distribution of numbered actions; None for spaces of another kind, and for those without a choice."""
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return ShiftedCategorical(int(space.n), int(space.start)) if space.start else Categorical(int(space.n))
+    if isinstance(space, gymnasium.spaces.MultiDiscrete):
+        sizes, starts = space.nvec.reshape(-1).tolist(), space.start.reshape(-1).tolist()
+        return MultiCategorical(sizes, starts, space.nvec.shape, _dtype(space), device) if sizes else None
+    if isinstance(space, gymnasium.spaces.MultiBinary) and np.prod(space.shape):
+        return Bernoulli(space.shape, _dtype(space))
+    return None
+
+
+def _dtype(space: gymnasium.Space[Any]) -> torch.dtype:
+    return torch.from_numpy(np.empty(0, space.dtype)).dtype
 
 
 def _bounds(space: gymnasium.spaces.Box) -> tuple[Any, Any]:

@@ -15,6 +15,7 @@ from rlcore_plugin_mlp.distributions import Categorical
 from rlcore_plugin_mlp.model import Actor
 from rlcore_plugin_mlp.network import ACTIVATIONS, Activation, Initialisation
 from rlcore_plugin_mlp.networks import Networks
+from rlcore_plugin_mlp.numbered import ShiftedCategorical
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
@@ -128,7 +129,11 @@ class CategoricalPolicy:
 
 
 class DiscreteActorCriticModel(nn.Module):
-    """`actor`, `critics`, `target_critics` and `temperature` for discrete actions."""
+    """`actor`, `critics`, `target_critics` and `temperature` for discrete actions.
+
+    Attributes:
+        first_action: the number of the first action; the values are those of the actions in their order.
+    """
 
     class Config(BaseModel, extra="forbid"):
         """Shapes of the networks, and how the policy explores."""
@@ -145,12 +150,13 @@ class DiscreteActorCriticModel(nn.Module):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
-        actions = _num_actions(context.env_spec.action_space)
+        actions, self.first_action = _actions(context.env_spec.action_space)
         space = context.env_spec.observation_space
         networks = Networks.of(config, space, context.seed("actor encoder"))
         generator = torch.Generator().manual_seed(context.seed("actor"))
         network = networks.network(actions, _EVERY_ACTION_ALIKE, generator)
-        self.actor = Actor(network, Categorical(actions))
+        distribution = ShiftedCategorical(actions, self.first_action) if self.first_action else Categorical(actions)
+        self.actor = Actor(network, distribution)
         networks = Networks.of(config, space, context.seed("critics encoder"))
         self.critics = ActionCritics(
             config.critics,
@@ -169,15 +175,14 @@ class DiscreteActorCriticModel(nn.Module):
         return ("actor", "critics", "target_critics", "temperature")
 
 
-def _num_actions(space: gymnasium.Space[Any]) -> int:
-    """Return the number of actions.
+def _actions(space: gymnasium.Space[Any]) -> tuple[int, int]:
+    """Return how many actions there are, and the number of the first one.
 
     Raises:
         ConfigError: the space is of another kind, or has no choice.
     """
-    if not isinstance(space, gymnasium.spaces.Discrete) or space.start != 0 or space.n < 2:
+    if not isinstance(space, gymnasium.spaces.Discrete) or space.n < 2:
         raise ConfigError(
-            f"[model] discrete-actor-critic needs a discrete action space of two actions and more that starts at 0, "
-            f"not {space}"
+            f"[model] discrete-actor-critic needs a discrete action space of two actions and more, not {space}"
         )
-    return int(space.n)
+    return int(space.n), int(space.start)

@@ -64,6 +64,7 @@ class DiscreteSACLoss(SoftLoss):
         pair = (self.critics, self.target_critics)
         self.target_updater = TargetUpdater([pair], config.target_interval, config.target_tau)
         self._gamma = config.gamma
+        self._first_action: int = model.first_action
         if config.temperature != "auto" and "target_entropy" in config.model_fields_set:
             raise ConfigError("[loss] target_entropy counts with temperature = 'auto' alone; leave it out")
         largest = math.log(self.actor.distribution.num_parameters)
@@ -88,7 +89,8 @@ class DiscreteSACLoss(SoftLoss):
 
     def _critics_loss(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         values = self.critics(minibatch["observation"])
-        action = minibatch["action"].reshape(1, -1, 1).expand(values.shape[0], -1, -1)
+        action = minibatch["action"] - self._first_action if self._first_action else minibatch["action"]
+        action = action.reshape(1, -1, 1).expand(values.shape[0], -1, -1)
         taken = values.gather(-1, action)
         errors = self._target(minibatch) - taken
         squares = errors.square()
