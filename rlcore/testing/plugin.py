@@ -13,6 +13,9 @@ def provide_components() -> list[Component]:
     """Return the toy components and the parts of the fault tools."""
     return [
         Component("env", "toy", f"{_TOY}:ToyEnv", summary="episodes of known lengths, ends and returns"),
+        Component(
+            "env", "toy-pixels", "rlcore.testing.toy_pixels:ToyPixels", summary="the same episodes, seen as images"
+        ),
         Component("model", "toy", f"{_TOY}:ToyModel", summary="a linear actor and critic"),
         Component("transform", "toy", f"{_PARTS}:ToyTransform", summary="subtracts a running mean"),
         Component("estimator", "toy", f"{_PARTS}:ToyEstimator", summary="one-step advantages"),

@@ -38,15 +38,19 @@ def test_a_missing_package_is_that_of_the_family(monkeypatch, id, package):
     ("id", "told"),
     [
         ("ALE/Pong-v5", r"pip install 'rlcore-plugin-gymnasium\[atari\]'" r', and write id = "ale_py:ALE/Pong-v5"'),
-        ("MiniGrid-Empty-5x5-v0", r'pip install minigrid, and write id = "minigrid:MiniGrid-Empty-5x5-v0"'),
+        (
+            "MiniGrid-Empty-5x5-v0",
+            r"pip install 'rlcore-plugin-gymnasium\[minigrid\]', and write id = .minigrid:MiniGrid-Empty-5x5-v0",
+        ),
         ("mine/Grid-v0", r'names the module that registers it: "module:Id-v0"'),
         ("ale_py:ALE/Pong-v5", r"pip install 'rlcore-plugin-gymnasium\[atari\]'$"),
-        ("minigrid:MiniGrid-Empty-5x5-v0", "pip install minigrid$"),
+        ("minigrid:MiniGrid-Empty-5x5-v0", r"pip install 'rlcore-plugin-gymnasium\[minigrid\]'$"),
+        ("minatar:MinAtar/Breakout-v1", r"pip install 'rlcore-plugin-gymnasium\[minatar\]'$"),
         ("my_envs:Grid-v0", r"own, my_envs.py, lies beside the config or in a folder of \[plugins\] path"),
     ],
 )
 def test_an_unknown_id_says_where_it_may_come_from(monkeypatch, id, told):
-    for package in ("ale_py", "minigrid"):
+    for package in ("ale_py", "minigrid", "minatar"):
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigError, match=told):
         make(Config(id=id), Context.alone("tests"))

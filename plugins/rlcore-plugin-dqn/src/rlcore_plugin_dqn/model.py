@@ -45,6 +45,7 @@ class QNetworkModel(nn.Module):
         activation: Activation = Field("relu", description="tanh, relu or silu")
         initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
         encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLP")
+        encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")
         atoms: int = Field(1, ge=1, description="values of which each action has a distribution; 1: plain values")
         v_min: float = Field(-10.0, description="the lowest of these values")
         v_max: float = Field(10.0, description="the highest of these values")

@@ -19,6 +19,7 @@ _EXTRAS: Final[Mapping[str, str]] = {
 # the namespace of an id, to its package and the module that registers it
 _NAMESPACES: Final[Mapping[str, tuple[str, str]]] = {
     "ALE": ("rlcore-plugin-gymnasium[atari]", "ale_py"),
+    "MinAtar": ("rlcore-plugin-gymnasium[minatar]", "minatar"),
     "highway": ("highway-env", "highway_env"),
     "minari": ("minari", "minari"),
     "bsuite": ("shimmy[bsuite]", "shimmy"),
@@ -26,8 +27,8 @@ _NAMESPACES: Final[Mapping[str, tuple[str, str]]] = {
     "gymnasium_robotics": ("gymnasium-robotics", "gymnasium_robotics"),
 }
 _PREFIXES: Final[Mapping[str, tuple[str, str]]] = {
-    "MiniGrid-": ("minigrid", "minigrid"),
-    "BabyAI-": ("minigrid", "minigrid"),
+    "MiniGrid-": ("rlcore-plugin-gymnasium[minigrid]", "minigrid"),
+    "BabyAI-": ("rlcore-plugin-gymnasium[minigrid]", "minigrid"),
     "Fetch": ("gymnasium-robotics", "gymnasium_robotics"),
     "procgen-": ("procgen", "procgen"),
 }

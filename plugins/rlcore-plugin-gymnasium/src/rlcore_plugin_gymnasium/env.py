@@ -9,6 +9,7 @@ from rlcore.types import Context
 from rlcore_plugin_gymnasium import advice
 from rlcore_plugin_gymnasium.config import Config
 from rlcore_plugin_gymnasium.native import NativeEnv
+from rlcore_plugin_gymnasium.registering import register
 from rlcore_plugin_gymnasium.rendering import advice_on_making, prepare_rendering
 from rlcore_plugin_gymnasium.serial import SerialEnv
 
@@ -26,10 +27,8 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
     if config.render_mode == "rgb_array":
         prepare_rendering()
     try:
-        module, _, name = config.id.rpartition(":")
-        if module:
-            __import__(module)
-        spec = gymnasium.spec(name)
+        register(config.id)
+        spec = gymnasium.spec(config.id.rpartition(":")[2])
         has_native = spec.vector_entry_point is not None and config.frame_skip == 1
         native = config.vectorization == "native" or (
             config.vectorization == "auto" and has_native and config.num_envs >= NATIVE_FROM

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
@@ -11,18 +11,21 @@ import torch
 from torch import Tensor, nn
 
 from rlcore.assembly import import_named
-from rlcore.errors import ConfigError, describe
+from rlcore.errors import ConfigError, RlcoreError, describe
 
 _KEY = "[model] encoder"
 
 
-def build_encoder(place: str, space: gymnasium.Space[Any], seed: int) -> tuple[nn.Module, int]:
+def build_encoder(
+    place: str, space: gymnasium.Space[Any], seed: int, keywords: Mapping[str, Any]
+) -> tuple[nn.Module, int]:
     """Build the module that a config names, and return it with the number of its outputs.
 
     Args:
         place: `"module:Name"`, of what is called with the observation space and returns a module.
         space: of the observations.
         seed: of torch's own generator while it is built, which is afterwards where it was.
+        keywords: further arguments of what the config names.
 
     Raises:
         ConfigError: it cannot be found or built, is no module, or does not turn `[2, *shape]` into `[2, features]`.
@@ -33,7 +36,9 @@ def build_encoder(place: str, space: gymnasium.Space[Any], seed: int) -> tuple[n
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            encoder = kind(space)
+            encoder = kind(space, **keywords)
+        except RlcoreError:
+            raise
         except Exception as error:
             raise ConfigError(f"{_KEY} = {place!r}, called with the space, raised {describe(error)}") from error
         if not isinstance(encoder, nn.Module):
@@ -82,20 +87,25 @@ class EncodedMLP(nn.Module):
 
     def forward(self, observation: Tensor, *further: Tensor) -> Tensor:
         """Return the outputs of the MLP, which gets what is given further as it is."""
-        return self.head(self._features(observation), *further)  # type: ignore[no-any-return]
+        return self.of_features(self.features(observation), *further)
+
+    def of_features(self, features: Tensor, *further: Tensor) -> Tensor:
+        """Return the outputs of the MLP of features `[..., features]`, as `features` returns them."""
+        return self.head(features, *further)  # type: ignore[no-any-return]
 
     def raw(self) -> Callable[..., Tensor]:
         """Return the forward pass, over views of the weights of the MLP as they lie in memory now; see `MLP.raw`."""
         head = self.head.raw()
 
         def forward(observation: Tensor, *further: Tensor) -> Tensor:
-            features = self._features(observation)
+            features = self.features(observation)
             outputs: Tensor = head(features.reshape(-1, features.shape[-1]), *further)
             return outputs.reshape(*features.shape[:-1], outputs.shape[-1])
 
         return forward
 
-    def _features(self, observation: Tensor) -> Tensor:
+    def features(self, observation: Tensor) -> Tensor:
+        """Return what the encoder makes of observations `[..., *shape]`, `[..., features]`."""
         before = observation.shape[: observation.ndim - len(self._shape)]
         rows = observation.reshape(prod(before), *self._shape).float()
         features: Tensor = self.encoder(rows)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_mlp.distributions import UNIT_SCALE, Normal
+from rlcore_plugin_mlp.encoder import EncodedMLP
 from rlcore_plugin_mlp.network import Activation, Initialisation
 from rlcore_plugin_mlp.networks import Network, Networks
 from rlcore_plugin_mlp.spaces import for_space
@@ -31,6 +32,11 @@ class Actor(nn.Module):
     def forward(self, observation: Tensor) -> Tensor:
         """Return the parameters of the distribution."""
         return self.network(observation)  # type: ignore[no-any-return]
+
+    def of_features(self, features: Tensor) -> Tensor:
+        """Return the parameters of the distribution, from what the encoder made of observations."""
+        assert isinstance(self.network, EncodedMLP)
+        return self.network.of_features(features)
 
     def raw(self) -> Callable[[Tensor], Tensor]:
         """Return the forward pass without gradients over the weights as they lie in memory now; see `MLP.raw`."""
@@ -52,7 +58,13 @@ class SteadyActor(Actor):
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return the parameters of the distribution."""
-        location = self.network(observation)
+        return self._with_log_std(super().forward(observation))
+
+    def of_features(self, features: Tensor) -> Tensor:
+        """Return the parameters of the distribution, from what the encoder made of observations."""
+        return self._with_log_std(super().of_features(features))
+
+    def _with_log_std(self, location: Tensor) -> Tensor:
         return torch.cat([location, self.log_std.expand_as(location)], -1)
 
     def raw(self) -> Callable[[Tensor], Tensor]:
@@ -109,7 +121,7 @@ class ActorPolicy:
 class MLPModel(nn.Module):
     """An MLP for each part: `actor` (with a distribution), `critic` (one value), `q_values` (one per action).
 
-    They share no weights but those of an encoder, with `share_encoder`.
+    They share no weights but those of an encoder, with `share_encoder`; `actor_and_critic` then runs it once for both.
     """
 
     class Config(BaseModel, extra="forbid"):
@@ -126,6 +138,7 @@ class MLPModel(nn.Module):
             "of its network",
         )
         encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLPs")
+        encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")
         share_encoder: bool = Field(False, description="one encoder for all parts, instead of one for each")
 
     def __init__(self, config: Config, context: Context) -> None:
@@ -140,12 +153,20 @@ class MLPModel(nn.Module):
             network = networks.network(outputs, gain, generator)
             actor = None if distribution is None else _actor(network, distribution, config.log_std)
             self.add_module(part, actor or network)
+        if shared is not None and {"actor", "critic"} <= {*self._parts}:
+            self.actor_and_critic = self._actor_and_critic
         if "actor" in self._parts:
             self.policy = ActorPolicy(self.actor)  # type: ignore[arg-type]
 
     def parts(self) -> tuple[str, ...]:
         """Return the names of the networks."""
         return self._parts
+
+    def _actor_and_critic(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        actor: Any = self.actor
+        critic: Any = self.critic
+        features = critic.features(observation)
+        return actor.of_features(features), critic.of_features(features)
 
 
 def _head(part: Part, space: gymnasium.Space[Any], device: torch.device, steady: bool) -> tuple[int, float, Any]:

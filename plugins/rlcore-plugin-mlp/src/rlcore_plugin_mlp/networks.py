@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -40,6 +40,11 @@ class NetworkConfig(Protocol):
         """Where an encoder is imported from; None for none."""
         ...
 
+    @property
+    def encoder_kwargs(self) -> Mapping[str, Any]:
+        """Its arguments, besides the space of observations."""
+        ...
+
 
 @dataclass(frozen=True)
 class Networks:
@@ -65,11 +70,15 @@ class Networks:
             ConfigError: the encoder does not fit; or there is none, and the observations are not flat.
         """
         if config.encoder is not None:
-            return cls(config, space, *build_encoder(config.encoder, space, seed))
+            return cls(config, space, *build_encoder(config.encoder, space, seed, config.encoder_kwargs))
+        if config.encoder_kwargs:
+            raise ConfigError(
+                "[model] encoder_kwargs: there is no encoder that takes them; name one: encoder = 'module:Name'"
+            )
         if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
             raise ConfigError(
                 f"[model] mlp takes observations in a Box of one dimension, not {space}; for others, name a network of "
-                "yours: encoder = 'module:Name'"
+                "yours: encoder = 'module:Name'; for images, one of rlcore-plugin-cnn"
             )
         return cls(config, space, None, space.shape[0])
 

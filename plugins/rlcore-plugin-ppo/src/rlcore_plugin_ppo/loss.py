@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
-from rlcore.types import Context, Key
+from rlcore.types import Context, Key, offers
 from rlcore_plugin_ppo.kl_stop import KLStop
 
 CriticLoss = Literal["smooth_l1", "l2"]
+
+
+class _WithSharedBody(Protocol):
+    """A model whose actor and critic begin with the same layers, which it can run once for both."""
+
+    def actor_and_critic(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what `actor(observation)` and `critic(observation)` would, with the same gradients."""
+        ...
 
 
 class ActorCriticConfig(BaseModel, extra="forbid"):
@@ -45,6 +53,7 @@ class _ActorCriticLoss(nn.Module):
         model: Any = context.model
         self.actor = model.actor
         self.critic = model.critic
+        self._both = model.actor_and_critic if offers(model, _WithSharedBody) else None
         self.schedulable: dict[str, Any] = {"entropy_coef": config.entropy_coef, "critic_coef": config.critic_coef}
         self._critic_error = torch.nn.functional.smooth_l1_loss if config.critic_loss == "smooth_l1" else _half_l2
         self._normalize_advantage = config.normalize_advantage
@@ -57,10 +66,14 @@ class _ActorCriticLoss(nn.Module):
             names: the losses that are asked for; None for all. The metrics of the actor come with its losses.
         """
         asked = self.loss_names if names is None else names
+        outputs: tuple[Tensor | None, Tensor | None] = (None, None)
+        if self._both is not None and len(asked) == len(self.loss_names):
+            outputs = self._both(minibatch["observation"])
+        parameters, value = outputs
         found: dict[str, Tensor] = {}
         metrics: dict[str, Tensor] = {}
         if "loss_objective" in asked or "loss_entropy" in asked:
-            parameters = self.actor(minibatch["observation"])
+            parameters = self.actor(minibatch["observation"]) if parameters is None else parameters
             log_prob, entropies = self.actor.distribution.log_prob_and_entropy(parameters, minibatch["action"])
             if "loss_entropy" in asked:
                 entropy = entropies.mean()
@@ -70,7 +83,8 @@ class _ActorCriticLoss(nn.Module):
                 found["loss_objective"], of_objective = self._objective(log_prob, minibatch)
                 metrics.update(of_objective)
         if "loss_critic" in asked:
-            error = self._critic_loss(self.critic(minibatch["observation"]), minibatch)
+            value = self.critic(minibatch["observation"]) if value is None else value
+            error = self._critic_loss(value, minibatch)
             found["loss_critic"] = self.schedulable["critic_coef"] * error
         return {name: found[name] for name in self.loss_names if name in found} | metrics
 

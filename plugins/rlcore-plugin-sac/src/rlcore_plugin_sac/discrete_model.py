@@ -142,6 +142,7 @@ class DiscreteActorCriticModel(nn.Module):
         activation: Activation = Field("relu", description="tanh, relu or silu")
         initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
         encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLPs")
+        encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")
         critics: int = Field(2, ge=1, description="how many critics")
         initial_temperature: float = Field(
             1.0, gt=0, le=1e6, allow_inf_nan=False, description="weight of the entropy in the beginning"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import torch
 from pydantic import BaseModel, Field, PositiveInt, model_validator
@@ -46,6 +46,7 @@ class ActorCriticModel(nn.Module):
         activation: Activation = Field("relu", description="tanh, relu or silu")
         initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
         encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLPs")
+        encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")
         critics: int = Field(2, ge=1, description="how many critics")
         norm: Norm = Field("none", description="before each activation of the critics: none or layer")
         dropout: float = Field(0.0, ge=0, lt=1, description="fraction of the critics' hidden values left out, updates")
