@@ -42,6 +42,25 @@ class TestMuJoCo(EnvContract):
     truncates = {"max_episode_steps": 2}
 
 
+class TestWrappedCartPole(EnvContract):
+    """A stack that grows in an episode: the saved state has it."""
+
+    use = "gymnasium"
+    config = {
+        "id": "CartPole-v1",
+        "num_envs": 2,
+        "wrappers": [{"use": "FrameStackObservation", "stack_size": 3}, "FlattenObservation"],
+    }
+    truncates = {"max_episode_steps": 5}
+
+
+class TestLimitedByAWrapper(EnvContract):
+    use = "gymnasium"
+    config = {"id": "Pendulum-v1", "wrappers": [{"use": "TimeLimit", "max_episode_steps": 6}]}
+    terminates = None
+    truncates = {"num_envs": 1}
+
+
 class TestRepeatedActions(EnvContract):
     use = "gymnasium"
     config = {"id": "CartPole-v1", "num_envs": 2, "frame_skip": 4}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 
 class Config(BaseModel, extra="forbid"):
@@ -21,3 +21,18 @@ class Config(BaseModel, extra="forbid"):
         None, description="rgb_array: can be rendered, for videos; human: in a window"
     )
     kwargs: dict[str, Any] = Field(default_factory=dict, description="arguments of the environment's constructor")
+    wrappers: list[str | dict[str, Any]] = Field(
+        default_factory=list,
+        description="around each env, the first one inside: names of Gymnasium's wrappers or 'module:Class', or tables "
+        "of `use` and arguments",
+    )
+
+    @field_validator("wrappers")
+    @classmethod
+    def _are_named(cls, wrappers: list[str | dict[str, Any]]) -> list[str | dict[str, Any]]:
+        for number, wrapper in enumerate(wrappers):
+            if isinstance(wrapper, dict) and not isinstance(wrapper.get("use"), str):
+                raise ValueError(
+                    f"entry {number}, {wrapper}, names no wrapper: {{ use = 'TimeLimit', max_episode_steps = 100 }}"
+                )
+        return wrappers

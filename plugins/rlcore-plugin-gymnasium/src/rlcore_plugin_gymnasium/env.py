@@ -29,7 +29,7 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
     try:
         register(config.id)
         spec = gymnasium.spec(config.id.rpartition(":")[2])
-        has_native = spec.vector_entry_point is not None and config.frame_skip == 1
+        has_native = spec.vector_entry_point is not None and config.frame_skip == 1 and not config.wrappers
         native = config.vectorization == "native" or (
             config.vectorization == "auto" and has_native and config.num_envs >= NATIVE_FROM
         )
@@ -37,6 +37,8 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
             raise ConfigError(
                 f"[env] vectorization = 'native': {config.id} has no vector form of its own"
                 if spec.vector_entry_point is None
+                else "[env] vectorization = 'native' cannot wrap each env; leave out wrappers, or use 'serial'"
+                if config.wrappers
                 else "[env] vectorization = 'native' cannot repeat actions; set frame_skip = 1"
             )
         return NativeEnv(config, context.heart) if native else SerialEnv(config, heart=context.heart)

@@ -14,12 +14,13 @@ import numpy as np
 
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Heart, Step
-from rlcore_plugin_gymnasium.chain import modules
+from rlcore_plugin_gymnasium.chain import layers, modules
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
 from rlcore_plugin_gymnasium.probe import tried_out
 from rlcore_plugin_gymnasium.recording import LONGEST, PLAIN, Recording, Way
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
 from rlcore_plugin_gymnasium.step_form import StepForm
+from rlcore_plugin_gymnasium.wrappers import wrapped
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -281,13 +282,17 @@ def _make(config: Config) -> tuple[gymnasium.Env[Any, Any], int | None]:
     """Make one env, and return it with its step limit.
 
     The time limit and the order check that `gymnasium.make` wraps around an env are done here instead: each wrapper
-    costs a Python call per step.
+    costs a Python call per step. Where the config names wrappers, these two stay inside of them, as in Gymnasium.
     """
     limit = {} if config.max_episode_steps is None else {"max_episode_steps": config.max_episode_steps}
     arguments = dict(config.kwargs)
     if config.render_mode is not None:
         arguments["render_mode"] = config.render_mode
     env = gymnasium.make(config.id, disable_env_checker=True, **limit, **arguments)
+    if config.wrappers:
+        env = wrapped(env, config.wrappers)
+        limits = [layer._max_episode_steps for layer in layers(env) if isinstance(layer, gymnasium.wrappers.TimeLimit)]
+        return env, min(limits, default=None)
     if not isinstance(env, gymnasium.wrappers.TimeLimit):
         return env, None
     steps, inner = env._max_episode_steps, env.env
