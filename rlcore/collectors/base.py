@@ -7,8 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from rlcore.envs.episode_starts import only_resets
 from rlcore.errors import ConfigError
 from rlcore.types import MASK, Episode, Key, Policy
@@ -115,9 +113,8 @@ class EnvCollector(ABC):
         return self._seeds.seed(f"reset at frame {frame}") % 2**31  # what NumPy and Gymnasium take
 
     def _draw_noise(self) -> Tensor:
-        """Return the noise of the next batch, `[time, env, ...]`."""
-        with torch.inference_mode():
-            return self._policy.draw(self._steps, self._spec.num_envs, self._generator)
+        """Return the noise of the next batch, `[time, env, ...]`; to be called in torch's inference mode."""
+        return self._policy.draw(self._steps, self._spec.num_envs, self._generator)
 
     def _on_device(self, batch: CollectedBatch) -> CollectedBatch:
         """Return a batch where the learner takes it."""

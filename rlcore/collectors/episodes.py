@@ -43,6 +43,9 @@ class EpisodeCounter:
             mask: `[time, env]`, false for steps that do not count.
         """
         if reward.size <= _FEW:
+            if 1 not in done.tobytes() and 0 not in mask.tobytes():  # a fifth of the time of `any` and `all`
+                self._go_on(reward.tolist())
+                return []
             return self._take_few((reward * mask).tolist(), done.tolist(), mask.tolist())
         returns = np.cumsum(reward * mask, axis=0, dtype=np.float64) + self.returns
         lengths = np.cumsum(mask, axis=0) + self.lengths
@@ -64,6 +67,15 @@ class EpisodeCounter:
         self.returns = returns[-1] - begun_return
         self.lengths = lengths[-1] - begun_length
         return finished
+
+    def _go_on(self, rewards: list[list[float]]) -> None:
+        """Take in a batch in which no episode ends, by the same sums in the same order."""
+        for index, of_env in enumerate(zip(*rewards, strict=True)):
+            return_sum = 0.0
+            for reward in of_env:  # not `sum`, which rounds otherwise from Python 3.12 on
+                return_sum += reward
+            self.returns[index] += return_sum
+        self.lengths += len(rewards)
 
     def _take_few(self, rewards: list[list[float]], done: list[list[bool]], mask: list[list[bool]]) -> list[Finished]:
         """Do the same, by the same sums in the same order."""

@@ -52,8 +52,9 @@ class LocalCollector(EnvCollector):
             self._stepper.begin(self._reset_seed(frame), frame)
             self._started = True
         self._policy.refresh()
-        noise = self._draw_noise().unbind(0)
-        finished = self._stepper.collect(self._storage, self._acting, noise, frame)
+        with torch.inference_mode():
+            noise = self._draw_noise()
+            finished = self._stepper.collect(self._storage, self._acting, noise, frame)
         self._finished = [episode for _, episode in finished]
         return self._on_device(self._storage.batch())
 

@@ -6,10 +6,9 @@ What collectors share, whether the envs are in this process or some of them in e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from rlcore.collectors.batch_storage import BatchStorage
@@ -23,9 +22,13 @@ from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError
 from rlcore.restore.fitting import check_array
 from rlcore.types import Env, Episode, Step, Transform
 from rlcore.types.heart import Heart
+from rlcore.types.optional import offers
+from rlcore.types.optional_learning import Foretelling
 
 if TYPE_CHECKING:
     from rlcore.types.records import Array, EnvSpec
+
+_FEW_ROWS: Final = 4
 
 
 class Acting(Protocol):
@@ -95,18 +98,18 @@ class EnvStepper:
         self,
         storage: BatchStorage,
         policy: Acting,
-        noise: Sequence[Tensor],
+        noise: Tensor,
         frame: int,
         rows: Sequence[Tensor] | None = None,
     ) -> list[tuple[int, Episode]]:
         """Fill the storage of a batch, and return the episodes that ended in it, each with the step at which it did.
 
-        They come in the order of those steps, and of the envs.
+        They come in the order of those steps, and of the envs. To be called in torch's inference mode.
 
         Args:
             storage: of these envs.
             policy: gives actions of these envs, and describes them.
-            noise: of each step.
+            noise: of each step, `[time, env, ...]`.
             frame: at which the batch begins, for messages.
             rows: the observations to act on, one tensor for each step; by default those of the storage.
 
@@ -164,7 +167,7 @@ class EnvStepper:
         self,
         storage: BatchStorage,
         policy: Acting,
-        noise: Sequence[Tensor],
+        noise: Tensor,
         frame: int,
         rows: Sequence[Tensor],
     ) -> dict[tuple[int, int], Mapping[str, Any]]:
@@ -173,48 +176,51 @@ class EnvStepper:
         observations, rewards = storage.observation, storage.reward
         terminations, truncations = storage.terminated, storage.truncated
         step_envs = env_step(self.env, self._transforms)
+        known, foretold, rows_of_noise = _foretold(policy, noise, storage)
         parameters: list[Tensor] = []
         actions, has_parameters = storage.actions, False
         infos: dict[tuple[int, int], Mapping[str, Any]] = {}
         checked: tuple[Any, Any, Any, Any] = (None, None, None, None)
-        with torch.inference_mode():
-            for time, observation in enumerate(rows):
-                action, parameter = act(observation, noise[time])
+        for time, observation in enumerate(rows):
+            if known[time]:
+                acted = foretold[time]
+            else:
+                action, parameter = act(observation, rows_of_noise[time])
                 acted = action.numpy()
                 if actions is None:
                     actions = storage.actions_like(action)
                 actions[time] = acted
                 parameters.append(parameter)
                 has_parameters = has_parameters or parameter is not action
-                try:
-                    step = step_envs(acted)
-                    following, reward, terminated, truncated, finals, last_infos = step
-                    checked_following, checked_reward, checked_terminated, checked_truncated = checked
-                    if (  # an array that was checked in an earlier step is the same array with other numbers
-                        following is not checked_following
-                        or reward is not checked_reward
-                        or terminated is not checked_terminated
-                        or truncated is not checked_truncated
-                    ):
-                        step = self._check(step)
-                        checked = following, reward, terminated, truncated = step[:4]
-                    elif finals:
-                        step = self._check.with_finals(step)
-                    rewards[time], terminations[time], truncations[time] = reward, terminated, truncated
-                    if transformed:
-                        following = self._transformed(storage, time, step)
-                    elif finals:
-                        for index, final in step.final_observation.items():
-                            storage.final[time, index] = np.array(final)
-                    observations[time + 1] = following
-                except FROM_OUTSIDE:
-                    raise
-                except BaseException as error:
-                    raise self._env_error(error, f"at step {time}", frame) from error
-                heart.beats += 1
-                if last_infos:
-                    infos.update({(time, index): info for index, info in last_infos.items()})
-            storage.describe_actions(parameters if has_parameters else None, policy.describe)
+            try:
+                step = step_envs(acted)
+                following, reward, terminated, truncated, finals, last_infos = step
+                checked_following, checked_reward, checked_terminated, checked_truncated = checked
+                if (  # an array that was checked in an earlier step is the same array with other numbers
+                    following is not checked_following
+                    or reward is not checked_reward
+                    or terminated is not checked_terminated
+                    or truncated is not checked_truncated
+                ):
+                    step = self._check(step)
+                    checked = following, reward, terminated, truncated = step[:4]
+                elif finals:
+                    step = self._check.with_finals(step)
+                rewards[time], terminations[time], truncations[time] = reward, terminated, truncated
+                if transformed:
+                    following = self._transformed(storage, time, step)
+                elif finals:
+                    for index, final in step.final_observation.items():
+                        storage.final[time, index] = np.array(final)
+                observations[time + 1] = following
+            except FROM_OUTSIDE:
+                raise
+            except BaseException as error:
+                raise self._env_error(error, f"at step {time}", frame) from error
+            heart.beats += 1
+            if last_infos:
+                infos.update({(time, index): info for index, info in last_infos.items()})
+        storage.describe_actions(parameters if has_parameters else None, policy.describe)
         return infos
 
     def _transformed(self, storage: BatchStorage, time: int, step: Step) -> Array:
@@ -254,3 +260,25 @@ class EnvStepper:
 
     def _env_error(self, error: BaseException, where: str, frame: int) -> RlcoreError:
         return env_error(self._spec.id, f"{where} of the batch that began at frame {frame}", error, "the batch")
+
+
+def _foretold(
+    policy: Acting, noise: Tensor, storage: BatchStorage
+) -> tuple[Sequence[bool], Sequence[Array], Sequence[Tensor]]:
+    """Find the actions that are known before their observations, and store them.
+
+    Args:
+        policy: is asked where it is `Foretelling`.
+        noise: `[time, env, ...]`.
+        storage: takes their actions; those of the other steps follow.
+
+    Returns:
+        For each step whether its actions are known, actions where they are, and noise where they are not.
+    """
+    told = policy.foretold(noise) if offers(policy, Foretelling) else None
+    if told is None:
+        return [False] * len(noise), (), noise.unbind(0)
+    actions, known = told[0].numpy(), list(told[1])
+    storage.actions_like(told[0][0])[:] = actions
+    # to take all rows apart at once costs as much as to take a few of them
+    return known, actions, noise.unbind(0) if known.count(False) > _FEW_ROWS else noise  # type: ignore[return-value]

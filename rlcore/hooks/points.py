@@ -243,6 +243,8 @@ class LoopHooks:
         """Merge the mappings of a collect point; `log_pbar` marks the keys of its own mapping."""
         merged: dict[str, Any] = {}
         self.collected = merged
+        if not implementations:
+            return merged
         sources: dict[str, str] = {}
         for implementation in implementations:
             result = call(implementation, *arguments)

@@ -99,17 +99,17 @@ class AdamState:
             and self._watched.is_current()
         )
 
-    def fused_step(self, gradients: list[Tensor], grad_scale: Tensor | None, not_finite: Tensor) -> None:
+    def fused_step(self, gradients: list[Tensor], grad_scale: Tensor | None, not_finite: Tensor | None) -> None:
         """Take one step in one kernel.
 
         Args:
             gradients: one per parameter; they are divided by `grad_scale` in place.
             grad_scale: 0-d, or None.
-            not_finite: 0-d; where it is 1 nothing changes.
+            not_finite: 0-d; where it is 1 nothing changes. None for a step that is taken in any case.
         """
         group = self.group
         beta1, beta2 = group["betas"]
-        self.step.add_(1.0 - not_finite)
+        self.step.add_(1.0 if not_finite is None else 1.0 - not_finite)
         self._kernel(
             self.values,
             gradients,
@@ -143,12 +143,13 @@ def _takes_steps(kernel: Callable[..., Any], decoupled: bool, device: torch.devi
     zero, one, scale = (torch.tensor(number, device=device) for number in (0.0, 1.0, 2.0))
     try:
         state.fused_step([gradient], scale, zero)
+        state.fused_step([torch.ones_like(gradient)], None, None)
         stepped = [float(tensor) for tensor in (value, state.first[0], state.step)]
         state.fused_step([torch.ones_like(gradient)], None, one)
         skipped = [float(tensor) for tensor in (value, state.first[0], state.step)]
     except Exception:  # of another signature, which may raise anything
         return False
-    expected = [0.9, 0.1, 1.0]
+    expected = [0.8, 0.19, 2.0]
     return stepped == skipped and all(abs(a - b) < 1e-5 for a, b in zip(stepped, expected, strict=True))
 
 

@@ -172,7 +172,7 @@ class GradientLearner(Updating):
 
         A step whose gradients or losses are not finite changes no parameter, and is found by `end_iteration`.
         """
-        metrics = {name: value.detach() for name, value in losses.items()}
+        metrics = {name: value.detach() if value.requires_grad else value for name, value in losses.items()}
         if losses and not self._checked:
             check_losses(self._named_steps, losses.keys())
             self._checked = True

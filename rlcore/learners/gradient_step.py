@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MethodType
 
@@ -54,7 +55,8 @@ class GradientStep:
         self.max_value = max_value
         self.every = every
         self.skipped = torch.zeros((), device=device)
-        self.not_finite = torch.zeros((), device=device)
+        self._zero, self._one = torch.zeros((), device=device), torch.ones((), device=device)
+        self.not_finite = self._zero
         self._groups = 0
         self.follow_groups()
         self._adam: AdamState | None = None
@@ -126,20 +128,39 @@ class GradientStep:
                 f"{type(self.optimizer).__name__}, so it has no step to take; build it over those of the loss"
             )
         norm: Tensor = torch.linalg.vector_norm(torch.stack(tuple(self._norms(gradients))))
-        zero = (norm + self._total) * 0.0  # not a number where either is not finite
-        self.not_finite = not_finite = (zero != 0).to(norm.dtype)
-        self.skipped += not_finite
         if self.max_value is not None:
             torch.nn.utils.clip_grad_value_(self.parameters, self.max_value, foreach=True)
         adam = self._fused_adam() if len(gradients) == len(self.parameters) else None
+        if norm.is_cpu:
+            self._step_here(adam, gradients, norm)
+        else:
+            self._step_there(adam, gradients, norm)
+        self._clear_gradients()
+        return norm
+
+    def _step_here(self, adam: AdamState | None, gradients: list[Tensor], norm: Tensor) -> None:
+        """Step in the memory of the host, where to read a number costs less than another operation."""
+        finite = math.isfinite((norm + self._total).item())
+        self.not_finite = self._zero if finite else self._one
+        if not finite:
+            self.skipped += 1
+        elif adam is not None:
+            most = self.max_norm
+            adam.fused_step(gradients, None if most is None or norm.item() <= most else norm / most, None)
+        else:
+            self._plain_step(norm)
+
+    def _step_there(self, adam: AdamState | None, gradients: list[Tensor], norm: Tensor) -> None:
+        """Step on a device, without a wait for any number."""
+        zero = (norm + self._total) * 0.0  # not a number where either is not finite
+        self.not_finite = not_finite = (zero != 0).to(norm.dtype)
+        self.skipped += not_finite
         if adam is not None:
             # the kernel divides the gradients and skips: it reads both numbers on the device
             scale = None if self.max_norm is None else (norm / self.max_norm).clamp_(min=1.0)
             adam.fused_step(gradients, scale, not_finite)
         elif not bool(not_finite):
             self._plain_step(norm)
-        self._clear_gradients()
-        return norm
 
     def waiting_gradients(self) -> bool:
         """Return whether a parameter has a gradient, which a hook left for the next step."""

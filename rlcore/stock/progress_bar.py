@@ -41,6 +41,7 @@ class ProgressBar:
     def __init__(self, config: Config, context: Context) -> None:
         self._bar: Any = None
         self._always = config.always
+        self._shown_at = -1
 
     @hookimpl
     def setup(self, trainer: Trainer) -> None:
@@ -64,13 +65,21 @@ class ProgressBar:
         """Move the bar and show the metrics that were written last."""
         if self._bar is None:  # it was switched on in the middle of a run
             self.setup(trainer)
+        if self._bar.disable:
+            return
+        if trainer.metrics.written_at != self._shown_at:
+            self._show(trainer)
+        if self._bar.total is not None:
+            self._bar.total = max(self._bar.total, trainer.progress.frames)  # the last batch may go beyond the end
+        self._bar.update(trainer.progress.frames - self._bar.n)
+
+    def _show(self, trainer: Trainer) -> None:
+        """Put the metrics beside the bar: those of the latest row, the same until there is another."""
+        self._shown_at = trainer.metrics.written_at
         latest = trainer.metrics.latest
         shown = [f"{label} {form.format(latest[key])}" for key, (label, form) in SHOWN.items() if key in latest]
         shown += [f"{key} {latest[key]:.4g}" for key in sorted(trainer.metrics.on_bar) if key in latest]
         self._bar.set_postfix_str(", ".join(shown), refresh=False)
-        if self._bar.total is not None:
-            self._bar.total = max(self._bar.total, trainer.progress.frames)  # the last batch may go beyond the end
-        self._bar.update(trainer.progress.frames - self._bar.n)
 
     @hookimpl
     def shutdown(self) -> None:

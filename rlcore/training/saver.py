@@ -96,6 +96,11 @@ class Saver:
         self._copy = copy.tensors
         self._begun = BackgroundSave(lambda: self._save(copy, provenance), self._heart)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a checkpoint was begun that nobody was told of yet."""
+        return self._begun is not None
+
     def finished(self, wait: bool = False) -> Path | None:
         """Return the folder of the checkpoint that was begun, once, as soon as it is written.
 

@@ -108,7 +108,7 @@ class Saving:
 
     def acknowledge(self, wait: bool = False) -> None:
         """Tell of the checkpoint that was written while training went on, as soon as it is there."""
-        if self.saver is None:
+        if self.saver is None or not self.saver.waiting:
             return
         with self._at_work():
             path = self.saver.finished(wait)

@@ -29,7 +29,6 @@ class Env(Protocol):
         step_envs = env_step(self.env, self._transforms)
         ...
         for time, observation in enumerate(rows):
-            action, parameter = act(observation, noise[time])
             ...
             step = step_envs(acted)
     """

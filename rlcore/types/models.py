@@ -95,12 +95,11 @@ class Policy(Protocol):
 
     Called in `rlcore/collectors/base.py`:
 
-        with torch.inference_mode():
-            return self._policy.draw(self._steps, self._spec.num_envs, self._generator)
+        return self._policy.draw(self._steps, self._spec.num_envs, self._generator)
 
     Called in `rlcore/collectors/stepping.py`:
 
-        action, parameter = act(observation, noise[time])
+        action, parameter = act(observation, rows_of_noise[time])
 
     Called in `rlcore/collectors/batch_storage.py`:
 

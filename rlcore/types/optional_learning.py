@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -75,6 +75,25 @@ class UpdateCounter(Protocol):
 
     def most_updates(self, batch_steps: int) -> int:
         """Return how many minibatches an epoch has at most, after a batch of so many steps of this process."""
+        ...
+
+
+class Foretelling(Protocol):
+    """A policy that knows some actions before it sees an observation, such as random ones; they ask no network.
+
+    Its `describe` needs the actions alone.
+    """
+
+    def foretold(self, noise: Tensor) -> tuple[Tensor, Sequence[bool]] | None:
+        """Return the actions that follow from the noise of a batch; `act` would return the same.
+
+        Args:
+            noise: `[time, env, ...]`, from `draw`.
+
+        Returns:
+            Actions `[time, env, *action]`, in memory that nobody writes to later, and for each time whether those of
+            all envs are known; the other rows do not count. None where none is known.
+        """
         ...
 
 

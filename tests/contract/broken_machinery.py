@@ -46,6 +46,15 @@ class StaleModel(ToyModel):
         self.policy._actor = copy.deepcopy(self.actor)
 
 
+class WrongProphetModel(ToyModel):
+    """Foretells zeros."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        action = context.env_spec.action_space.shape
+        self.policy.foretold = lambda noise: (torch.zeros(*noise.shape[:2], *action), [True] * len(noise))
+
+
 class UnseededEnv(ToyEnv):
     def reset(self, seed=None):
         return super().reset(np.random.default_rng().integers(1000))

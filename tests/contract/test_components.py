@@ -79,7 +79,7 @@ SUITES = {
     },
     "Linear": (SchedulerContract, {"use": "linear"}),
     "Cosine": (SchedulerContract, {"use": "cosine"}),
-    "ProgressBar": (HookContract, {"use": "progress-bar", "transient": ("_bar",)}),
+    "ProgressBar": (HookContract, {"use": "progress-bar", "transient": ("_bar", "_shown_at")}),
     "ConsoleTable": (HookContract, {"use": "console-table", "transient": ("_shown_at",)}),
     "Health": (HookContract, {"use": "health", "transient": ("_looked_at",)}),
     "RewardClip": (HookContract, {"use": "reward-clip", "config": {"limit": 0.5}}),

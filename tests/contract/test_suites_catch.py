@@ -123,6 +123,12 @@ BROKEN = [
     (c.ModelContract, "GlobalModel", "test_global_generators_change_nothing", "global random generators"),
     (c.ModelContract, "RandomModel", "test_all_randomness_is_in_the_noise", "takes random numbers itself"),
     (c.ModelContract, "LyingModel", "test_log_probabilities_are_those_of_the_actor", "differs"),
+    (
+        c.ModelContract,
+        "WrongProphetModel",
+        "test_actions_that_are_foretold_are_those_of_act",
+        "foretold and act differ",
+    ),
     (c.ModelContract, "StaleModel", "test_refresh_follows_the_weights", "stale"),
     (c.EnvContract, "UnseededEnv", "test_equal_seeds_give_equal_episodes", "seed everything"),
     (c.EnvContract, "ConfusedEnv", "test_terminated_is_not_truncated", "also reported as truncated"),

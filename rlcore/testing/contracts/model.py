@@ -16,7 +16,7 @@ from rlcore.types import Policy
 from rlcore.types.context import Context
 from rlcore.types.models import part_of
 from rlcore.types.optional import missing, offers
-from rlcore.types.optional_learning import WithDistribution
+from rlcore.types.optional_learning import Foretelling, WithDistribution
 
 
 class ModelContract(StateContract):
@@ -110,6 +110,24 @@ class ModelContract(StateContract):
             other = policy.draw(3, 6, _generator(2))
         assert difference(acts[0], acts[1]) is None, "act takes random numbers itself; take them from the noise"
         assert difference(draws[0], other) is not None, "draw gives the same noise for two generators"
+
+    def test_actions_that_are_foretold_are_those_of_act(self) -> None:
+        """Whether a collector asks before or after the observation must not change the run."""
+        _, policy, context = self.actor()
+        foretells = offers(policy, Foretelling)
+        if not foretells:
+            pytest.skip("the policy foretells nothing")
+        seen = observations(context.env_spec, 6)
+        with torch.inference_mode():
+            noise = policy.draw(40, 6, _generator(1))
+            told = policy.foretold(noise)
+            if told is None:
+                pytest.skip("the policy foretells nothing in the beginning")
+            action, known = told
+            assert len(known) == 40, f"foretold speaks of {len(known)} steps, not of the 40 of the noise"
+            for time in (time for time in range(40) if known[time]):
+                acted = policy.act(seen, noise[time])[0]
+                assert torch.equal(acted, action[time]), f"foretold and act differ at step {time}"
 
     def test_every_env_acts_for_itself(self) -> None:
         """An action must not depend on what the other envs of the vector see."""

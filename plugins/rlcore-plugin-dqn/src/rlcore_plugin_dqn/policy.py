@@ -112,12 +112,17 @@ class EpsilonGreedy:
         greedy = torch.rand(shape, generator=generator, device=device) >= self.epsilon
         return action.masked_fill_(greedy, GREEDY)
 
+    def foretold(self, noise: Tensor) -> tuple[Tensor, list[bool]] | None:
+        """Return the random actions, int64 `[time, env]`, and in which steps all are random: they need no network."""
+        if not noise.is_cpu:
+            return None
+        return noise, [GREEDY not in row for row in noise.tolist()]
+
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
-        if noise.shape[0] == 1 and noise.is_cpu:  # alone, a random action needs no network
-            action = self.mode(observation) if int(noise) == GREEDY else noise
-        else:
-            action = torch.where(noise == GREEDY, self.mode(observation), noise)
+        action = self.mode(observation)
+        if noise.shape[0] > 1 or not noise.is_cpu or int(noise) != GREEDY:
+            action = torch.where(noise == GREEDY, action, noise)
         return action, action
 
     def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
@@ -150,6 +155,10 @@ class NoisyEpsilonGreedy(EpsilonGreedy):
         action = super().draw(steps, num_envs, generator).unsqueeze(-1)
         size = noise_size(self._q_values)
         return torch.cat([action.float(), factorised((steps, num_envs, size), generator)], -1)
+
+    def foretold(self, noise: Tensor) -> tuple[Tensor, list[bool]] | None:
+        """Return the random actions, int64 `[time, env]`, and in which steps all are random; None without any."""
+        return super().foretold(noise[..., 0].long()) if self.epsilon else None
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""

@@ -177,7 +177,9 @@ class WorkersCollector(EnvCollector):
 
     def _send(self, pool: Pool, frame: int) -> None:
         """Let the workers collect one further batch."""
-        self._noise[self._sent % len(self._noise)].copy_(self._draw_noise())
+        with torch.inference_mode():
+            noise = self._draw_noise()
+        self._noise[self._sent % len(self._noise)].copy_(noise)
         pool.send("collect", self._sent, frame, self._published)
         self._sent += 1
 

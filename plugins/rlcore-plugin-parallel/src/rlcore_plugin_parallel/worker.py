@@ -175,7 +175,8 @@ class Worker:
             acting = AllRows(self._policy, self._share)
         else:
             noise, rows = noise[:, self._share], self._storages[place].rows
-        finished = self._stepper.collect(self._storages[place], acting, noise.unbind(0), frame, rows)
+        with torch.inference_mode():
+            finished = self._stepper.collect(self._storages[place], acting, noise, frame, rows)
         return self._version, finished, self._stepper.running
 
 

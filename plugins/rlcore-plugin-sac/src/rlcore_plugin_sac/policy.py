@@ -51,6 +51,12 @@ class UniformFirst:
         normal = torch.where(random, self._box.from_unit(uniform), normal)
         return torch.cat([normal, random.to(normal.dtype)], -1)
 
+    def foretold(self, noise: Tensor) -> tuple[Tensor, list[bool]] | None:
+        """Return the uniform actions `[time, env, action]`, and in which steps all are; None once they are over."""
+        if not self._begins or not noise.is_cpu:
+            return None
+        return noise[..., :-1].contiguous(), [0.0 not in row for row in noise[..., -1].tolist()]
+
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions `[env, action]`, and the same again: nothing more is to be described."""
         own = noise[..., : self._box.size] if self._random_frames else noise
