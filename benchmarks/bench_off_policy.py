@@ -22,9 +22,9 @@ from off_policy import WORKLOADS
 
 # by workload, those that have the algorithm
 PEERS = {
-    "dqn-cartpole": ("sb3", "torchrl"),
-    "sac-halfcheetah": ("sb3", "torchrl"),
-    "td3-halfcheetah": ("sb3", "torchrl"),
+    "dqn-cartpole": ("sb3", "cleanrl", "torchrl", "tianshou"),
+    "sac-halfcheetah": ("sb3", "cleanrl", "torchrl", "tianshou"),
+    "td3-halfcheetah": ("sb3", "cleanrl", "torchrl", "tianshou"),
     "redq-halfcheetah": ("torchrl",),
 }
 
