@@ -35,6 +35,7 @@ class Published:
 
 # by the name of the plugin; its distribution is `rlcore-plugin-NAME`
 PUBLISHED: Final = {
+    "atari": Published({"env": ("atari",)}),
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
     "dcp": Published({"checkpointer": ("dcp",)}),

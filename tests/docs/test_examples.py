@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,13 +32,23 @@ def test_every_example_is_known():
     assert names == {path.name for path in EXAMPLES.glob("*.toml")} | set(SCRIPTS) | set(LOOSE_FILES)
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
+def configs():
+    """Every config, those of Atari slow ones: a game is played to its end, and there may be no emulator."""
+    missing = find_spec("ale_py") is None or find_spec("cv2") is None
+    atari = (pytest.mark.slow, pytest.mark.skipif(missing, reason="ale-py or opencv is not installed"))
+    for path in sorted(EXAMPLES.glob("*.toml")):
+        yield pytest.param(path, marks=atari if read(path).values["env"]["use"] == "atari" else (), id=path.name)
+
+
+@pytest.mark.parametrize("path", configs())
 def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
     """It stops after its first iteration and goes on to the end, as its metrics do."""
     monkeypatch.chdir(tmp_path)
     overrides = [*FEW, *FEW_UPDATES[read(path).values["buffer"].get("use", "rollout")]]
     if "evaluator" in read(path).values:
         overrides += ["evaluator.episodes=1"]
+    if read(path).values["env"]["use"] == "atari":
+        overrides += ["env.max_frames=400", "buffer.minibatch_size=32"]
     arguments = [word for override in overrides for word in ("--set", override)]
     train = ["train", str(path), *arguments, "--set", "run.name=few"]
     assert cli.main([*train, "--until", "256"]) == 0, capsys.readouterr().err
