@@ -50,7 +50,7 @@ class Game:
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self._config = config
         self._path = roms.get_rom_path(rom)
-        self._ale = ale_py.ALEInterface()
+        self._ale: Any = ale_py.ALEInterface()
         self._ale.setFloat("repeat_action_probability", 0.0)
         self._ale.setInt("random_seed", 0)
         self._ale.loadROM(self._path)
@@ -104,15 +104,17 @@ class Game:
         """Return the frame after the last step, uint8 `[*frame_shape]`: the maximum of its last two, made smaller."""
         pooled = np.maximum(self._screens[0], self._screens[1])
         size = self._config.size
-        return cv2.resize(pooled, (size, size), interpolation=cv2.INTER_AREA)  # type: ignore[no-any-return]
+        frame: Array = cv2.resize(pooled, (size, size), interpolation=cv2.INTER_AREA)
+        return frame
 
     def picture(self) -> Array:
         """Return the screen, uint8 `[210, 160, 3]` in most games."""
-        return self._ale.getScreenRGB()  # type: ignore[no-any-return]
+        screen: Array = self._ale.getScreenRGB()
+        return screen
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the machine with its generators, and of what is counted here."""
-        machine = self._ale.cloneState(include_rng=True).__getstate__()
+        machine: bytes = self._ale.cloneState(include_rng=True).__getstate__()
         return {
             "machine": np.frombuffer(machine, dtype=np.uint8).copy(),
             "generator": dict(self._generator.bit_generator.state),

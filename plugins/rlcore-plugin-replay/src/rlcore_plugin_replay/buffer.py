@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import torch
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 from torch import Tensor
 
 from rlcore.buffers import Minibatch, most_minibatches
-from rlcore.errors import RlcoreError, StorageError
+from rlcore.errors import ConfigError, RlcoreError, StorageError
 from rlcore.restore import check_array
 from rlcore.types import Context, Key, Progress, RunInfo
 from rlcore_plugin_replay.intake import HostIntake, Intake, TensorIntake
@@ -24,6 +24,7 @@ from rlcore_plugin_replay.layout import RowLayout
 from rlcore_plugin_replay.n_step import STEPS
 from rlcore_plugin_replay.packing import Batch
 from rlcore_plugin_replay.ring import Ring
+from rlcore_plugin_replay.stacks import OBSERVATION, Stacks
 from rlcore_plugin_replay.storage import StorageKind, allocate
 
 if TYPE_CHECKING:
@@ -71,11 +72,23 @@ class ReplayBuffer:
         storage: StorageKind = Field(
             "device", description="where rows lie: the run's device, host memory, or a mapped file (memmap)"
         )
+        stack: int | None = Field(
+            None, ge=2, description="store each frame of stacks of so many once; default: observations as they are"
+        )
+        frames: int | None = Field(
+            None, ge=2, description="with stack: frames that are kept; default: a 24th more than transitions"
+        )
         save: Literal["full", "none"] = Field(
             "full",
             description="whether checkpoints carry the transitions",
             json_schema_extra={"free_at_resume": True},
         )
+
+        @model_validator(mode="after")
+        def _stacks(self) -> Self:
+            if self.frames is not None and self.stack is None:
+                raise ValueError(f"frames = {self.frames} are those of stacks; say how many each has: stack = 4")
+            return self
 
         @property
         def discounts(self) -> bool:
@@ -90,6 +103,7 @@ class ReplayBuffer:
         on_device = config.storage == "device"
         self._device = context.device if on_device else torch.device("cpu")
         self._ring = Ring(config.capacity, partial(self._allocate, context.run.folder))
+        self._stacks = None if config.stack is None else self._new_stacks(config.stack)
         self._intake = self._new_intake()
         self._generator = torch.Generator(self._device).manual_seed(context.seed("draw"))
         self._nothing = torch.empty(0, dtype=torch.int64, device=self._device)
@@ -125,9 +139,12 @@ class ReplayBuffer:
     def add(self, batch: TensorDict | CollectedBatch) -> None:
         """Copy the valid steps of a batch `[env, time]`."""
         before = self._ring.written
-        self._intake.write(Batch.of(batch))
+        taken = Batch.of(batch)
+        self._intake.write(taken if self._stacks is None else self._stacks.numbered(taken))
         if self._ring.written > before:
             self._wrote(before)
+            if self._stacks is not None:
+                self._stacks.check_kept(self._oldest(taken.size[0]))
 
     def extend(self, batch: TensorDict | CollectedBatch) -> Tensor:
         """Copy the valid steps of a batch, and return the places that they took, int64 `[row]`.
@@ -194,6 +211,8 @@ class ReplayBuffer:
             state["ring"] = self._ring.state_dict()
             if self._config.n_steps > 1:
                 state["n_step"] = self._intake.state_dict()
+            if self._stacks is not None:
+                state["stacks"] = self._stacks.state_dict()
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -214,10 +233,43 @@ class ReplayBuffer:
         self._intake = self._new_intake()
         if saved and "n_step" in state:
             self._intake.load_state_dict(state["n_step"])
+        if self._stacks is not None:
+            self._stacks.forget()
+            if "stacks" in state:
+                self._stacks.load_state_dict(state["stacks"])
 
     def forget_episodes(self) -> None:
         """Drop the steps that wait for those after them: the collector begins new episodes."""
         self._intake.forget()
+        if self._stacks is not None:
+            self._stacks.forget()
+
+    def _new_stacks(self, stack: int) -> Stacks:
+        """Return where frames are stored once.
+
+        Raises:
+            ConfigError: the run's observations are no stacks of so many frames.
+        """
+        spec = self._context.built.get("env_spec")
+        shape = None if spec is None else spec.observation_space.shape
+        if shape is not None and (len(shape) < 2 or shape[0] != stack):
+            raise ConfigError(
+                f"[buffer] stack = {stack}: observations are {list(shape)}; their first dimension must be the {stack} "
+                "frames, the oldest first, as of the env atari or of the transform frame-stack with dimension = 'first'"
+            )
+        capacity = self._config.capacity
+        frames = self._config.frames or capacity + max(capacity // 24, 1024)
+        return Stacks(stack, frames, partial(self._allocate, self._context.run.folder))
+
+    def _oldest(self, num_envs: int) -> Tensor:
+        """Return the numbers of the frames of the oldest transitions: of so many that none beyond has older ones."""
+        layout, capacity = self._ring.layout, self._config.capacity
+        assert layout is not None
+        assert self._config.stack is not None
+        count = min(len(self), 2 * num_envs * (self._config.stack + self._config.n_steps))
+        first = max(0, self._ring.written - capacity)
+        places = torch.arange(first, first + count, device=self._device) % capacity
+        return layout.view(self._ring.rows(places), OBSERVATION)
 
     def _new_intake(self) -> Intake:
         kind = HostIntake if self._device.type == "cpu" else TensorIntake
@@ -234,8 +286,13 @@ class ReplayBuffer:
         """
         entries = RowLayout.from_state(state.get("ring", {}).get("layout", [])).entries
         spec = self._context.built.get("env_spec")
+        stacks = state.get("stacks")
+        if entries and (stacks is None) != (self._stacks is None):
+            there, here = ("whole observations", "frames") if stacks is None else ("frames", "whole observations")
+            raise StorageError(f"it keeps {there} in the checkpoint, and {here} here ([buffer] stack)")
         if spec is not None and "observation" in entries:
-            saved = torch.empty(entries["observation"][1], device="meta")
+            shape = entries["observation"][1] if stacks is None else (stacks["stack"], *stacks["shape"])
+            saved = torch.empty(shape, device="meta")
             check_array("an observation", saved, spec.observation_space.shape, "[env], [[transform]]")
         if entries and (STEPS in entries) != (self._config.n_steps > 1):
             there, here = ("several steps", "one") if STEPS in entries else ("one step", "several")
@@ -251,7 +308,13 @@ class ReplayBuffer:
         """Return the transitions at these places, and entries that do not lie in the rows."""
         layout = self._ring.layout
         assert layout is not None
-        entries = layout.views(self._ring.rows(index).to(self._context.device))
+        rows = self._ring.rows(index)
+        if self._stacks is None:
+            entries = layout.views(rows.to(self._context.device))
+        else:
+            entries = layout.views(rows)
+            self._stacks.fill(entries, self._config.n_steps == 1)
+            entries = {key: value.to(self._context.device) for key, value in entries.items()}
         entries[INDEX] = index
         for key, value in further.items():
             entries[key] = value.to(self._context.device)
@@ -266,8 +329,9 @@ class ReplayBuffer:
         )
         capacity, row_bytes = shape[0], found.nbytes // shape[0]
         log.info(
-            "replay buffer: %s transitions of %d bytes, %.1f MiB; %s",
+            "replay buffer: %s %s of %d bytes, %.1f MiB; %s",
             f"{capacity:,}",
+            "transitions" if self._stacks is None or shape[0] != self._stacks.capacity else "frames",
             row_bytes,
             found.nbytes / 2**20,
             saved,
