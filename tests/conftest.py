@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import importlib
+import os
+import signal
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
@@ -16,6 +18,7 @@ import tomli_w
 
 import rlcore
 from rlcore.cli import command_line as command_line
+from rlcore.testing.faults.killer import Launcher, Process
 
 TINY: dict[str, Any] = {
     "run": {"name": "tiny", "seed": 1, "total_frames": 96, "device": "cpu"},
@@ -98,6 +101,75 @@ def cli(workdir, capsys, caplog) -> Callable[..., Outcome]:
             code = int(stop.code or 0)
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err + caplog.text)
+
+    return run
+
+
+class Forked:
+    """A process that was forked instead of started, with what the tests use of `subprocess.Popen`."""
+
+    def __init__(self, process: Process) -> None:
+        self._process, self.pid = process, process.pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        return self.wait(0)
+
+    def wait(self, timeout: float) -> int | None:
+        self.returncode = self._process.wait(timeout)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        self._process.send(number)
+
+    def kill(self) -> None:
+        self._process.send(signal.SIGKILL)
+
+    def communicate(self, timeout: float = 60) -> tuple[str, str]:
+        """Wait for its end; return what it printed, and what as errors."""
+        assert self.wait(timeout) is not None, f"it did not end within {timeout:g} s"
+        return self._process.text(), self._process.errors.read_text(errors="replace")
+
+
+@pytest.fixture(scope="session")
+def launcher(tmp_path_factory):
+    """One process that forks all others: an interpreter starts, and imports what a run needs, once."""
+    folder = tmp_path_factory.mktemp("launcher")
+    (folder / "tiny.toml").write_text(tomli_w.dumps(TINY))
+    with Launcher(folder, folder / "output") as launcher:
+        launcher.learn(["train", "tiny.toml", "--quiet"])
+        yield launcher
+
+
+@pytest.fixture
+def forked(launcher, workdir) -> Callable[..., Forked]:
+    """Begin a command line in a process of its own, which does not outlive the test; one at a time.
+
+    It is `python -m rlcore` but for the start and the end of its interpreter: nothing that is left over at its end is
+    waited for.
+    """
+    begun: list[Forked] = []
+
+    def begin(*arguments: Any, **environment: str) -> Forked:
+        words, variables = [str(argument) for argument in arguments], {**os.environ, **environment}
+        process = launcher.start(words, directory=Path.cwd(), environment=variables, errors_apart=True)
+        begun.append(Forked(process))
+        return begun[-1]
+
+    yield begin
+    for process in begun:
+        process.kill()
+        process.wait(60)
+
+
+@pytest.fixture
+def forked_cli(forked) -> Callable[..., Outcome]:
+    """Run a command line in a process of its own; see `forked`."""
+
+    def run(*arguments: Any, seconds: float = 90) -> Outcome:
+        process = forked(*arguments)
+        out, err = process.communicate(seconds)
+        return Outcome(process.returncode, out, err)
 
     return run
 

@@ -8,7 +8,6 @@ import pytest
 import tomli_w
 
 from rlcore.testing.faults.chain import Job, run_once
-from rlcore.testing.faults.killer import Launcher
 from rlcore.testing.faults.recorder import compare
 from rlcore.testing.small_run import TOY_CONFIG
 
@@ -78,14 +77,6 @@ class Jobs:
             assert attempt.code == 0, attempt.output
             self._references[key] = job
         return self._references[key]
-
-
-@pytest.fixture(scope="package")
-def launcher(tmp_path_factory):
-    """One process that forks all others of these tests."""
-    folder = tmp_path_factory.mktemp("faults")
-    with Launcher(folder, folder / "output") as launcher:
-        yield launcher
 
 
 @pytest.fixture(scope="package")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -27,7 +26,7 @@ RUN = Path("runs/tiny")
 
 
 @pytest.fixture
-def train(write_config, workdir):
+def train(forked_cli, write_config, workdir):
     """Train in a process of its own with one of the back ends, and return what it did and the seconds that it took."""
     shutil.copy(BAD_SAVES, workdir)
 
@@ -37,9 +36,8 @@ def train(write_config, workdir):
             run={"hang_after": 3, "total_frames": 96 if not checkpoint else 1_000_000},
             checkpoint={"use": backend, "every": 32 if not checkpoint else 3200, **checkpoint},
         )
-        command = [sys.executable, "-m", "rlcore", "train", str(config), "--quiet", "--grace", "1"]
         began = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+        done = forked_cli("train", config, "--quiet", "--grace", "1")
         return done, time.monotonic() - began
 
     return run
@@ -52,7 +50,7 @@ def status():
 @pytest.mark.parametrize("backend", ["crawling", pytest.param("slow-sync", marks=pytest.mark.slow)])
 def test_b11_a_save_that_is_slow_is_not_taken_to_hang(train, backend):
     done, seconds = train(backend)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert seconds > 6
     assert status()["state"] == "done"
 
@@ -60,16 +58,16 @@ def test_b11_a_save_that_is_slow_is_not_taken_to_hang(train, backend):
 @pytest.mark.slow
 def test_b11_a_save_that_never_returns_ends_the_run(train):
     done, _ = train("stuck")
-    assert done.returncode == 3, done.stderr
-    assert "nothing moved for 3 s in save" in done.stderr
+    assert done.code == 3, done.err
+    assert "nothing moved for 3 s in save" in done.err
     assert status()["state"] == "failed-resumable"
 
 
 def test_b11_a_save_in_the_background_that_never_returns_ends_the_run_while_it_trains(train):
     done, seconds = train("stuck", **{"async": True})
-    assert done.returncode == 3, done.stderr
+    assert done.code == 3, done.err
     assert seconds < 60
-    assert "the checkpoint that is written in the background did not move for 3 s" in done.stderr
+    assert "the checkpoint that is written in the background did not move for 3 s" in done.err
     assert status()["state"] == "failed-resumable"
     assert status()["frames"] > 3200, "training went on meanwhile"
 

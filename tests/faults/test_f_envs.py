@@ -62,21 +62,24 @@ def provide_components():
 """
 
 
-def run(write_config, tmp_path, **sections):
+@pytest.fixture
+def run(forked_cli, write_config, workdir):
+    return lambda **sections: train(forked_cli, write_config, workdir, **sections)
+
+
+def train(forked_cli, write_config, tmp_path, **sections):
     (tmp_path / "hanging.py").write_text(HANGING)
     config = write_config(plugins={"files": ["hanging.py"]}, run={"hang_after": 2}, **sections)
     began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "rlcore", "train", str(config), "--quiet"], capture_output=True, text=True, timeout=90
-    )
+    done = forked_cli("train", config, "--quiet")
     return done, time.monotonic() - began, json.loads(Path("runs/tiny/status.json").read_text())
 
 
 @pytest.mark.parametrize("how", ["sleep", pytest.param("deaf", marks=pytest.mark.slow)])
-def test_f3_an_env_that_hangs_ends_the_run_in_bounded_time(write_config, workdir, how):
+def test_f3_an_env_that_hangs_ends_the_run_in_bounded_time(run, how):
     env = {"use": "gymnasium", "id": "hanging:Hanging-v0", "kwargs": {"how": how}}
-    done, seconds, status = run(write_config, workdir, env=env)
-    assert done.returncode == 3, done.stderr
+    done, seconds, status = run(env=env)
+    assert done.code == 3, done.err
     assert seconds < 40
     assert status["state"] == "failed-resumable"
     assert "nothing moved for 2 s in step" in status["reason"]
@@ -84,21 +87,19 @@ def test_f3_an_env_that_hangs_ends_the_run_in_bounded_time(write_config, workdir
     assert "in step" in Path("runs/tiny/stacks.txt").read_text()
 
 
-def test_f3_an_env_that_hangs_while_it_is_tried_out_ends_in_bounded_time(write_config, workdir):
+def test_f3_an_env_that_hangs_while_it_is_tried_out_ends_in_bounded_time(forked_cli, write_config, workdir):
     (workdir / "hanging.py").write_text(HANGING)
     env = {"use": "gymnasium", "id": "hanging:Hanging-v0", "kwargs": {"where": 2}}
     config = write_config(plugins={"files": ["hanging.py"]}, run={"hang_after": 2}, env=env)
-    done = subprocess.run(
-        [sys.executable, "-m", "rlcore", "train", str(config)], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 3
-    assert "nothing moved for 2 s in step" in done.stderr
+    done = forked_cli("train", config, seconds=60)
+    assert done.code == 3
+    assert "nothing moved for 2 s in step" in done.err
     assert not Path("runs/tiny").exists(), "no frame was collected, so the same command may be given again"
 
 
-def test_d9_a_hook_that_hangs_ends_the_run_in_bounded_time(write_config, workdir):
-    done, seconds, status = run(write_config, workdir, hook=[{"use": "sleeper"}])
-    assert done.returncode == 3, done.stderr
+def test_d9_a_hook_that_hangs_ends_the_run_in_bounded_time(run):
+    done, seconds, status = run(hook=[{"use": "sleeper"}])
+    assert done.code == 3, done.err
     assert seconds < 40
     assert status["state"] == "failed-resumable"
     assert "post_steps" in status["reason"]

@@ -34,6 +34,12 @@ def bad(write_config, workdir):
     return write
 
 
+@pytest.fixture
+def train_forked(forked_cli):
+    """Train in a process that is forked; at the end of its interpreter nothing is left over."""
+    return lambda config, *arguments: forked_cli("train", config, "--quiet", "--grace", "1", *arguments, seconds=60)
+
+
 def command(config, *arguments):
     return [sys.executable, "-m", "rlcore", "train", str(config), "--quiet", "--grace", "1", *arguments]
 
@@ -63,26 +69,26 @@ def gone(pid):
         return True
 
 
-def test_f3_an_env_that_keeps_the_gil_is_ended_from_outside(bad):
-    done = train(bad("hold_the_gil"))
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert "as if one held the GIL; the main thread was in File" in done.stderr
+def test_f3_an_env_that_keeps_the_gil_is_ended_from_outside(train_forked, bad):
+    done = train_forked(bad("hold_the_gil"))
+    assert done.code == -signal.SIGKILL, done.err
+    assert "as if one held the GIL; the main thread was in File" in done.err
     assert on_disk()["state"] == "failed-resumable"
     assert "bad_env.py" in on_disk()["reason"]
     assert "in hold_the_gil" in (RUN / "stacks.txt").read_text()
 
 
-def test_f3_a_call_that_the_search_for_its_place_wakes_is_not_ended(bad):
-    done = train(bad("hold_the_gil_until_a_signal"))
-    assert done.returncode == 0, done.stderr
+def test_f3_a_call_that_the_search_for_its_place_wakes_is_not_ended(train_forked, bad):
+    done = train_forked(bad("hold_the_gil_until_a_signal"))
+    assert done.code == 0, done.err
     assert on_disk()["state"] == "done"
 
 
 @pytest.mark.parametrize("how", ["end_without_a_word", pytest.param("kill", marks=pytest.mark.slow)])
-def test_a1_d10_the_status_of_a_process_that_could_not_say_its_end_is_the_truth(bad, how):
-    done = train(bad(how))
-    assert done.returncode == (0 if how == "end_without_a_word" else -signal.SIGKILL)
-    assert "without a word" in done.stderr or "was ended by signal" in done.stderr
+def test_a1_d10_the_status_of_a_process_that_could_not_say_its_end_is_the_truth(train_forked, bad, how):
+    done = train_forked(bad(how))
+    assert done.code == (0 if how == "end_without_a_word" else -signal.SIGKILL)
+    assert "without a word" in done.err or "was ended by signal" in done.err
     assert on_disk()["state"] == "failed-resumable"
     assert on_disk()["frames"] == 32
 
@@ -108,12 +114,12 @@ def test_a1_a_run_whose_process_is_gone_is_not_listed_as_running(cli, write_conf
 
 
 @pytest.mark.parametrize("what", FOLDERS)
-def test_f3_a_hang_is_ended_without_a_folder_and_without_files(bad, what):
-    done = train(bad(FOLDERS[what]))
-    assert done.returncode == 3, done.stderr
-    assert "in sleep" in done.stderr
-    assert "the stacks are above" in done.stderr
-    assert "most recent call first" in done.stderr
+def test_f3_a_hang_is_ended_without_a_folder_and_without_files(train_forked, bad, what):
+    done = train_forked(bad(FOLDERS[what]))
+    assert done.code == 3, done.err
+    assert "in sleep" in done.err
+    assert "the stacks are above" in done.err
+    assert "most recent call first" in done.err
 
 
 @pytest.mark.parametrize(
@@ -150,9 +156,9 @@ def test_d12_a_process_that_an_env_forked_ends_with_the_run(bad):
 
 
 @pytest.mark.parametrize("how", ["fork_into_the_loop", pytest.param("fork_and_quit", marks=pytest.mark.slow)])
-def test_f14_a_forked_process_that_comes_back_into_the_loop_ends_and_changes_nothing(bad, how):
+def test_f14_a_forked_process_that_comes_back_into_the_loop_ends_and_changes_nothing(train_forked, bad, how):
     logger = [{"use": "csv"}]
-    assert train(bad("none", logger=logger), "--set", "run.name=whole").returncode == 0
+    assert train_forked(bad("none", logger=logger), "--set", "run.name=whole").code == 0
     done = train(bad(how, logger=logger))
     assert done.returncode == 0, done.stderr
     assert "came back into the training loop; it ends here" in done.stderr

@@ -133,13 +133,11 @@ def test_f4_f6_a11_a_worker_that_is_gone_ends_the_run_at_once_and_is_named(tmp_p
     assert frames_saved(run)[-1] == 32
 
 
-def test_f5_no_worker_is_started_again_so_that_the_run_ends_resumable(write_config, workdir):
+def test_f5_no_worker_is_started_again_so_that_the_run_ends_resumable(forked_cli, write_config, workdir):
     (workdir / "dying.py").write_text(DYING)
-    done = subprocess.run(
-        [sys.executable, "-m", "rlcore", "train", str(dying(write_config))], capture_output=True, text=True, timeout=90
-    )
-    assert done.returncode == 3, done.stderr
-    assert "collector worker" in done.stderr
+    done = forked_cli("train", dying(write_config))
+    assert done.code == 3, done.err
+    assert "collector worker" in done.err
     assert read_status(Path("runs/tiny"))["state"] == "failed-resumable"
 
 

@@ -113,18 +113,16 @@ def test_what_a_hook_raises_at_the_end_changes_nothing(cli, leaving, point, kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_whatever_the_constructor_of_a_hook_raises_refuses_the_run_and_names_the_hook(cli, leaving, kind):
+def test_whatever_the_constructor_of_a_hook_raises_refuses_the_run_and_names_the_hook(cli, forked_cli, leaving, kind):
     path = leaving(hook=[{"use": "leaves", "point": "constructor", "kind": kind}])
     if kind in ("exit", "generator"):
         outcome = cli("train", path, "--quiet")
         assert outcome.code == 2
         assert f"hook 'leaves' (exits.py loose file) raised {KINDS[kind]}" in outcome.err
     else:
-        done = subprocess.run(
-            [sys.executable, "-m", "rlcore", "train", str(path), "--quiet"], capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == 1
-        assert "raised while building hook 'leaves' (exits.py loose file)" in done.stderr
+        outcome = forked_cli("train", path, "--quiet")
+        assert outcome.code == 1
+        assert "raised while building hook 'leaves' (exits.py loose file)" in outcome.err
     assert not RUN.exists()
 
 
@@ -142,7 +140,9 @@ def test_a_state_that_a_hook_refuses_by_any_means_is_an_error_that_names_it(cli,
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("where", ["constructor", "log_metrics", "state_dict", "close"])
 def test_whatever_a_logger_raises_the_run_goes_on(cli, leaving, where, kind):
-    outcome = cli("train", leaving(logger=[{"use": "leaving", "where": where, "kind": kind}, {"use": "csv"}]))
+    outcome = cli(
+        "train", leaving(logger=[{"use": "leaving", "where": where, "kind": kind}, {"use": "csv"}]), "--quiet"
+    )
     assert outcome.code == 0, outcome.err
     assert (status()["state"], status()["frames"]) == ("done", 96)
     assert "leaving" in outcome.err
@@ -183,7 +183,7 @@ def test_the_process_of_a_run_whose_env_exits_says_so(leaving):
 @pytest.mark.parametrize(("where", "kind"), [("step", "exit"), ("reset", "mute")])
 def test_whatever_an_env_raises_in_a_worker_is_an_error_of_the_env(cli, leaving, where, kind):
     # a fork server that an earlier test started has the environment of that test, in which nothing is armed
-    workers = {"use": "parallel:workers", "num_workers": 2, "frames_per_batch": 32, "start_method": "spawn"}
+    workers = {"use": "parallel:workers", "num_workers": 1, "frames_per_batch": 32, "start_method": "spawn"}
     path = leaving(env=env(where, kind) | {"num_envs": 2}, collector=workers)
     outcome = cli("train", path, "--quiet")
     assert outcome.code == 3, outcome.err

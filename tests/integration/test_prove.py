@@ -14,7 +14,7 @@ from rlcore.prove.runs import Runs
 from rlcore.prove.subject import make_subject
 from rlcore.prove.table import Row, failed, table
 from rlcore.run.build import build
-from rlcore.testing.faults.killer import Launcher, Strike
+from rlcore.testing.faults.killer import Strike
 from rlcore.testing.small_run import TOY_CONFIG
 
 PARTS = str(Path(__file__).parents[1] / "faults" / "parts.py")
@@ -33,19 +33,15 @@ def toy(workdir):
 
 
 @pytest.fixture
-def runs(workdir):
+def runs(workdir, launcher):
     """Train the shortened run of a config."""
-    opened = []
 
     def make(path):
+        (workdir / "scratch").mkdir()
         subject = make_subject(path, (), (), (), workdir / "scratch", iterations=6)
-        launcher = Launcher(workdir, workdir / "scratch" / "output")
-        opened.append(launcher)
-        return Runs(subject, launcher.__enter__(), lambda what: None)
+        return Runs(subject, launcher, lambda what: None)
 
-    yield make
-    for launcher in opened:
-        launcher.__exit__(None, None, None)
+    return make
 
 
 def rows_of(text):

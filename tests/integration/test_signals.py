@@ -21,21 +21,9 @@ RUN = Path("runs/tiny")
 
 
 @pytest.fixture
-def launch():
-    """Start a training process; its faults are armed. It does not outlive the test."""
-    processes = []
-
-    def begin(path, *arguments):
-        command = [sys.executable, "-m", "rlcore.cli.command_line", "train", str(path), "--quiet", *arguments]
-        environment = os.environ | {"TEST_FAULTS": "1", "OMP_NUM_THREADS": "1"}
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-        processes.append(process)
-        return process
-
-    yield begin
-    for process in processes:
-        process.kill()
-        process.communicate()
+def launch(forked):
+    """Begin a training process; its faults are armed."""
+    return lambda path, *arguments: forked("train", path, "--quiet", *arguments, TEST_FAULTS="1")
 
 
 def wait_for(process, pattern, folder=RUN):
@@ -123,11 +111,12 @@ def test_quit_ends_the_run_at_once(launch, write_config):
 
 
 @pytest.mark.slow
-def test_a_signal_that_the_caller_ignores_stays_ignored(launch, write_config):
-    """As `nohup` does."""
+def test_a_signal_that_the_caller_ignores_stays_ignored(write_config):
+    """As `nohup` does, of an interpreter that begins so."""
+    command = [sys.executable, "-m", "rlcore", "train", str(slow(write_config, seconds=0.02, from_frame=320))]
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        process = launch(slow(write_config, seconds=0.02, from_frame=320))
+        process = subprocess.Popen([*command, "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     finally:
         signal.signal(signal.SIGHUP, before)
     wait_for(process, "checkpoints/*0320-*/manifest.json")

@@ -176,12 +176,13 @@ class Process:
     Attributes:
         pid: of the process.
         output: file with what it prints.
+        errors: file with what it prints as errors; the same unless they are told apart.
     """
 
     def __init__(
-        self, output: Path, popen: subprocess.Popen[bytes] | None, template: Launcher | None, pid: int
+        self, output: Path, errors: Path, popen: subprocess.Popen[bytes] | None, template: Launcher | None, pid: int
     ) -> None:
-        self.output, self.pid = output, pid
+        self.output, self.errors, self.pid = output, errors, pid
         self._popen, self._template = popen, template
         self._code: int | None = None
 
@@ -260,39 +261,54 @@ class Launcher:
             self.answer(300)
         return process
 
-    def start(self, arguments: Sequence[str], hash_seed: int | None = None, modules: Path | None = None) -> Process:
-        """Start a command line.
+    def start(
+        self,
+        arguments: Sequence[str],
+        hash_seed: int | None = None,
+        modules: Path | None = None,
+        *,
+        directory: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        errors_apart: bool = False,
+    ) -> Process:
+        """Start a command line. One of those that are forked runs at a time.
 
         Args:
             arguments: after `rlcore`.
             hash_seed: start a fresh interpreter with this `PYTHONHASHSEED`.
             modules: file for the names of the modules that were imported.
+            directory: its working directory; that of the launcher if None.
+            environment: variables that are set for it alone.
+            errors_apart: whether what it prints as errors has a file of its own.
         """
         self._number += 1
         output = self._scratch / f"output-{self._number:04d}.txt"
+        errors = output.with_suffix(".errors.txt") if errors_apart else output
+        directory, environment = directory or self._directory, {**self._environment, **(environment or {})}
         if hash_seed is None and self._template is not None:
             request = {
                 "arguments": list(arguments),
                 "output": str(output),
-                "directory": str(self._directory),
-                "environment": self._environment,
+                "errors": str(errors),
+                "directory": str(directory),
+                "environment": environment,
                 "modules": str(modules) if modules else None,
             }
             self._ask(request)
             answer = self.answer(300)
             assert answer is not None
-            return Process(output, None, self, int(answer["pid"]))
+            return Process(output, errors, None, self, int(answer["pid"]))
         seed = {} if hash_seed is None else {"PYTHONHASHSEED": str(hash_seed)}
-        with output.open("ab") as stream:
+        with output.open("ab") as stream, errors.open("ab") as error_stream:
             popen = subprocess.Popen(
                 [sys.executable, "-m", PROGRAM, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
-                stderr=stream,
-                cwd=self._directory,
-                env={**os.environ, **self._environment, **seed},
+                stderr=error_stream,
+                cwd=directory,
+                env={**os.environ, **environment, **seed},
             )
-        return Process(output, popen, None, popen.pid)
+        return Process(output, errors, popen, None, popen.pid)
 
     def answer(self, seconds: float) -> dict[str, Any] | None:
         """Return the next answer of the template, or None when there is none within that time."""

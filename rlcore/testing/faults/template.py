@@ -24,8 +24,8 @@ def serve() -> None:
     """Answer requests until the input ends.
 
     A request `{"imports": [...]}` imports modules, and is answered when that is done. Any other is a command line:
-    `{"arguments": [...], "output": FILE, "directory": PATH, "environment": {...}}`, answered with the child's process
-    id, and with its exit code when it ended; minus the signal's number when it was killed.
+    `{"arguments": [...], "output": FILE, "errors": FILE, "directory": PATH, "environment": {...}}`, answered with the
+    child's process id, and with its exit code when it ended; minus the signal's number when it was killed.
     """
     answers = os.dup(1)
     os.dup2(2, 1)  # what an import prints is no answer
@@ -64,10 +64,10 @@ def _become(request: dict[str, Any]) -> None:
     """Run a command line in this forked process, and end it."""
     code = 1
     try:
-        output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        for here, there in ((nothing, 0), (output, 1), (output, 2)):
+        files = [os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) for name in ("output", "errors")]
+        for there, here in enumerate([os.open(os.devnull, os.O_RDONLY), *files]):
             os.dup2(here, there)
+            os.close(here)
         os.environ.update(request["environment"])
         os.chdir(request["directory"])
         sys.argv = [PROGRAM, *request["arguments"]]
