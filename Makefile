@@ -9,6 +9,12 @@ EDITABLE := -e .[test,plot,parity,onnx,safetensors] $(addprefix -e ,$(filter-out
 PEERS := .venv-peers
 # one thread per test process: more only wait for each other
 export OMP_NUM_THREADS ?= 1
+# the processes that tests start would each compile all of rlcore
+unexport PYTHONDONTWRITEBYTECODE
+# where memory is a folder of 4 GB that programs may lie in, tests write there: they wait for no disk at their syncs
+MEMORY := $(shell grep ' /dev/shm tmpfs ' /proc/mounts 2> /dev/null | grep -qv noexec \
+	&& df -Pk /dev/shm | awk 'NR == 2 && $$4 > 4000000 {print $$6}')
+PYTEST := TMPDIR=$(or $(MEMORY),$(TMPDIR),/tmp) $(BIN)/python -m pytest
 
 .PHONY: train test test-slow test-floors lint bench readme-figures docs dist clean
 
@@ -16,10 +22,10 @@ train: $(STAMP)
 	$(BIN)/rlcore train examples/ppo-idp.toml --set run.name=ppo-idp-$$(date +%Y%m%d-%H%M%S)
 
 test: $(STAMP) lint
-	$(BIN)/python -m pytest -q -m "not slow" -n 2 --dist worksteal
+	$(PYTEST) -q -m "not slow" -n 2 --dist worksteal
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -q -m slow -n 2 --dist worksteal
+	$(PYTEST) -q -m slow -n 2 --dist worksteal
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
