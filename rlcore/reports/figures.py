@@ -1,4 +1,4 @@
-"""Figures of matplotlib: made without a screen, saved, closed."""
+"""Figures of matplotlib: made without a screen, and saved."""
 
 from __future__ import annotations
 
@@ -11,33 +11,32 @@ from rlcore.errors import ConfigError
 
 
 @contextmanager
-def saved_figure(output: Path, rows: int, columns: int, **arguments: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield a figure and its axes as `pyplot.subplots` makes them, and save it.
+def saved_figure(
+    output: Path, rows: int, columns: int, figsize: tuple[float, float], **arguments: Any
+) -> Iterator[tuple[Any, Any]]:
+    """Yield a figure and its axes, and save it; no window and no figure of the caller's is touched.
 
     Args:
         output: the picture; its ending says the format.
         rows: of axes.
         columns: of axes.
-        arguments: of `pyplot.subplots`.
+        figsize: width and height in inches.
+        arguments: of `Figure.subplots`.
 
     Raises:
         ConfigError: no matplotlib, or the picture cannot be written.
     """
     try:
-        import matplotlib
+        from matplotlib.figure import Figure
     except ImportError:
         raise ConfigError("plots need matplotlib: pip install 'rlcore[plot]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(rows, columns, layout="constrained", **arguments)
+    # a figure of its own: pyplot would keep it for the process, and take part in what its caller draws
+    figure = Figure(figsize=figsize, layout="constrained")
+    yield figure, figure.subplots(rows, columns, **arguments)
     try:
-        yield figure, axes
         figure.savefig(output, dpi=120)
     except (OSError, ValueError) as error:  # no such folder, or no such format
         raise ConfigError(f"{str(output)!r} cannot be written: {error}") from error
-    finally:
-        pyplot.close(figure)
 
 
 def over_frames(axis: Any, begin: float, end: float) -> None:

@@ -158,14 +158,14 @@ def test_the_run_folder_is_whole_and_the_original_resumes(write_config, cli, wor
     write_config("base.toml")
     own = workdir / "own.toml"
     own.write_text("extends = 'base.toml'\n[optimizer]\nlr = 1e-3\n")
-    assert cli("train", own, "--until", 32).code == 0
+    assert cli("train", own, "--until", 32, "--quiet").code == 0
     folder = workdir / "runs" / "tiny"
     values = tomllib.loads((folder / "config.toml").read_text())
     assert "extends" not in values
     assert values["optimizer"][0]["lr"] == 1e-3
-    assert cli("train", own, "--resume", "--until", 64).code == 0
+    assert cli("train", own, "--resume", "--until", 64, "--quiet").code == 0
     (workdir / "base.toml").unlink()
-    outcome = cli("train", "--resume", folder)
+    outcome = cli("train", "--resume", folder, "--quiet")
     assert outcome.code == 0
     assert "exact = false" not in outcome.err
 

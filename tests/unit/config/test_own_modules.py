@@ -75,12 +75,12 @@ def test_values_of_the_form_module_and_name_name_modules(tmp_path):
 
 def test_a_run_finds_the_module_beside_its_config_at_its_start_and_at_its_resumes(own, cli, workdir):
     path = own()
-    assert cli("train", path, "--until", 32).code == 0
+    assert cli("train", path, "--until", 32, "--quiet").code == 0
     folder = workdir / "runs" / "tiny"
     assert tomllib.loads((folder / "config.toml").read_text())["plugins"]["path"] == [str(path.parent)]
     manifest = json.loads(max((folder / "checkpoints").glob("*/manifest.json")).read_text())
     assert "source of own_envs.py" in manifest["domain"]
-    outcome = cli("train", "--resume", folder, "--until", 64)
+    outcome = cli("train", "--resume", folder, "--until", 64, "--quiet")
     assert outcome.code == 0
     assert "exact = false" not in outcome.err
     assert cli("evaluate", folder, "--episodes", 1).code == 0
@@ -141,7 +141,7 @@ def test_two_modules_of_one_name_in_one_process_are_refused(own):
 
 def test_the_config_of_a_run_folder_puts_nothing_on_the_path_where_it_is_only_shown(own, cli, workdir):
     path = own()
-    assert cli("train", path, "--until", 32).code == 0
+    assert cli("train", path, "--until", 32, "--quiet").code == 0
     sys.path.remove(str(path.parent))
     assert cli("config", "show", workdir / "runs" / "tiny" / "config.toml").code == 0
     assert str(path.parent) not in sys.path
