@@ -40,29 +40,38 @@ def test_the_sources_are_found():
     assert len(PLUGINS) >= 6
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_no_file_and_no_function_is_too_long(path):
-    text = path.read_text()
-    assert len(text.splitlines()) <= MOST_LINES
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = node.end_lineno - node.lineno + 1
-            assert lines <= MOST_LINES_OF_A_FUNCTION, f"{relative(path)}:{node.lineno} {node.name} has {lines} lines"
+@pytest.fixture(scope="module")
+def sources():
+    """Path, text and syntax tree of every source; one test for all of them costs less than one for each."""
+    return [(path, text, ast.parse(text)) for path in SOURCES for text in [path.read_text()]]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_a_module_begins_by_saying_what_belongs_in_it(path):
-    text = path.read_text()
-    assert not text.strip() or ast.get_docstring(ast.parse(text))
+def test_no_file_is_too_long(sources):
+    lines = {relative(path): len(text.splitlines()) for path, text, _ in sources}
+    assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}
+
+
+def test_no_function_is_too_long(sources):
+    found = [
+        f"{relative(path)}:{node.lineno} {node.name} has {lines} lines"
+        for path, _, tree in sources
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := node.end_lineno - node.lineno + 1) > MOST_LINES_OF_A_FUNCTION
+    ]
+    assert found == []
+
+
+def test_a_module_begins_by_saying_what_belongs_in_it(sources):
+    assert [relative(path) for path, text, tree in sources if text.strip() and not ast.get_docstring(tree)] == []
 
 
 TEXT_OF_AN_ERROR = re.compile(r"(?:not )?in (?:str|repr|describe)\((?:error|failed|failure|problem|e|exc)\)")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_nothing_is_decided_by_the_text_of_an_error(path):
+def test_nothing_is_decided_by_the_text_of_an_error(sources):
     """Errors have kinds and attributes; a text may be said better at any time."""
-    assert TEXT_OF_AN_ERROR.findall(path.read_text()) == []
+    assert {relative(path): found for path, text, _ in sources if (found := TEXT_OF_AN_ERROR.findall(text))} == {}
 
 
 @pytest.mark.parametrize("code", ['if "many" in str(error):', "x = 'a' not in describe(failed)"])

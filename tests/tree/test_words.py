@@ -72,8 +72,11 @@ def docstrings(tree):
     return "\n".join(ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, kinds))
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "rlcore").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
-def test_files_that_a_docstring_names_exist(path):
-    places = (path.parent, ROOT / "rlcore", ROOT)
-    named = FILE.findall(docstrings(ast.parse(path.read_text())))
-    assert [name for name in named if not any((place / name).exists() for place in places)] == []
+def test_files_that_a_docstring_names_exist():
+    missing = []
+    for path in sorted((ROOT / "rlcore").rglob("*.py")):
+        places = (path.parent, ROOT / "rlcore", ROOT)
+        named = FILE.findall(docstrings(ast.parse(path.read_text())))
+        lost = [name for name in named if not any((place / name).exists() for place in places)]
+        missing += [f"{path.relative_to(ROOT)}: {name}" for name in lost]
+    assert missing == []
