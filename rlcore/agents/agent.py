@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import torch
 
-from rlcore.envs import PassThrough, observation_dtype
+from rlcore.envs import Packed, PassThrough, observation_dtype
 from rlcore.envs.action_check import ActionCheck
 from rlcore.envs.step_checks import as_numbers
 from rlcore.envs.transformed import transformed_spec
@@ -79,7 +79,7 @@ class Agent:
         """Return the action for an observation, or the actions for a batch of observations of several envs.
 
         Args:
-            observation: `[*shape]` or `[env, *shape]` of `observation_space`, raw.
+            observation: `[*shape]` or `[env, *shape]` of `observation_space`, raw; or a dict of such arrays by leaf.
             deterministic: the likeliest action, as evaluations take it; else one that is sampled, as in training.
 
         Returns:
@@ -132,8 +132,19 @@ class Agent:
         ]
         self._first = None
 
+    def _packed(self, observation: Mapping[str, Any]) -> Array:
+        space = self.observation_space
+        if not isinstance(space, Packed):
+            raise ConfigError(f"agent.act: the observation is a dict; expected one of {space}")
+        try:
+            return space.pack(observation)
+        except ValueError as error:
+            raise ConfigError(f"agent.act: {error}") from None
+
     def _batch(self, observation: Any) -> tuple[Array, bool]:
         """Return observations `[env, *shape]` in the dtype of the space, and whether there was one alone."""
+        if isinstance(observation, Mapping):
+            observation = self._packed(observation)
         try:
             shape = np.shape(observation)
         except ValueError:

@@ -12,6 +12,7 @@ import torch
 from pydantic import BaseModel
 
 from rlcore.assembly.env_maker import EnvMaker
+from rlcore.envs.packing import check_observes
 from rlcore.envs.transformed import TransformedEnv, transformed_spec
 from rlcore.errors import ConfigError
 from rlcore.plugins.registry import Provided
@@ -73,6 +74,7 @@ class Assembly:
         """Build a transform, fit it on an env as the transforms before it leave it, and put it behind them."""
         parts = self.context.built
         transform: Transform = self.part(provided, config, name)
+        check_observes(transform, parts["env_spec"], name)
         fitting = self._fitting_env(transform, name)
         try:
             transform.fit(fitting)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from rlcore.envs.packing import packed_env
 from rlcore.errors import ConfigError
 from rlcore.plugins.registry import Provided
 from rlcore.types import Env
@@ -50,7 +51,7 @@ class EnvMaker:
         context = self.context.for_component("env", f"{self.name} {purpose}".strip())
         if first_env:
             context = replace(context, parts={**context.built, "first_env": first_env})
-        return self.provided.build(config, context)  # type: ignore[no-any-return]
+        return packed_env(self.provided.build(config, context))
 
     def counted_on(self, heart: Heart) -> EnvMaker:
         """Return the same recipe for envs that count what takes long on another heart."""

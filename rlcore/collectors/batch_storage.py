@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from rlcore.envs.episode_starts import write_mask
+from rlcore.envs.packed import Packed
 from rlcore.envs.transformed import observation_dtype
 from rlcore.errors import ConfigError
 from rlcore.types.collected import CollectedBatch
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 # floats up to which the length of a vector is found faster than its sum
 _FEW: Final = 4096
+
+_FINAL: Final = "final observation"
 
 Layout = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
@@ -52,6 +55,18 @@ def layout_of(steps: int, num_envs: int, space: Any) -> Layout:
     }
 
 
+def _floats_of(arrays: Mapping[str, Array], space: Any) -> dict[str, Array]:
+    """Return what may be not finite of the arrays of a batch, by what it is called in messages."""
+    found = {"reward": arrays["reward"]}
+    for name, key in (("observation", "observation"), (_FINAL, "next_observation")):
+        if isinstance(space, Packed):
+            floats = [leaf for leaf, dtype in space.dtypes.items() if dtype.kind == "f"]
+            found |= {f"{name} (leaf {leaf!r})": space.array(arrays[key], leaf) for leaf in floats}
+        elif arrays[key].dtype.kind == "f":
+            found[name] = arrays[key]
+    return found
+
+
 class BatchStorage:
     """Where the steps of a batch are written.
 
@@ -60,6 +75,7 @@ class BatchStorage:
         masked: whether some steps only reset, so that the batch has a mask.
         action: `[time, env, *action]`, and
         described: what the policy says of the actions, `[time, env, ...]`; made at the first batch when left out.
+        space: of one observation; of a packed one the leaves that hold floats are looked at.
 
     Attributes:
         observation: `[time + 1, env, *shape]`; the last row is what the next batch begins with.
@@ -80,6 +96,7 @@ class BatchStorage:
         masked: bool,
         action: Tensor | None = None,
         described: Mapping[str, Tensor] | None = None,
+        space: Any = None,
     ) -> None:
         self.observation = arrays["observation"]
         self.next_observation = arrays["next_observation"]
@@ -92,10 +109,10 @@ class BatchStorage:
         self.final: dict[tuple[int, int], Array] = {}
         self.rows = torch.from_numpy(self.observation)[:-1].unbind(0)
         self._any_final = False
-        names = {"reward": "reward", "observation": "observation", "final observation": "next_observation"}
-        self._floats = {name: arrays[key] for name, key in names.items() if arrays[key].dtype.kind == "f"}
+        self._floats = _floats_of(arrays, space)
         self._flat = {name: _few_in_a_row(values) for name, values in self._floats.items()}
         self._arrays = arrays
+        self._space = space
         self._masked = masked
         self._action = action
         self.actions = None if action is None else action.numpy()
@@ -106,7 +123,7 @@ class BatchStorage:
     def allocated(cls, steps: int, num_envs: int, space: Any, masked: bool) -> BatchStorage:
         """Return storage in the memory of this process; the arguments are those of `layout_of`."""
         layout = layout_of(steps, num_envs, space)
-        return cls({name: _zeros(shape, dtype) for name, (shape, dtype) in layout.items()}, masked)
+        return cls({name: _zeros(shape, dtype) for name, (shape, dtype) in layout.items()}, masked, space=space)
 
     def share(self, envs: slice) -> BatchStorage:
         """Return the storage of some of the envs, over the same memory; actions must have their place already."""
@@ -116,6 +133,7 @@ class BatchStorage:
             self._masked,
             self._action[:, envs],
             {name: value[:, envs] for name, value in self._described.items()},
+            self._space,
         )
 
     def finish(self, ended_before: BoolArray) -> None:
@@ -167,7 +185,7 @@ class BatchStorage:
     def not_finite(self) -> tuple[str, tuple[int, int], float] | None:
         """Return the first value that is not finite: which entry, at which (time, env), and what it is."""
         for name, values in self._floats.items():
-            if values is self.next_observation and not self._any_final:
+            if name.startswith(_FINAL) and not self._any_final:
                 continue  # each is one of the observations
             flat = self._flat[name]
             if not math.isfinite(values.sum() if flat is None else flat.dot(flat)):  # large ones may overflow too

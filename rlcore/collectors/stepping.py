@@ -14,6 +14,7 @@ from torch import Tensor
 from rlcore.collectors.batch_storage import BatchStorage
 from rlcore.collectors.episodes import EpisodeCounter
 from rlcore.envs.action_check import ActionCheck
+from rlcore.envs.action_masks import MaskCheck, masks_actions
 from rlcore.envs.episode_starts import EpisodeStarts
 from rlcore.envs.space_watch import SpaceWatch
 from rlcore.envs.step_checks import StepCheck, env_error
@@ -67,6 +68,7 @@ class EnvStepper:
         self._seen_shape = (num_envs, *(spec.observation_space.shape or ()))
         self._watch = SpaceWatch(spec)
         self._check_actions = ActionCheck(spec)
+        self._check_masks = MaskCheck(spec) if masks_actions(spec) else None
         self._episodes = EpisodeCounter(num_envs)
         self._starts = EpisodeStarts(env.spec)
         self._observation: Array | None = None
@@ -123,6 +125,8 @@ class EnvStepper:
         storage.finish(ended_before)
         self._check_finite(storage, frame)
         self._check_actions(storage.actions)
+        if self._check_masks is not None and storage.actions is not None:
+            self._check_masks(storage.observation[:-1], storage.actions, storage.mask, self._first_env, frame)
         if self._first_env == 0:  # of several processes one speaks for all
             self._watch.look(storage.next_observation)
         finished = self._episodes.take(storage.reward, storage.done, storage.mask)

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.envs.action_masks import keeping_to_masks as keeping_to_masks
+    from rlcore.envs.action_masks import without_choice as without_choice
     from rlcore.envs.checks import inexact_env as inexact_env
     from rlcore.envs.checks import unrestored_env as unrestored_env
     from rlcore.envs.episode_starts import only_resets as only_resets
+    from rlcore.envs.packed import ACTION_MASK as ACTION_MASK
+    from rlcore.envs.packed import Packed as Packed
+    from rlcore.envs.packed import packed_space as packed_space
+    from rlcore.envs.packed import wrapper_for as wrapper_for
+    from rlcore.envs.packing import packed_env as packed_env
     from rlcore.envs.pass_through import PassThrough as PassThrough
     from rlcore.envs.pass_through import box_of as box_of
     from rlcore.envs.playing import play as play
@@ -22,8 +29,11 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
+        "rlcore.envs.action_masks": "keeping_to_masks without_choice",
         "rlcore.envs.checks": "inexact_env unrestored_env",
         "rlcore.envs.episode_starts": "only_resets",
+        "rlcore.envs.packed": "ACTION_MASK Packed packed_space wrapper_for",
+        "rlcore.envs.packing": "packed_env",
         "rlcore.envs.pass_through": "PassThrough box_of",
         "rlcore.envs.playing": "play",
         "rlcore.envs.rollout": "random_actions",

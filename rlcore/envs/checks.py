@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlcore.envs.action_masks import keeping_to_masks
 from rlcore.envs.episode_starts import only_resets
 from rlcore.envs.rollout import random_actions
 from rlcore.errors import EnvError
@@ -114,7 +115,9 @@ def _checked_pass(env: Env, steps: int, seed: int) -> list[dict[str, bytes]]:
     _refuse(spec, f"reset(seed={seed})", observation_problem(spec, observation))
     passed = [{"observation": observation.tobytes()}]
     over, elapsed = np.zeros(spec.num_envs, dtype=bool), np.zeros(spec.num_envs, dtype=np.int64)
-    for time, action in enumerate(islice(random_actions(spec, seed), steps)):
+    allowed = keeping_to_masks(spec)
+    for time, random_action in enumerate(islice(random_actions(spec, seed), steps)):
+        action = allowed(random_action, observation)
         given = action.copy()
         step = env.step(action)
         problem = step_problem(spec, step) or end_problem(spec, step, over)
@@ -122,7 +125,7 @@ def _checked_pass(env: Env, steps: int, seed: int) -> list[dict[str, bytes]]:
             problem = "step changed the array of actions that it was given"
         elapsed = elapsed + 1 - (over & only_resets(spec))
         _refuse(spec, f"step {time}", problem or _length_problem(spec, elapsed))
-        over = step.terminated | step.truncated
+        over, observation = step.terminated | step.truncated, step.observation
         elapsed[over] = 0
         arrays = zip(Step._fields[:4], step[:4], strict=True)
         passed.append({name: np.asarray(array).tobytes() for name, array in arrays})

@@ -10,7 +10,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from rlcore.envs.action_masks import keeping_to_masks
 from rlcore.envs.checks import check_env_specs, inexact_env
+from rlcore.envs.packed import Packed
 from rlcore.envs.rollout import random_actions
 from rlcore.errors import FROM_OUTSIDE, describe
 from rlcore.types import Env, Step
@@ -83,6 +85,8 @@ def examine(make: Callable[[], Env], steps: int) -> Iterator[Finding]:
 
 def _dtype(env: Env) -> Finding:
     space = env.spec.observation_space
+    if isinstance(space, Packed):
+        return Finding("fine", "dtype", f"observations are {space}, actions {env.spec.action_space}")
     dtype = np.dtype(space.dtype)
     if dtype == np.float64:
         return Finding(
@@ -96,13 +100,14 @@ def _dtype(env: Env) -> Finding:
 
 def _play(env: Env, steps: int) -> Played:
     """Take random steps, and return what they gave."""
-    env.reset(seed=_SEED)
+    seen, allowed = env.reset(seed=_SEED), keeping_to_masks(env.spec)
     elapsed = np.zeros(env.spec.num_envs, dtype=int)
     lengths: list[int] = []
     infos: dict[str, Any] = {}
     least, most, terminated = np.inf, -np.inf, 0
     for action in islice(random_actions(env.spec, _SEED), steps):
-        step = env.step(action)
+        step = env.step(allowed(action, seen))
+        seen = step.observation
         elapsed += 1
         done = step.terminated | step.truncated
         lengths += elapsed[done].tolist()

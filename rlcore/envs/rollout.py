@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rlcore.envs.action_check import ActionCheck
+from rlcore.envs.action_masks import keeping_to_masks
 from rlcore.envs.episode_starts import only_resets, write_mask
 from rlcore.envs.exploration import choose
 from rlcore.envs.step_checks import StepCheck
@@ -113,11 +114,12 @@ class _RandomActor:
 
     def __init__(self, spec: EnvSpec, seed: int) -> None:
         self._source = random_actions(spec, seed)
+        self._allowed = keeping_to_masks(spec)
         self._actions: list[Tensor] = []
 
     def act(self, time: int, observation: Tensor) -> Tensor:
-        """Return the next sample."""
-        self._actions.append(torch.from_numpy(next(self._source)))
+        """Return the next sample, or what a mask allows in its place."""
+        self._actions.append(torch.from_numpy(self._allowed(next(self._source), observation.cpu().numpy())))
         return self._actions[-1]
 
     def entries(self) -> dict[str, Any]:

@@ -56,6 +56,9 @@ def _space_record(space: gymnasium.Space[Any]) -> dict[str, Any]:
     """Return a space as plain values; empty for one that does not come back the same from them."""
     name = type(space).__name__
     values = vars(space)
+    if name == "Packed":
+        leaves = {leaf: _space_record(own) for leaf, own in values["leaves"].items()}
+        return {"space": name, "leaves": leaves, "choices": list(values["choices"])} if all(leaves.values()) else {}
     if name not in _FIELDS:
         return {}
     if name == "Box":
@@ -89,7 +92,12 @@ def _bound(bound: Array) -> Any:
 def _space(record: Mapping[str, Any]) -> gymnasium.Space[Any]:
     from gymnasium import spaces
 
-    name, dtype = record["space"], np.dtype(record["dtype"])
+    name = record["space"]
+    if name == "Packed":
+        from rlcore.envs.packed import Packed  # torch and Gymnasium, which most records do without
+
+        return Packed({leaf: _space(own) for leaf, own in record["leaves"].items()}, record["choices"])
+    dtype = np.dtype(record["dtype"])
     if name == "Box":
         shape = tuple(record["shape"])
         low, high = (_numbers(record[end], shape, dtype) for end in ("low", "high"))

@@ -16,6 +16,7 @@ def provide_components() -> list[Component]:
         Component(
             "env", "toy-pixels", "rlcore.testing.toy_pixels:ToyPixels", summary="the same episodes, seen as images"
         ),
+        Component("env", "toy-dict", "rlcore.testing.toy_dict:ToyDict", summary="the same episodes, seen as dicts"),
         Component("model", "toy", f"{_TOY}:ToyModel", summary="a linear actor and critic"),
         Component("transform", "toy", f"{_PARTS}:ToyTransform", summary="subtracts a running mean"),
         Component("estimator", "toy", f"{_PARTS}:ToyEstimator", summary="one-step advantages"),

@@ -38,6 +38,7 @@ BATCH_KEYS = [
     *("observation", "action", "sample_log_prob"),
     *(["next", name] for name in ("observation", "reward", "done", "terminated", "truncated")),
 ]
+SEEING_DICTS = {"model": {"use": "mlp", "hidden": [8]}}
 TOY_ENDS = {"terminates": {"ends": ["terminated"]}, "truncates": {"ends": ["truncated"]}}
 OF_A_STOCK_HOOK = {"transient": ("_trainer",)}  # the hook is told of its trainer again
 
@@ -107,6 +108,16 @@ SUITES = {
             "use": "testing:toy",
             "config": {"reset_mode": "next_step", "num_envs": 3},
             "around": {"collector": {"frames_per_batch": 24}},
+            **TOY_ENDS,
+        },
+    ),
+    "ToyDictEnv": (EnvContract, {"use": "testing:toy-dict", "around": SEEING_DICTS, **TOY_ENDS}),
+    "ToyDictEnvWithChoices": (
+        EnvContract,
+        {
+            "use": "testing:toy-dict",
+            "config": {"actions": "choices", "reset_mode": "next_step"},
+            "around": SEEING_DICTS,
             **TOY_ENDS,
         },
     ),

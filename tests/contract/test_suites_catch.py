@@ -8,11 +8,14 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
+import torch
+from rlcore_plugin_mlp.model import MLPModel
 
 from rlcore.buffers.rollout import RolloutBuffer
-from rlcore.errors import PluginError
+from rlcore.errors import EnvError, PluginError
 from rlcore.testing import contracts as c
 from rlcore.testing.toy import ToyEnv
+from rlcore.testing.toy_dict import ToyDict
 
 
 def load(name):
@@ -206,6 +209,46 @@ def test_actions_that_do_not_fit_the_env_are_refused():
     case = broken(c.TransformContract, "TooFarTransform")
     type(case).around = {"env": {"use": "testing:toy", "actions": "bounded"}}
     check_refused("which is not in the env's", case.test_actions_fit_the_env)
+
+
+class HeedlessModel(MLPModel):
+    """Takes any action, whatever the mask says."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self.actor.mask = lambda logits, observation: logits
+
+
+class LeakingModel(MLPModel):
+    """Makes forbidden actions unlikely, but not impossible."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        mask = self.actor.mask
+        self.actor.mask = lambda logits, observation: torch.where(mask.allowed(observation), logits, logits - 20)
+
+
+class GrowingEnv(ToyDict):
+    """Gives a leaf another shape than its space says."""
+
+    def _seen(self, state, ended=None):
+        seen = super()._seen(state, ended)
+        return {**seen, "frame": seen["frame"][:, :, :1]}
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"), [(HeedlessModel, "action_mask forbids"), (LeakingModel, "has a gradient")]
+)
+def test_a_model_that_does_not_keep_to_masks_is_refused(model, expected):
+    case = type("TestHeedless", (c.ModelContract,), {"target": model, "config": {"hidden": [8]}})()
+    type(case).around = {"env": {"use": "testing:toy-dict"}}
+    check_refused(expected, case.test_actions_keep_to_the_mask)
+
+
+def test_an_env_whose_leaf_changes_shape_is_refused():
+    case = type("TestGrowing", (c.EnvContract,), {"target": GrowingEnv, "config": {}})()
+    with pytest.raises(EnvError, match=r"leaf 'frame' of the observation: expected shape"):
+        case.test_spec_describes_the_observations()
 
 
 def check_refused(expected, test, *arguments):

@@ -39,6 +39,12 @@ class TestRainbowQNetwork(ModelContract):
     around = C51
 
 
+class TestMaskedQNetwork(ModelContract):
+    use = "dqn:q-network"
+    config = {"hidden": [8]}
+    around = {**AROUND, "env": {"use": "testing:toy-dict"}}
+
+
 class TestDQN(LossContract):
     use = "dqn"
     around = AROUND
@@ -47,6 +53,12 @@ class TestDQN(LossContract):
 class TestDQNWithAnotherFirstAction(LossContract):
     use = "dqn"
     around = {**AROUND, "env": {**AROUND["env"], "actions": "numbered"}}
+
+
+class TestDQNWithMasks(LossContract):
+    use = "dqn"
+    config = {"double": True}
+    around = {**AROUND, "env": {"use": "testing:toy-dict", "actions": "numbered"}}
 
 
 class TestDoubleDQN(LossContract):

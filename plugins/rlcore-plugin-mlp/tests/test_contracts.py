@@ -44,6 +44,22 @@ class TestBits(ModelContract):
     around = {"env": {"use": "testing:toy", "actions": "bits"}}
 
 
+class TestDictObservations(ModelContract):
+    use = "mlp"
+    around = {"env": {"use": "testing:toy-dict", "actions": "bounded"}}
+
+
+class TestMaskedActions(ModelContract):
+    use = "mlp"
+    config = {"parts": ["actor", "critic", "q_values"], "share_encoder": True}
+    around = {"env": {"use": "testing:toy-dict", "actions": "discrete"}}
+
+
+class TestMaskedChoices(ModelContract):
+    use = "mlp"
+    around = {"env": {"use": "testing:toy-dict", "actions": "choices"}}
+
+
 class TestLinearModel(ModelContract):
     use = "mlp"
     config = {"hidden": []}

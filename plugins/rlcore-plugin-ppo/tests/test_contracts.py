@@ -35,6 +35,11 @@ class TestPPOWithBits(LossContract):
     around = {"model": {"use": "mlp", "hidden": [8]}, "env": {"use": "testing:toy", "actions": "bits"}}
 
 
+class TestPPOWithMasks(LossContract):
+    use = "ppo"
+    around = {"model": {"use": "mlp", "hidden": [8]}, "env": {"use": "testing:toy-dict", "actions": "choices"}}
+
+
 class TestA2C(LossContract):
     use = "ppo:a2c"
 

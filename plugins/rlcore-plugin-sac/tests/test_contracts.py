@@ -72,6 +72,11 @@ class TestDiscreteSACWithAnotherFirstAction(LossContract):
     around = {**DISCRETE, "env": {**DISCRETE["env"], "actions": "numbered"}}
 
 
+class TestDiscreteSACWithMasks(LossContract):
+    use = "sac:discrete-sac"
+    around = {**DISCRETE, "env": {"use": "testing:toy-dict"}}
+
+
 class TestDiscreteSACWithAFixedTemperature(LossContract):
     use = "sac:discrete-sac"
     config = {"temperature": 0.1}

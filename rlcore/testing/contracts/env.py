@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rlcore.envs.checks import end_problem, observation_problem, step_problem
+from rlcore.envs.packing import packed_env
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract, saved
 from rlcore.testing.contracts.data import actions, infos_of, steps_of
@@ -36,15 +37,14 @@ class EnvContract(ComponentContract):
 
     def env(self, **changes: Any) -> Env:
         """Build the env."""
-        built: Env = self.make(self.bench(), **changes)
-        return built
+        return packed_env(self.make(self.bench(), **changes))
 
     def test_builds_as_many_envs_as_asked(self) -> None:
         """Evaluation asks for its own number of envs by the key `num_envs`."""
         assert "num_envs" in type(self.settings()).model_fields, "an env's config needs the key num_envs"
         context = self.bench()
         for count in (1, 3):
-            env = self.provided().build(self.settings().model_copy(update={"num_envs": count}), context)
+            env = packed_env(self.provided().build(self.settings().model_copy(update={"num_envs": count}), context))
             assert env.spec.num_envs == count, f"num_envs = {count} gave spec.num_envs = {env.spec.num_envs}"
             assert env.reset(seed=0).shape[0] == count
             env.close()

@@ -9,6 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from rlcore.envs.action_masks import MaskCheck, masks_actions
+from rlcore.envs.packed import ACTION_MASK
+from rlcore.errors import PluginError
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import observations
@@ -98,6 +101,38 @@ class ModelContract(StateContract):
             for row in action.numpy():
                 value = row if space.shape else row[()]
                 assert space.contains(value), f"{name} returns {value!r} ({row.dtype}), which is not in {space}"
+
+    def test_actions_keep_to_the_mask(self) -> None:
+        """A forbidden action is never taken, sampled or not, and has no probability and no gradient."""
+        context = self.bench()
+        model = self.make(context)
+        spec = context.env_spec
+        if not masks_actions(spec):
+            pytest.skip("all actions are allowed")
+        policy: Any = model.policy
+        policy.refresh()
+        seen = observations(spec, 40, 6)
+        check = MaskCheck(spec)
+        with torch.inference_mode():
+            noise = policy.draw(40, 6, _generator(1))
+            sampled = torch.stack([policy.act(row, own)[0] for row, own in zip(seen, noise, strict=True)])
+            chosen = torch.stack([policy.mode(row) for row in seen])
+        for name, action in (("act", sampled), ("mode", chosen)):
+            try:
+                check(seen.numpy(), action.numpy(), np.ones((40, 6), dtype=bool), 0, 0)
+            except PluginError as error:
+                raise AssertionError(f"{name}: {error}") from None
+        is_stochastic = "actor" in model.parts() and offers(model.actor, WithDistribution)
+        if not is_stochastic:
+            return
+        parameters = model.actor(seen)
+        assert parameters.shape[-1] == model.actor.distribution.num_parameters
+        parameters.retain_grad()
+        space: Any = spec.observation_space
+        forbidden = space.tensor(seen, ACTION_MASK) == 0
+        log_prob, entropy = model.actor.distribution.log_prob_and_entropy(parameters, sampled.clone())
+        (log_prob.sum() + entropy.sum()).backward()
+        assert (parameters.grad[forbidden] == 0).all(), "a forbidden action has a gradient"
 
     def test_all_randomness_is_in_the_noise(self) -> None:
         """A resumed run repeats its actions from the state of one generator."""

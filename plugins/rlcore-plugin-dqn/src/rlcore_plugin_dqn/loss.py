@@ -14,7 +14,7 @@ from rlcore.learners import TargetConfig, TargetUpdater
 from rlcore.types import Context, Key, offers
 from rlcore_plugin_dqn.layers import factorised
 from rlcore_plugin_dqn.network import given, noise_size
-from rlcore_plugin_dqn.shifted import NumbersActions
+from rlcore_plugin_dqn.shifted import MasksActions, NumbersActions
 
 NOISE: Final = "noise"
 # whose noise its rows are
@@ -70,6 +70,7 @@ class QLearningLoss(nn.Module):
         if self.target_q_values is not self.q_values:
             pair = (self.q_values, self.target_q_values)
             self.target_updater = TargetUpdater([pair], config.target_interval, config.target_tau)
+        self._mask = model.action_mask if offers(model, MasksActions) else None
         self._first_action = model.first_action if offers(model, NumbersActions) else 0
         self._gamma = config.gamma
         self._double = config.double
@@ -97,10 +98,12 @@ class QLearningLoss(nn.Module):
         return self._gamma if steps is None else self._gamma**steps
 
     def _next_action(self, minibatch: Mapping[Key, Tensor], target_values: Tensor) -> Tensor:
-        """Return the best next actions, int64 `[sample, 1]`, by the network (double) or by its target."""
+        """Return the best next actions that are allowed, int64 `[sample, 1]`, by the network (double) or its target."""
         if self._double:
             noise = self._noise(minibatch, _CHOICE)
             target_values = self.q_values(minibatch["next", "observation"], *given(noise))
+        if self._mask is not None:
+            target_values = self._mask(target_values, minibatch["next", "observation"])
         return target_values.argmax(-1, keepdim=True)
 
 

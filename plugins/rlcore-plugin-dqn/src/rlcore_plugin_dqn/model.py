@@ -9,6 +9,7 @@ import gymnasium
 import torch
 from pydantic import Field, PositiveInt, model_validator
 from rlcore_plugin_mlp.encoder import EncodedMLP
+from rlcore_plugin_mlp.leaves import mask_of
 from rlcore_plugin_mlp.network import Activation, CastingMLP, Initialisation, mlp_for
 from rlcore_plugin_mlp.networks import Networks
 from torch import nn
@@ -16,6 +17,7 @@ from torch import nn
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_dqn.layers import StreamedMLP
+from rlcore_plugin_dqn.masked import MaskedEpsilonGreedy, MaskedNoisyEpsilonGreedy
 from rlcore_plugin_dqn.network import CategoricalQNetwork, QuantileQNetwork, noise_size, support_of
 from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy, NoisyEpsilonGreedy
 from rlcore_plugin_dqn.shifted import Shifted
@@ -33,6 +35,7 @@ class QNetworkModel(nn.Module):
     Attributes:
         schedulable: `epsilon`, which a schedule may move instead of `epsilon_end` and `epsilon_fraction`.
         first_action: the number of the first action; the values are those of the actions in their order.
+        action_mask: in the observations; None where all actions are allowed.
 
     Raises:
         ConfigError: the actions are not discrete; the observations are not flat, without an encoder.
@@ -97,8 +100,15 @@ class QNetworkModel(nn.Module):
         elif config.quantiles > 1:
             self.q_values = QuantileQNetwork(network, num_actions, config.quantiles)
         self.target_q_values = copy.deepcopy(self.q_values).requires_grad_(False)
-        policy = NoisyEpsilonGreedy if noise_size(self.q_values) else EpsilonGreedy
-        explorer = policy(self.q_values, num_actions, config, context.progress)
+        self.action_mask = mask_of(spec.observation_space)
+        clocks = (config, context.progress)
+        explorer: EpsilonGreedy
+        if self.action_mask is not None:
+            masked = MaskedNoisyEpsilonGreedy if noise_size(self.q_values) else MaskedEpsilonGreedy
+            explorer = masked(self.q_values, num_actions, *clocks, self.action_mask)
+        else:
+            policy = NoisyEpsilonGreedy if noise_size(self.q_values) else EpsilonGreedy
+            explorer = policy(self.q_values, num_actions, *clocks)
         self.policy = Shifted(explorer, self.first_action) if self.first_action else explorer
         self.schedulable = self.policy.schedulable
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 import torch
+from rlcore_plugin_mlp.leaves import ActionMask
 from torch import Tensor
 
 from rlcore.types import Key, Progress
@@ -20,6 +21,16 @@ class NumbersActions(Protocol):
     """
 
     first_action: int
+
+
+class MasksActions(Protocol):
+    """A model whose observations say which actions are allowed.
+
+    Attributes:
+        action_mask: in the observations; None where all actions are allowed.
+    """
+
+    action_mask: ActionMask | None
 
 
 class Shifted:

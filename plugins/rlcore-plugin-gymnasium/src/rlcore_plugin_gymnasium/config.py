@@ -26,6 +26,9 @@ class Config(BaseModel, extra="forbid"):
         description="around each env, the first one inside: names of Gymnasium's wrappers or 'module:Class', or tables "
         "of `use` and arguments",
     )
+    mask_key: str | None = Field(
+        None, description="info that says which actions are allowed, such as action_mask; default: all are"
+    )
 
     @field_validator("wrappers")
     @classmethod

@@ -29,7 +29,8 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
     try:
         register(config.id)
         spec = gymnasium.spec(config.id.rpartition(":")[2])
-        has_native = spec.vector_entry_point is not None and config.frame_skip == 1 and not config.wrappers
+        one_by_one = config.frame_skip > 1 or config.wrappers or config.mask_key is not None
+        has_native = spec.vector_entry_point is not None and not one_by_one
         native = config.vectorization == "native" or (
             config.vectorization == "auto" and has_native and config.num_envs >= NATIVE_FROM
         )
@@ -39,6 +40,8 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
                 if spec.vector_entry_point is None
                 else "[env] vectorization = 'native' cannot wrap each env; leave out wrappers, or use 'serial'"
                 if config.wrappers
+                else "[env] vectorization = 'native' gives no infos of each env; leave out mask_key, or use 'serial'"
+                if config.mask_key is not None
                 else "[env] vectorization = 'native' cannot repeat actions; set frame_skip = 1"
             )
         return NativeEnv(config, context.heart) if native else SerialEnv(config, heart=context.heart)

@@ -58,6 +58,11 @@ class NativeEnv:
                 f"[env] the vector form of {config.id} resets in mode {mode.value!r}; only NextStep is supported, "
                 "use vectorization = 'serial'"
             )
+        if made.single_observation_space.shape is None:
+            raise ConfigError(
+                f"[env] the vector form of {config.id} observes {made.single_observation_space}, which is not one "
+                "array; use vectorization = 'serial'"
+            )
         self._env: Any = made.unwrapped
         self.render_fps = render_fps(made.metadata)
         self.spec = EnvSpec(

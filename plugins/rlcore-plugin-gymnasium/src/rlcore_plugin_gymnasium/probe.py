@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from rlcore.envs import keeping_to_masks
 from rlcore.errors import FROM_OUTSIDE, describe
 from rlcore.state import untouched_generators
 from rlcore.testing import through_checkpoint
@@ -84,6 +85,7 @@ class _Pass:
         steps: the bytes of each step after the save.
         infos: for each of those steps, the hashes of the infos by name.
         held: at the save, or after the restore.
+        seen: the observations at the save.
         state: at the save.
         changed: what changed in classes and modules.
         constant: large attributes that did not change.
@@ -92,6 +94,7 @@ class _Pass:
     steps: list[bytes]
     infos: list[dict[str, str]]
     held: dict[str, str]
+    seen: Any = None
     state: Any = None
     changed: tuple[str, ...] = ()
     constant: frozenset[str] = frozenset()
@@ -119,7 +122,7 @@ def tried_out(make: Callable[[], Saved]) -> Outcome:
         try:
             second.load_state_dict(one.state)
             held = second.held()
-            restored = _Pass(*_rest(second, actions), held)
+            restored = _Pass(*_rest(second, actions, one.seen), held)
         except FROM_OUTSIDE:
             raise
         except BaseException as error:
@@ -141,16 +144,15 @@ def _first_difference(saved: _Pass, restored: _Pass) -> str | None:
 
 
 def _until_the_end(env: Saved, actions: list[Any]) -> _Pass:
-    env.reset(seed=SEED)
+    seen = env.reset(seed=SEED)
     shared, before = env.shared(), env.held()
-    _steps(env, actions[:STEPS])
-    env.begin()
-    _steps(env, actions[STEPS : 2 * STEPS])
+    _steps(env, actions[:STEPS], seen)
+    _, seen = _steps(env, actions[STEPS : 2 * STEPS], env.begin())
     state, held = through_checkpoint(env.state_dict()), env.held()
-    steps, infos = _rest(env, actions)
+    steps, infos = _rest(env, actions, seen)
     changed = tuple(name for name, value in env.shared().items() if shared.get(name) != value)
     same = {name for name, value in env.held().items() if before.get(name) == value == held.get(name)}
-    return _Pass(steps, infos, held, state, changed, frozenset(env.large_attributes() & same))
+    return _Pass(steps, infos, held, seen, state, changed, frozenset(env.large_attributes() & same))
 
 
 def _repeated(make: Callable[[], Saved], actions: list[Any]) -> _Pass:
@@ -177,24 +179,30 @@ def _actions(env: Saved) -> list[Any]:
     return [np.stack([space.sample() for _ in range(env.spec.num_envs)]) for _ in range(4 * STEPS)]
 
 
-def _rest(env: Saved, actions: list[Any]) -> tuple[list[bytes], list[dict[str, str]]]:
-    before = _steps(env, actions[2 * STEPS : 3 * STEPS])
-    env.begin()
-    steps = [*before, *_steps(env, actions[3 * STEPS :])]
+def _rest(env: Saved, actions: list[Any], seen: Any) -> tuple[list[bytes], list[dict[str, str]]]:
+    before, _ = _steps(env, actions[2 * STEPS : 3 * STEPS], seen)
+    steps = [*before, *_steps(env, actions[3 * STEPS :], env.begin())[0]]
     return [step for step, _ in steps], [infos for _, infos in steps]
 
 
-def _steps(env: Saved, actions: list[Any]) -> list[tuple[bytes, dict[str, str]]]:
-    """Return everything that the steps gave, as bytes, and the hashes of the infos."""
-    recorded = []
+def _steps(env: Saved, actions: list[Any], seen: Any) -> tuple[list[tuple[bytes, dict[str, str]]], Any]:
+    """Return everything that the steps gave, as bytes, with the hashes of the infos; and the last observations.
+
+    Args:
+        env: is stepped.
+        actions: random ones; those that a mask forbids become others.
+        seen: the observations before the first step.
+    """
+    recorded, allowed = [], keeping_to_masks(env.spec)
     for action in actions:
-        step = env.step(action)
+        step = env.step(allowed(action, seen))
+        seen = step.observation
         env.heart.beats += 1
         finals = b"".join(np.asarray(last).tobytes() for _, last in sorted(step.final_observation.items()))
         flags = np.asarray(step.terminated).tobytes() + np.asarray(step.truncated).tobytes()
         content = np.asarray(step.observation).tobytes() + np.asarray(step.reward).tobytes() + flags + finals
         recorded.append((content, _hashes(step.infos)))
-    return recorded
+    return recorded, np.array(seen)
 
 
 def _hashes(infos: Mapping[int, Mapping[str, Any]]) -> dict[str, str]:

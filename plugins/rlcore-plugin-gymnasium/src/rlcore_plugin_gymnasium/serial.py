@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import gymnasium
 import numpy as np
 
+from rlcore.envs import wrapper_for
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Heart, Step
 from rlcore_plugin_gymnasium.chain import layers, modules
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
+from rlcore_plugin_gymnasium.packing import packed
 from rlcore_plugin_gymnasium.probe import tried_out
 from rlcore_plugin_gymnasium.recording import LONGEST, PLAIN, Recording, Way
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
@@ -62,7 +64,8 @@ class SerialEnv:
         shape, dtype = first.observation_space.shape, first.observation_space.dtype
         if shape is None or dtype is None:
             raise ConfigError(
-                f"[env] {config.id} observes {first.observation_space}, which is not one array; flatten it"
+                f"[env] {config.id} observes {first.observation_space}, which is not one array; "
+                f"{wrapper_for(first.observation_space)}"
             )
         self._observation = np.zeros((config.num_envs, *shape), dtype=dtype)
         self._reward = np.zeros(config.num_envs)
@@ -289,11 +292,12 @@ def _make(config: Config) -> tuple[gymnasium.Env[Any, Any], int | None]:
     if config.render_mode is not None:
         arguments["render_mode"] = config.render_mode
     env = gymnasium.make(config.id, disable_env_checker=True, **limit, **arguments)
+    steps: int | None = None
     if config.wrappers:
         env = wrapped(env, config.wrappers)
         limits = [layer._max_episode_steps for layer in layers(env) if isinstance(layer, gymnasium.wrappers.TimeLimit)]
-        return env, min(limits, default=None)
-    if not isinstance(env, gymnasium.wrappers.TimeLimit):
-        return env, None
-    steps, inner = env._max_episode_steps, env.env
-    return (inner.env if isinstance(inner, gymnasium.wrappers.OrderEnforcing) else inner), steps
+        steps = min(limits, default=None)
+    elif isinstance(env, gymnasium.wrappers.TimeLimit):
+        steps, inner = env._max_episode_steps, env.env
+        env = inner.env if isinstance(inner, gymnasium.wrappers.OrderEnforcing) else inner
+    return packed(env, config.mask_key), steps

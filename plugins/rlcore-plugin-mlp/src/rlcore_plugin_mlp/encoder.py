@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from rlcore.assembly import import_named
 from rlcore.errors import ConfigError, RlcoreError, describe
+from rlcore_plugin_mlp.leaves import PackedEncoder
 
 _KEY = "[model] encoder"
 
@@ -30,8 +31,9 @@ def build_encoder(
     Raises:
         ConfigError: it cannot be found or built, is no module, or does not turn `[2, *shape]` into `[2, features]`.
     """
-    if not isinstance(space, gymnasium.spaces.Box) or not space.shape:
-        raise ConfigError(f"{_KEY}: it takes observations in a Box of one dimension or more, not {space}")
+    is_box = isinstance(space, gymnasium.spaces.Box) and bool(space.shape)
+    if not is_box and not isinstance(space, gymnasium.spaces.Dict):
+        raise ConfigError(f"{_KEY}: it takes observations in a Box of one dimension or more, or a Dict, not {space}")
     kind = import_named(place, _KEY)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -48,11 +50,12 @@ def build_encoder(
 
 def _features(encoder: nn.Module, place: str, space: gymnasium.Space[Any]) -> int:
     """Try the encoder out on two observations of zeros."""
-    shape = [2, *(space.shape or ())]
+    shape: Any = _shape(space)
     was_training = encoder.training
     try:
         with torch.no_grad():
-            outputs = encoder.eval()(torch.zeros(shape))
+            zeros = {name: torch.zeros(own) for name, own in shape.items()} if isinstance(shape, dict) else None
+            outputs = encoder.eval()(torch.zeros(shape) if zeros is None else zeros)
     except Exception as error:
         raise ConfigError(f"{_KEY} = {place!r} fails on observations {shape} of float32: {describe(error)}") from error
     finally:
@@ -65,11 +68,17 @@ def _features(encoder: nn.Module, place: str, space: gymnasium.Space[Any]) -> in
     return outputs.shape[1]
 
 
+def _shape(space: gymnasium.Space[Any]) -> list[int] | dict[str, list[int]]:
+    if isinstance(space, gymnasium.spaces.Dict):
+        return {name: [2, *(leaf.shape or ())] for name, leaf in space.spaces.items()}
+    return [2, *(space.shape or ())]
+
+
 class EncodedMLP(nn.Module):
     """An encoder, then an MLP: observations `[..., *shape]` of any kind of number to `[..., outputs]`.
 
     Args:
-        encoder: `[row, *shape]`, float32, to `[row, features]`.
+        encoder: `[row, *shape]`, float32, to `[row, features]`; a `PackedEncoder` takes rows as they are.
         head: `[..., features]` to `[..., outputs]`.
         shape: of an observation.
     """
@@ -79,6 +88,7 @@ class EncodedMLP(nn.Module):
         self.encoder = encoder
         self.head = head
         self._shape = shape
+        self._casts = not isinstance(encoder, PackedEncoder)
 
     @property
     def layers(self) -> nn.ModuleList:
@@ -107,6 +117,6 @@ class EncodedMLP(nn.Module):
     def features(self, observation: Tensor) -> Tensor:
         """Return what the encoder makes of observations `[..., *shape]`, `[..., features]`."""
         before = observation.shape[: observation.ndim - len(self._shape)]
-        rows = observation.reshape(prod(before), *self._shape).float()
-        features: Tensor = self.encoder(rows)
+        rows = observation.reshape(prod(before), *self._shape)
+        features: Tensor = self.encoder(rows.float() if self._casts else rows)
         return features.reshape(*before, features.shape[-1])

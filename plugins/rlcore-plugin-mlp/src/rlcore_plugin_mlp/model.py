@@ -14,6 +14,7 @@ from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_mlp.distributions import UNIT_SCALE, Normal
 from rlcore_plugin_mlp.encoder import EncodedMLP
+from rlcore_plugin_mlp.leaves import ActionMask, mask_of
 from rlcore_plugin_mlp.network import Activation, Initialisation
 from rlcore_plugin_mlp.networks import Network, Networks
 from rlcore_plugin_mlp.spaces import for_space
@@ -41,6 +42,52 @@ class Actor(nn.Module):
     def raw(self) -> Callable[[Tensor], Tensor]:
         """Return the forward pass without gradients over the weights as they lie in memory now; see `MLP.raw`."""
         return self.network.raw()
+
+
+class MaskedActor(Actor):
+    """An actor whose forbidden actions have no probability, and no gradient.
+
+    Args:
+        network: returns a logit for every action.
+        distribution: of the actions.
+        mask: in the observations.
+    """
+
+    def __init__(self, network: Network, distribution: Any, mask: ActionMask) -> None:
+        super().__init__(network, distribution)
+        self.mask = mask
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return the parameters of the distribution."""
+        return self.mask(super().forward(observation), observation)
+
+    def raw(self) -> Callable[[Tensor], Tensor]:
+        """Return the forward pass; see `Actor.raw`."""
+        logits_of, mask = self.network.raw(), self.mask
+        return lambda observation: mask(logits_of(observation), observation)
+
+
+class MaskedValues(nn.Module):
+    """Values of all actions, of which a forbidden one is never the best.
+
+    Args:
+        network: returns a value for every action.
+        mask: in the observations.
+    """
+
+    def __init__(self, network: Network, mask: ActionMask) -> None:
+        super().__init__()
+        self.network = network
+        self.mask = mask
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return the values `[..., action]`."""
+        return self.mask(self.network(observation), observation)
+
+    def raw(self) -> Callable[[Tensor], Tensor]:
+        """Return the forward pass; see `Actor.raw`."""
+        values_of, mask = self.network.raw(), self.mask
+        return lambda observation: mask(values_of(observation), observation)
 
 
 class SteadyActor(Actor):
@@ -145,14 +192,14 @@ class MLPModel(nn.Module):
         super().__init__()
         spec = context.env_spec
         self._parts = tuple(config.parts)
+        mask = mask_of(spec.observation_space)
         shared = Networks.of(config, spec.observation_space, context.seed("encoder")) if config.share_encoder else None
         for part in config.parts:
             outputs, gain, distribution = _head(part, spec.action_space, context.device, config.log_std is not None)
             networks = shared or Networks.of(config, spec.observation_space, context.seed(f"{part} encoder"))
             generator = torch.Generator().manual_seed(context.seed(part))
             network = networks.network(outputs, gain, generator)
-            actor = None if distribution is None else _actor(network, distribution, config.log_std)
-            self.add_module(part, actor or network)
+            self.add_module(part, _part(part, network, distribution, config.log_std, mask))
         if shared is not None and {"actor", "critic"} <= {*self._parts}:
             self.actor_and_critic = self._actor_and_critic
         if "actor" in self._parts:
@@ -166,7 +213,10 @@ class MLPModel(nn.Module):
         actor: Any = self.actor
         critic: Any = self.critic
         features = critic.features(observation)
-        return actor.of_features(features), critic.of_features(features)
+        parameters = actor.of_features(features)
+        if isinstance(actor, MaskedActor):
+            parameters = actor.mask(parameters, observation)
+        return parameters, critic.of_features(features)
 
 
 def _head(part: Part, space: gymnasium.Space[Any], device: torch.device, steady: bool) -> tuple[int, float, Any]:
@@ -188,6 +238,12 @@ def _head(part: Part, space: gymnasium.Space[Any], device: torch.device, steady:
     if not isinstance(space, gymnasium.spaces.Discrete):
         raise ConfigError(f"[model] part 'q_values' needs a discrete action space, not {space}")
     return int(space.n), 1.0, None
+
+
+def _part(part: Part, network: Network, distribution: Any, log_std: float | None, mask: ActionMask | None) -> nn.Module:
+    if distribution is not None:
+        return _actor(network, distribution, log_std) if mask is None else MaskedActor(network, distribution, mask)
+    return MaskedValues(network, mask) if part == "q_values" and mask is not None else network
 
 
 def _actor(network: Network, distribution: Any, log_std: float | None) -> Actor:

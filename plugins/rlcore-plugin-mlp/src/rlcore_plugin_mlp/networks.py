@@ -10,8 +10,10 @@ import gymnasium
 import torch
 from torch import nn
 
+from rlcore.envs import Packed
 from rlcore.errors import ConfigError
 from rlcore_plugin_mlp.encoder import EncodedMLP, build_encoder
+from rlcore_plugin_mlp.leaves import Flat, PackedEncoder, seen_space
 from rlcore_plugin_mlp.network import MLP, Activation, Initialisation, mlp_for
 
 Network: TypeAlias = MLP | EncodedMLP
@@ -70,15 +72,21 @@ class Networks:
             ConfigError: the encoder does not fit; or there is none, and the observations are not flat.
         """
         if config.encoder is not None:
-            return cls(config, space, *build_encoder(config.encoder, space, seed, config.encoder_kwargs))
+            seen = seen_space(space) if isinstance(space, Packed) else space
+            encoder, features = build_encoder(config.encoder, seen, seed, config.encoder_kwargs)
+            return cls(config, space, PackedEncoder(space, encoder) if isinstance(space, Packed) else encoder, features)
         if config.encoder_kwargs:
             raise ConfigError(
                 "[model] encoder_kwargs: there is no encoder that takes them; name one: encoder = 'module:Name'"
             )
+        if isinstance(space, Packed):
+            flat = Flat(seen_space(space))
+            return cls(config, space, PackedEncoder(space, flat), flat.features)
         if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
             raise ConfigError(
                 f"[model] mlp takes observations in a Box of one dimension, not {space}; for others, name a network of "
-                "yours: encoder = 'module:Name'; for images, one of rlcore-plugin-cnn"
+                "yours: encoder = 'module:Name'; for images, one of rlcore-plugin-cnn; or let a Gymnasium wrapper "
+                'flatten them: [env] wrappers = ["FlattenObservation"]'
             )
         return cls(config, space, None, space.shape[0])
 

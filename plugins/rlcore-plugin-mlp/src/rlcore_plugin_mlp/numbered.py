@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import torch
 from torch import Tensor
 
 from rlcore.errors import ConfigError
 from rlcore_plugin_mlp.distributions import Categorical
-
-# the logit of what cannot be chosen: its probability is 0, its product with it too, and nothing becomes infinite
-NEVER: Final = -1e30
+from rlcore_plugin_mlp.leaves import NEVER
 
 
 class ShiftedCategorical(Categorical):

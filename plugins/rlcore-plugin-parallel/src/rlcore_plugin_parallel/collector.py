@@ -218,7 +218,7 @@ class WorkersCollector(EnvCollector):
         versions = [memory.Block(processes, weights) for _ in range(self._ahead + 1)]
         tensors = [block.tensors() for block in batches]
         self._noise = [entries["policy.noise"] for entries in tensors]
-        self._storages = [memory.batch_storage(entries, self._masked) for entries in tensors]
+        self._storages = [memory.batch_storage(entries, self._masked, spec.observation_space) for entries in tensors]
         self._weights = [block.tensors() for block in versions]
         counters = memory.Counters(processes, config.num_workers)
         folder = self._context.run.folder

@@ -97,8 +97,8 @@ def batch_fields(steps: int, num_envs: int, space: Any, given: Mapping[str, Tens
     return fields_of(tensors)
 
 
-def batch_storage(tensors: Mapping[str, Tensor], masked: bool) -> BatchStorage:
-    """Return the storage over the tensors of a batch."""
+def batch_storage(tensors: Mapping[str, Tensor], masked: bool, space: Any) -> BatchStorage:
+    """Return the storage over the tensors of a batch, of observations of a space."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     given: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
@@ -108,7 +108,7 @@ def batch_storage(tensors: Mapping[str, Tensor], masked: bool) -> BatchStorage:
         else:
             arrays[name] = tensor.numpy()
     given.pop("noise")
-    return BatchStorage(arrays, masked, given.pop("action"), given)
+    return BatchStorage(arrays, masked, given.pop("action"), given, space)
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:

@@ -112,7 +112,7 @@ class Worker:
         self._all_rows = assignment.all_rows
         batches = [block.tensors() for block in assignment.batches]
         self._noise = [tensors["policy.noise"] for tensors in batches]
-        whole = [batch_storage(tensors, masked) for tensors in batches]
+        whole = [batch_storage(tensors, masked, bundle.spec.observation_space) for tensors in batches]
         self._rows = [storage.rows for storage in whole]
         self._storages = [storage.share(share) for storage in whole]
         self._published = [block.tensors() for block in assignment.weights]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import torch
+from rlcore_plugin_mlp.leaves import PackedEncoder
 from rlcore_plugin_mlp.network import ACTIVATIONS, Activation, Initialisation
 from torch import Tensor, nn
 
@@ -124,6 +125,7 @@ class Critics(nn.Module):
         self.critics = critics
         self.hidden = tuple(hidden)
         self.encoder = encoder
+        self._packed = isinstance(encoder, PackedEncoder)
         self._box = box
         self._activation = activation
         sizes = [inputs + box.size, *hidden, 1]
@@ -174,5 +176,5 @@ class Critics(nn.Module):
     def _features(self, observation: Tensor, take: Take) -> Tensor:
         if self.encoder is None:
             return observation.float()
-        features: Tensor = self.encoder(observation.float())
+        features: Tensor = self.encoder(observation if self._packed else observation.float())
         return features if take is whole else features.detach()

@@ -12,7 +12,8 @@ import gymnasium
 import torch
 from pydantic import BaseModel, Field, PositiveInt
 from rlcore_plugin_mlp.distributions import Categorical
-from rlcore_plugin_mlp.model import Actor
+from rlcore_plugin_mlp.leaves import PackedEncoder, mask_of
+from rlcore_plugin_mlp.model import Actor, MaskedActor
 from rlcore_plugin_mlp.network import ACTIVATIONS, Activation, Initialisation
 from rlcore_plugin_mlp.networks import Networks
 from rlcore_plugin_mlp.numbered import ShiftedCategorical
@@ -51,6 +52,7 @@ class ActionCritics(nn.Module):
         super().__init__()
         self.critics = critics
         self.encoder = encoder
+        self._packed = isinstance(encoder, PackedEncoder)
         self._activation = activation
         layers = [BatchedLinear(critics, *pair) for pair in itertools.pairwise(sizes)]
         for layer in layers:
@@ -67,7 +69,7 @@ class ActionCritics(nn.Module):
         Returns:
             `[critic, sample, action]`.
         """
-        hidden = observation.float()
+        hidden = observation if self._packed else observation.float()
         if self.encoder is not None:
             hidden = self.encoder(hidden) if take is whole else self.encoder(hidden).detach()
         for index, layer in enumerate(self.layers):
@@ -128,6 +130,17 @@ class CategoricalPolicy:
         return (~uniform).float().unsqueeze(-1)
 
 
+class MaskedCategoricalPolicy(CategoricalPolicy):
+    """The same over the actions that the observations allow; the first ones are uniform over those."""
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
+        assert isinstance(self._actor, MaskedActor)
+        logits = self._actor.mask(self._forward(observation) * noise[..., -1:], observation)
+        action = self._actor.distribution.sample(logits, noise[..., :-1])
+        return action, action
+
+
 class DiscreteActorCriticModel(nn.Module):
     """`actor`, `critics`, `target_critics` and `temperature` for discrete actions.
 
@@ -157,7 +170,8 @@ class DiscreteActorCriticModel(nn.Module):
         generator = torch.Generator().manual_seed(context.seed("actor"))
         network = networks.network(actions, _EVERY_ACTION_ALIKE, generator)
         distribution = ShiftedCategorical(actions, self.first_action) if self.first_action else Categorical(actions)
-        self.actor = Actor(network, distribution)
+        mask = mask_of(space)
+        self.actor = Actor(network, distribution) if mask is None else MaskedActor(network, distribution, mask)
         networks = Networks.of(config, space, context.seed("critics encoder"))
         self.critics = ActionCritics(
             config.critics,
@@ -169,7 +183,8 @@ class DiscreteActorCriticModel(nn.Module):
         )
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
         self.temperature = Temperature(config.initial_temperature)
-        self.policy = CategoricalPolicy(self.actor, config.random_frames, context)
+        policy = CategoricalPolicy if mask is None else MaskedCategoricalPolicy
+        self.policy = policy(self.actor, config.random_frames, context)
 
     def parts(self) -> tuple[str, ...]:
         """Return the names of the networks, and of the temperature."""

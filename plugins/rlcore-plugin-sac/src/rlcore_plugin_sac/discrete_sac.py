@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from pydantic import Field
+from rlcore_plugin_mlp.model import MaskedActor
 from torch import Tensor
 
 from rlcore.errors import ConfigError
@@ -45,7 +46,7 @@ class DiscreteSACLoss(SoftLoss):
             "auto", description="weight of the entropy; auto: learned, so that the entropy is the target's"
         )
         target_entropy: float = Field(
-            0.5, ge=0, lt=1, description="the entropy to keep, as a fraction of that of uniform actions, log n"
+            0.5, ge=0, lt=1, description="the entropy to keep, as a fraction of that of n uniform actions, log n"
         )
 
     requires = ("actor", "critics", "target_critics", "temperature")
@@ -67,8 +68,8 @@ class DiscreteSACLoss(SoftLoss):
         self._first_action: int = model.first_action
         if config.temperature != "auto" and "target_entropy" in config.model_fields_set:
             raise ConfigError("[loss] target_entropy counts with temperature = 'auto' alone; leave it out")
-        largest = math.log(self.actor.distribution.num_parameters)
-        self.keep_temperature(model.temperature, config.temperature, config.target_entropy * largest)
+        self._largest = math.log(self.actor.distribution.num_parameters)
+        self.keep_temperature(model.temperature, config.temperature, config.target_entropy * self._largest)
 
     def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
         """Return the losses that are asked for, all of them by default, and their metrics."""
@@ -84,8 +85,15 @@ class DiscreteSACLoss(SoftLoss):
                 log_probs = self.actor(minibatch["observation"]).log_softmax(-1)
                 entropy = _expected(log_probs, -log_probs).mean()
         if learns:
-            result |= self.temperature_loss(entropy)
+            result |= self.temperature_loss(entropy, self._choice(minibatch["observation"]))
         return result
+
+    def _choice(self, observation: Tensor) -> Tensor | float:
+        """Return the mean entropy of uniform actions as a fraction of that of all: less where some are forbidden."""
+        if not isinstance(self.actor, MaskedActor):
+            return 1.0
+        allowed = self.actor.mask.allowed(observation).sum(-1).clamp(min=1)
+        return allowed.log().mean() / self._largest
 
     def _critics_loss(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         values = self.critics(minibatch["observation"])

@@ -44,11 +44,12 @@ class SoftLoss(nn.Module):
         found: Tensor | float = self.temperature().detach() if self._learns else self.schedulable["temperature"]
         return found
 
-    def temperature_loss(self, entropy: Tensor) -> dict[str, Tensor]:
+    def temperature_loss(self, entropy: Tensor, choice: Tensor | float = 1.0) -> dict[str, Tensor]:
         """Return the loss of equation 18 by the logarithm of the temperature, and the metric `temperature`.
 
         Args:
             entropy: mean over the samples, 0-d, without gradients.
+            choice: a factor of the target.
         """
-        loss = self.temperature.log_alpha * (entropy - self.schedulable["target_entropy"])
+        loss = self.temperature.log_alpha * (entropy - choice * self.schedulable["target_entropy"])
         return {"loss_temperature": loss, "temperature": self.temperature().detach()}

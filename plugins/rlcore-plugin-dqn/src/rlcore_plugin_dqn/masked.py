@@ -1,0 +1,69 @@
+"""Epsilon-greedy policies that keep to the mask of actions in their observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from rlcore_plugin_mlp.leaves import ActionMask
+from torch import Tensor
+
+from rlcore.types import Progress
+from rlcore_plugin_dqn.layers import factorised
+from rlcore_plugin_dqn.network import given, noise_size
+from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy
+
+
+class MaskedEpsilonGreedy(EpsilonGreedy):
+    """Takes the allowed action of the highest value, or with probability epsilon any that is allowed.
+
+    Args:
+        q_values: a module with a method `raw` that returns its forward pass, observations to `[..., action]`.
+        num_actions: how many actions.
+        schedule: of epsilon.
+        progress: the clocks.
+        mask: in the observations.
+    """
+
+    def __init__(
+        self, q_values: Any, num_actions: int, schedule: EpsilonConfig, progress: Progress, mask: ActionMask
+    ) -> None:
+        super().__init__(q_values, num_actions, schedule, progress)
+        self._mask = mask
+
+    def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
+        """Sample for a batch, float32 `[time, env, 1 + action]`: 1 for a random action, and how soon each is taken."""
+        noise = torch.rand(steps, num_envs, 1 + self._num_actions, generator=generator, device=generator.device)
+        noise[..., 0] = (noise[..., 0] < self.epsilon).float()
+        return noise
+
+    def foretold(self, noise: Tensor) -> tuple[Tensor, list[bool]] | None:
+        """Return None: which random action is taken depends on the mask."""
+        return None
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
+        return self._chosen(observation, noise[:, : 1 + self._num_actions], self._forward(observation))
+
+    def mode(self, observation: Tensor) -> Tensor:
+        """Return the greedy actions, int64 `[env]`."""
+        return self._mask(self._forward(observation), observation).argmax(-1)
+
+    def _chosen(self, observation: Tensor, noise: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        numbers = torch.where(noise[:, :1] > 0, noise[:, 1:], values)
+        action = self._mask(numbers, observation).argmax(-1)
+        return action, action
+
+
+class MaskedNoisyEpsilonGreedy(MaskedEpsilonGreedy):
+    """The same with the values of a network with noise, new in each step and env (Fortunato et al., 2018)."""
+
+    def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
+        """Sample for a batch, float32 `[time, env, 1 + action + noise]`."""
+        noise = factorised((steps, num_envs, noise_size(self._q_values)), generator)
+        return torch.cat([super().draw(steps, num_envs, generator), noise], -1)
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
+        of_actions, of_network = noise.tensor_split([1 + self._num_actions], dim=-1)
+        return self._chosen(observation, of_actions, self._forward(observation, *given(of_network)))

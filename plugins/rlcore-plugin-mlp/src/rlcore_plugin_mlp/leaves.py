@@ -1,0 +1,110 @@
+"""Observations of several arrays at the entrance of a network, and the mask of actions at its end."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import gymnasium
+import torch
+from torch import Tensor, nn
+
+from rlcore.envs import ACTION_MASK, Packed
+
+# the logit or value of what is forbidden: its probability is 0, its product with that too, and nothing is infinite
+NEVER = -1e30
+
+
+class ActionMask:
+    """Which actions the observations of a packed space allow.
+
+    Args:
+        space: with the leaf `action_mask`.
+    """
+
+    def __init__(self, space: Packed) -> None:
+        self._space = space
+
+    def allowed(self, observation: Tensor) -> Tensor:
+        """Return bool `[..., action]` of observations `[..., words]`."""
+        return self._space.tensor(observation, ACTION_MASK) != 0
+
+    def __call__(self, numbers: Tensor, observation: Tensor) -> Tensor:
+        """Return logits or values `[..., action]`, with one that is never the best for each forbidden action."""
+        return torch.where(self.allowed(observation), numbers, NEVER)
+
+
+def mask_of(space: gymnasium.Space[Any]) -> ActionMask | None:
+    """Return the mask in observations of a space; None where all actions are allowed."""
+    return ActionMask(space) if isinstance(space, Packed) and space.choices else None
+
+
+def seen_space(space: Packed) -> gymnasium.Space[Any]:
+    """Return what a network sees of a packed space: all but the mask; of one leaf its space, of several their dict."""
+    leaves = {name: leaf for name, leaf in space.leaves.items() if name != ACTION_MASK}
+    return next(iter(leaves.values())) if len(leaves) == 1 else gymnasium.spaces.Dict(leaves)
+
+
+class PackedEncoder(nn.Module):
+    """Packed observations `[row, words]` to features `[row, features]`, by an encoder of their leaves.
+
+    Args:
+        space: of the observations.
+        encoder: of what `seen_space` has: a leaf `[row, *shape]`, or a dict of several, as `float32`.
+    """
+
+    def __init__(self, space: Packed, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self._space = space
+        self._names = [name for name in space.leaves if name != ACTION_MASK]
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return the features."""
+        leaves = {name: self._space.tensor(observation, name).float() for name in self._names}
+        features: Tensor = self.encoder(leaves[self._names[0]] if len(leaves) == 1 else leaves)
+        return features
+
+
+class Flat(nn.Module):
+    """Leaves side by side, each flattened; numbered choices as one-hot vectors. It has no weights.
+
+    Args:
+        space: of a leaf, or of a dict of leaves.
+
+    Attributes:
+        features: how many numbers that makes.
+    """
+
+    def __init__(self, space: gymnasium.Space[Any]) -> None:
+        super().__init__()
+        self._is_dict = isinstance(space, gymnasium.spaces.Dict)
+        self._spaces = dict(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else {"": space}
+        self.features = sum(_features(leaf) for leaf in self._spaces.values())
+
+    def forward(self, leaves: Any) -> Tensor:
+        """Return `[row, features]`."""
+        given = leaves if self._is_dict else {"": leaves}
+        return torch.cat([_flat(given[name], space) for name, space in self._spaces.items()], -1)
+
+
+def _features(space: gymnasium.Space[Any]) -> int:
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return int(space.n)
+    if isinstance(space, gymnasium.spaces.MultiDiscrete):
+        return int(space.nvec.sum())
+    return prod(space.shape or ())
+
+
+def _flat(leaf: Tensor, space: gymnasium.Space[Any]) -> Tensor:
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return _one_hot(leaf, int(space.start), int(space.n))
+    if isinstance(space, gymnasium.spaces.MultiDiscrete):
+        numbers, starts = leaf.flatten(1).unbind(-1), space.start.reshape(-1).tolist()
+        sizes = space.nvec.reshape(-1).tolist()
+        return torch.cat([_one_hot(*each) for each in zip(numbers, starts, sizes, strict=True)], -1)
+    return leaf.reshape(leaf.shape[0], -1)
+
+
+def _one_hot(number: Tensor, start: int, size: int) -> Tensor:
+    return (number.unsqueeze(-1) == torch.arange(start, start + size, device=number.device)).float()

@@ -1,0 +1,104 @@
+"""What masks of actions demand: an action that is allowed at every step, and that no other is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlcore.envs.packed import ACTION_MASK, Packed
+from rlcore.errors import EnvError, PluginError
+
+if TYPE_CHECKING:
+    from rlcore.types.records import Array, BoolArray, EnvSpec
+
+
+def masks_actions(spec: EnvSpec) -> bool:
+    """Return whether the observations of an env say which actions are allowed."""
+    return isinstance(spec.observation_space, Packed) and bool(spec.observation_space.choices)
+
+
+def without_choice(space: Packed, observation: Array) -> BoolArray:
+    """Return which observations `[..., words]` allow no action of some choice, `[...]`."""
+    mask = space.array(observation, ACTION_MASK) != 0
+    begins = np.cumsum([0, *space.choices[:-1]])
+    return np.asarray(~np.logical_or.reduceat(mask, begins, axis=-1).all(-1))
+
+
+class MaskCheck:
+    """Refuses batches in which an action was taken that its mask forbids, or in which there was none to take.
+
+    Args:
+        spec: as the policy sees the env; it masks actions.
+    """
+
+    def __init__(self, spec: EnvSpec) -> None:
+        assert isinstance(spec.observation_space, Packed)
+        self._space: Packed = spec.observation_space
+        self._actions: Any = spec.action_space
+        self._id = spec.id
+
+    def __call__(self, observation: Array, actions: Array, counted: BoolArray, first_env: int, frame: int) -> None:
+        """Look at the steps of a batch.
+
+        Args:
+            observation: `[time, env, words]`, that were acted on.
+            actions: `[time, env, *action]`.
+            counted: `[time, env]`, False for steps that only reset.
+            first_env: number of the first of these envs.
+            frame: at which the batch begins.
+
+        Raises:
+            EnvError: a mask allows no action; names the env and the step.
+            PluginError: the policy took an action that the mask forbids.
+        """
+        stuck = without_choice(self._space, observation) & counted
+        if stuck.any():
+            time, index = np.argwhere(stuck)[0]
+            raise EnvError(
+                f"env {self._id!r}: the {ACTION_MASK} of env {first_env + index} at step {time} of the batch that "
+                f"began at frame {frame} allows no action; the batch is discarded. Allow one, or end the episode there"
+            )
+        taken = self._numbered(actions)
+        allowed = np.take_along_axis(self._space.array(observation, ACTION_MASK), taken, -1) != 0
+        wrong = ~allowed.all(-1) & counted
+        if wrong.any():
+            time, index = np.argwhere(wrong)[0]
+            raise PluginError(
+                f"the policy gave env {first_env + index} of {self._id!r} the action {actions[time, index]} at step "
+                f"{time} of the batch that began at frame {frame}, which its {ACTION_MASK} forbids; a model must keep "
+                "to the mask"
+            )
+
+    def _numbered(self, actions: Array) -> Array:
+        """Return the places of actions in their masks, `[time, env, choice]`."""
+        starts = np.cumsum([0, *self._space.choices[:-1]]) - np.ravel(self._actions.start)
+        places: Array = actions.reshape(*actions.shape[:2], -1).astype(np.int64) + starts
+        return places
+
+
+def keeping_to_masks(spec: EnvSpec) -> Callable[[Array, Array], Array]:
+    """Return what makes allowed actions of random ones: called with actions `[env, *action]` and observations.
+
+    A forbidden action becomes the next one that is allowed, from the first on after the last. Without masks the actions
+    stay what they are.
+    """
+    if not masks_actions(spec):
+        return lambda actions, observation: actions
+    space: Any = spec.observation_space
+    starts = np.ravel(spec.action_space.start)  # type: ignore[attr-defined]
+
+    def allowed(actions: Array, observation: Array) -> Array:
+        result = np.array(actions)
+        rows = result.reshape(len(result), -1)
+        for row, mask in zip(rows, space.array(np.asarray(observation), ACTION_MASK), strict=True):
+            begin = 0
+            for choice, size in enumerate(space.choices):
+                own = np.flatnonzero(mask[begin : begin + size]) + starts[choice]
+                if len(own):
+                    row[choice] = own[np.searchsorted(own, row[choice]) % len(own)]
+                begin += size
+        return result
+
+    return allowed

@@ -1,0 +1,224 @@
+"""Observations of several arrays: packed into one row of words per env, so that what carries an array carries a dict.
+
+Each leaf keeps its dtype, in memory of the row; whoever looks at leaves views the row, and copies nothing. Collectors,
+buffers, workers and checkpoints see one array of integers, and an observation that is one array pays nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import gymnasium
+import numpy as np
+import torch
+
+from rlcore.envs.step_checks import as_numbers
+from rlcore.envs.transformed import observation_dtype
+from rlcore.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rlcore.types.records import Array
+
+# the leaf that says which actions are allowed
+ACTION_MASK: Final = "action_mask"
+_WORD: Final = np.dtype(np.int64)
+
+
+class Packed(gymnasium.spaces.Box):
+    """The space of observations that are dicts of arrays, each of them packed into `[words]`, int64.
+
+    Args:
+        leaves: the space of each array by name, in this order; each has a shape and a dtype.
+        choices: how many actions each choice has that the leaf `action_mask` allows or forbids; empty without one.
+
+    Attributes:
+        leaves: the same.
+        choices: the same.
+        dtypes: the dtype of each leaf, as rows hold it: that of its space, but single precision for wider floats.
+
+    Raises:
+        ConfigError: a leaf is no array of numbers, or there is none.
+    """
+
+    def __init__(self, leaves: Mapping[str, gymnasium.Space[Any]], choices: Sequence[int] = ()) -> None:
+        if not leaves:
+            raise ConfigError("[env] an observation that is a dict has no leaf")
+        self.leaves = dict(leaves)
+        self.choices = tuple(choices)
+        for name, space in self.leaves.items():
+            if space.shape is None or space.dtype is None or np.dtype(space.dtype).kind not in "biuf":
+                raise ConfigError(
+                    f"[env] the leaf {name!r} of the observations is {space}, which is not one array of numbers; "
+                    f"{wrapper_for(space)}"
+                )
+        self.dtypes = {name: np.dtype(observation_dtype(space)) for name, space in self.leaves.items()}
+        self._begins: dict[str, int] = {}
+        offset = 0
+        for name, dtype in sorted(self.dtypes.items(), key=lambda item: -item[1].itemsize):
+            self._begins[name] = offset // dtype.itemsize  # whole, since every width divides the wider ones before it
+            offset += math.prod(self._shape_of(name)) * dtype.itemsize
+        self._torch_dtypes = {name: torch.from_numpy(np.empty(0, dtype)).dtype for name, dtype in self.dtypes.items()}
+        limits = np.iinfo(np.int64)
+        super().__init__(limits.min, limits.max, (-(-offset // _WORD.itemsize),), np.int64)
+
+    def arrays(self, packed: Array) -> dict[str, Array]:
+        """Return every leaf `[..., *shape]` of rows `[..., words]`, in the same memory."""
+        return {name: self.array(packed, name) for name in self.leaves}
+
+    def array(self, packed: Array, name: str) -> Array:
+        """Return one leaf `[..., *shape]` of rows `[..., words]`, in the same memory."""
+        shape, begin = self._shape_of(name), self._begins[name]
+        flat: Array = packed.view(self.dtypes[name])[..., begin : begin + math.prod(shape)]
+        return flat.reshape((*packed.shape[:-1], *shape))
+
+    def tensors(self, packed: Tensor) -> dict[str, Tensor]:
+        """Return every leaf `[..., *shape]` of rows `[..., words]`, in the same memory."""
+        return {name: self.tensor(packed, name) for name in self.leaves}
+
+    def tensor(self, packed: Tensor, name: str) -> Tensor:
+        """Return one leaf `[..., *shape]` of rows `[..., words]`, in the same memory."""
+        shape, begin = self._shape_of(name), self._begins[name]
+        flat = packed.view(self._torch_dtypes[name])[..., begin : begin + math.prod(shape)]
+        return flat if len(shape) == 1 else flat.reshape((*packed.shape[:-1], *shape))
+
+    def rows(self, num_envs: int | None = None) -> Array:
+        """Return zeros `[env, words]`, or `[words]` without a number of envs."""
+        return np.zeros(self.shape if num_envs is None else (num_envs, *self.shape), dtype=np.int64)
+
+    def write(self, observation: Any, arrays: Mapping[str, Array]) -> None:
+        """Write a dict of arrays into leaves.
+
+        Args:
+            observation: arrays by the names of the leaves.
+            arrays: where each of them goes, as `arrays` returns it.
+
+        Raises:
+            ValueError: a leaf is missing, or unknown, or has another shape or kind of number; says which.
+        """
+        try:
+            fits = len(observation) == len(arrays)
+            for name, place in arrays.items():
+                value = observation[name]
+                if type(value) is not np.ndarray or value.shape != place.shape or value.dtype is not place.dtype:
+                    value = self._fitting(name, value, place)
+                place[...] = value
+        except (KeyError, TypeError, IndexError):
+            fits = False
+        if not fits:
+            found = sorted(observation) if isinstance(observation, Mapping) else type(observation).__name__
+            raise ValueError(f"observation: expected the leaves {sorted(self.leaves)}, found {found}")
+
+    def _fitting(self, name: str, value: Any, place: Array) -> Array:
+        dtype = np.dtype(self.leaves[name].dtype)
+        try:
+            return as_numbers(value, place.shape, dtype)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"leaf {name!r} of the observation: {error}") from None
+
+    def pack(self, observation: Mapping[str, Any]) -> Array:
+        """Return the row `[words]` of a dict of arrays `[*shape]`, or rows of arrays `[..., *shape]`.
+
+        Raises:
+            ValueError: as for `write`.
+        """
+        name = next((name for name in self.leaves if name in observation), None)
+        shape = () if name is None else np.shape(observation[name])
+        before = shape[: len(shape) - len(self._shape_of(name))] if name is not None else ()
+        rows = np.zeros((*before, *self.shape), dtype=np.int64)
+        self.write(observation, self.arrays(rows))
+        return rows
+
+    def sample(self, *args: Any, **keywords: Any) -> Array:
+        """Return the row `[words]` of a sample of every leaf; a mask allows an action of each choice."""
+        row = self.pack({name: space.sample() for name, space in self.leaves.items()})
+        if self.choices:
+            begin, mask = 0, self.array(row, ACTION_MASK)
+            for size in self.choices:
+                if not mask[begin : begin + size].any():
+                    mask[begin : begin + size] = 1
+                begin += size
+        return row
+
+    def seed(self, seed: Any = None) -> Any:
+        """Seed every leaf."""
+        return {name: space.seed(None if seed is None else seed + n) for n, (name, space) in enumerate(self._items())}
+
+    def contains(self, x: Any) -> bool:
+        """Return whether every leaf of a row is in its space, as rows hold it."""
+        if not isinstance(x, np.ndarray) or x.shape != self.shape or x.dtype != _WORD:
+            return False
+        return all(_holds(space, self.array(x, name)) for name, space in self._items())
+
+    def with_leaf(self, name: str, space: gymnasium.Space[Any]) -> Packed:
+        """Return a space with another space for a leaf."""
+        return Packed({**self.leaves, name: space}, self.choices)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Packed) and list(self._items()) == list(other._items())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.leaves))
+
+    def __repr__(self) -> str:
+        return f"Dict({', '.join(f'{name!r}: {space}' for name, space in self._items())})"
+
+    def _items(self) -> list[tuple[str, gymnasium.Space[Any]]]:
+        return list(self.leaves.items())
+
+    def _shape_of(self, name: str) -> tuple[int, ...]:
+        return cast("tuple[int, ...]", self.leaves[name].shape)
+
+
+def _holds(space: gymnasium.Space[Any], array: Array) -> bool:
+    value = array.astype(space.dtype)
+    return space.contains(value if space.shape else value[()])
+
+
+def packed_space(space: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+    """Return the space in which observations travel: a dict packed, others as they are.
+
+    Args:
+        space: of one observation.
+        actions: the space of actions, which a leaf `action_mask` has to fit.
+
+    Raises:
+        ConfigError: a leaf is not one array, or the mask does not fit the actions.
+    """
+    if not isinstance(space, gymnasium.spaces.Dict):
+        return space
+    mask = space.spaces.get(ACTION_MASK)
+    return Packed(space.spaces, () if mask is None else _choices_of(mask, actions))
+
+
+def _choices_of(mask: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> list[int]:
+    """Return how many actions each choice has.
+
+    Raises:
+        ConfigError: the space of masks does not fit the actions.
+    """
+    if isinstance(actions, gymnasium.spaces.Discrete):
+        choices = [int(actions.n)]
+    elif isinstance(actions, gymnasium.spaces.MultiDiscrete):
+        choices = actions.nvec.reshape(-1).tolist()
+    else:
+        raise ConfigError(f"[env] an {ACTION_MASK} goes with Discrete and MultiDiscrete actions, not with {actions}")
+    if mask.shape != (sum(choices),):
+        raise ConfigError(
+            f"[env] the {ACTION_MASK} is {mask}; {actions} takes one of shape [{sum(choices)}], 1 for each action that "
+            "is allowed, those of several choices one after the other"
+        )
+    return choices
+
+
+def wrapper_for(space: gymnasium.Space[Any]) -> str:
+    """Return which Gymnasium wrapper makes an array of observations of a space, as `[env] wrappers` names it."""
+    if space.is_np_flattenable:
+        return 'the Gymnasium wrapper FlattenObservation makes one of it: [env] wrappers = ["FlattenObservation"]'
+    return (
+        "let the Gymnasium wrapper TransformObservation make one of it, in a class of your own that [env] wrappers "
+        'names: wrappers = ["my_wrappers:MyObservations"]'
+    )
