@@ -1,10 +1,11 @@
 """The replay buffers keep the contract of buffers, in every place where rows can lie."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from rlcore.testing.contracts import BufferContract, PluginContract
+from rlcore.testing.contracts import BufferContract, ComponentContract, PluginContract
 
 AROUND = {
     "plugins": {"files": [str(Path(__file__).with_name("loose_parts.py"))]},
@@ -40,6 +41,31 @@ class TestNSteps(TestReplay):
     @pytest.mark.skip(reason="the rewards of the contract's batches name their steps, which sums do not")
     def test_every_step_can_be_drawn(self):
         """`test_n_step.py` says which can be sampled."""
+
+
+@pytest.mark.skipif(find_spec("rlcore_plugin_cnn") is None, reason="rlcore-plugin-cnn is not installed")
+class TestFrames(ComponentContract):
+    """The batches of the contract of buffers show no stacks; so only that a run goes on as it should."""
+
+    kind = "buffer"
+    use = "replay"
+    config = {**TestReplay.config, "stack": 4, "n_steps": 2}
+    around = {
+        "env": {"use": "testing:toy-pixels", "actions": "discrete"},
+        "model": {
+            "use": "dqn:q-network",
+            "encoder": "rlcore_plugin_cnn.bodies:NatureCNN",
+            "encoder_kwargs": {"channels": [4], "kernels": [3], "strides": [2], "features": 8},
+            "hidden": [8],
+        },
+        "loss": {"use": "dqn"},
+        "estimator": [],
+    }
+
+
+class TestPrioritizedFrames(TestFrames):
+    use = "replay:prioritized"
+    config = {**TestFrames.config, "n_steps": 1}
 
 
 class TestMappedFile(TestReplay):

@@ -181,8 +181,8 @@ class Stacks:
         places = [(env, time) for env, row in enumerate(found) for time, begun in enumerate(row) if begun]
         if not places:
             return found, {}, moved
-        envs, times = (list(column) for column in zip(*places, strict=True))
-        first = observation[envs, times]
+        env_of, time_of = torch.tensor(places, device=observation.device).unbind(1)
+        first = observation[env_of, time_of]
         repeats: list[list[bool]] = _equal(first[:, 1:], first[:, :-1], 2).tolist()
         return found, dict(zip(places, repeats, strict=True)), moved
 
