@@ -36,7 +36,7 @@ def bad(write_config, workdir):
 
 @pytest.fixture
 def train_forked(forked_cli):
-    """Train in a process that is forked; at the end of its interpreter nothing is left over."""
+    """Train in a process that is forked, and says all it has to say before its end."""
     return lambda config, *arguments: forked_cli("train", config, "--quiet", "--grace", "1", *arguments, seconds=60)
 
 
@@ -69,10 +69,10 @@ def gone(pid):
         return True
 
 
-def test_f3_an_env_that_keeps_the_gil_is_ended_from_outside(train_forked, bad):
-    done = train_forked(bad("hold_the_gil"))
-    assert done.code == -signal.SIGKILL, done.err
-    assert "as if one held the GIL; the main thread was in File" in done.err
+def test_f3_an_env_that_keeps_the_gil_is_ended_from_outside(bad):
+    done = train(bad("hold_the_gil"))  # whose companion speaks after it, into the same pipe
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert "as if one held the GIL; the main thread was in File" in done.stderr
     assert on_disk()["state"] == "failed-resumable"
     assert "bad_env.py" in on_disk()["reason"]
     assert "in hold_the_gil" in (RUN / "stacks.txt").read_text()
@@ -85,10 +85,10 @@ def test_f3_a_call_that_the_search_for_its_place_wakes_is_not_ended(train_forked
 
 
 @pytest.mark.parametrize("how", ["end_without_a_word", pytest.param("kill", marks=pytest.mark.slow)])
-def test_a1_d10_the_status_of_a_process_that_could_not_say_its_end_is_the_truth(train_forked, bad, how):
-    done = train_forked(bad(how))
-    assert done.code == (0 if how == "end_without_a_word" else -signal.SIGKILL)
-    assert "without a word" in done.err or "was ended by signal" in done.err
+def test_a1_d10_the_status_of_a_process_that_could_not_say_its_end_is_the_truth(bad, how):
+    done = train(bad(how))  # whose companion speaks after it, into the same pipe
+    assert done.returncode == (0 if how == "end_without_a_word" else -signal.SIGKILL)
+    assert "without a word" in done.stderr or "was ended by signal" in done.stderr
     assert on_disk()["state"] == "failed-resumable"
     assert on_disk()["frames"] == 32
 
