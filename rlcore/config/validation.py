@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -112,7 +113,7 @@ def explain(
         more: keys of the section that are not in the schema.
     """
     lines = []
-    for problem in error.errors():
+    for problem in _united(error.errors(), schema):
         key = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
             names = [*_keys_at(schema, problem["loc"][:-1]), *more]
@@ -128,6 +129,27 @@ def explain(
             given = f"; found {problem['input']!r}" if not isinstance(problem["input"], dict) else ""
             lines.append(f"[{section}] {key}: {problem['msg'].removeprefix('Value error, ')}{given} ({owner})")
     return lines
+
+
+def _united(problems: Iterable[Mapping[str, Any]], schema: type[BaseModel]) -> list[dict[str, Any]]:
+    """Return problems; what is wrong with a value for each of the types that its key may have is one of them."""
+    found: list[dict[str, Any]] = []
+    for problem in map(dict, problems):
+        key, *rest = problem["loc"] or ("",)
+        field_info = schema.model_fields.get(key)
+        if rest and field_info is not None and _has_several_types(field_info.annotation):
+            problem["loc"] = (key, *rest[1:])  # without the name of the type
+            same = [other for other in found if other["loc"] == problem["loc"]]
+            if same:
+                same[0]["msg"] += f", or {problem['msg'].removeprefix('Input should be ')}"
+                continue
+        found.append(problem)
+    return found
+
+
+def _has_several_types(annotation: Any) -> bool:
+    types = [member for member in get_args(annotation) if member is not NoneType]
+    return get_origin(annotation) in (Union, UnionType) and len(types) > 1
 
 
 def _misplaced(key: str) -> str:

@@ -201,7 +201,9 @@ class LoopSpecs:
         Called in `rlcore/learners/gradient.py`:
 
             if hooks.used("optimizer"):
-                return hooks.optimizer(losses, minibatch, self)
+                return self._step_by_hook(losses, minibatch)
+            ...
+            metrics = hooks.optimizer(losses, minibatch, self)
         """
         raise NotImplementedError
 

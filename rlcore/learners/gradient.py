@@ -136,11 +136,29 @@ class GradientLearner(Updating):
             losses = self._loss(entries) if names is None else self._loss(entries, names)
             losses = hooks.post_loss(losses, minibatch, self)
             if hooks.used("optimizer"):
-                return hooks.optimizer(losses, minibatch, self)
+                return self._step_by_hook(losses, minibatch)
             metrics = self.step(losses)
         if statistics is not None:
-            statistics.settle(self._due, [self._steps[number].not_finite for number in self._due.numbers])
+            statistics.settle(self._due, self._not_finite())
         return metrics
+
+    def _step_by_hook(self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
+        """Let a hook take the step. Whether it was finite is said by the steps that it asked for, and by the losses."""
+        hooks = self._hooks
+        if self._statistics is None:
+            return hooks.optimizer(losses, minibatch, self)
+        for number in self._due.numbers:  # what they say is of an earlier update
+            step = self._steps[number]
+            step.not_finite = torch.zeros_like(step.not_finite)
+        metrics = hooks.optimizer(losses, minibatch, self)
+        minimised = [value.detach() for name, value in losses.items() if name.startswith("loss")]
+        wrong = [(~value.isfinite()).any().float() for value in minimised]
+        self._statistics.settle(self._due, self._not_finite() + wrong)
+        return metrics
+
+    def _not_finite(self) -> list[Tensor]:
+        """Return of each optimizer that is due whether its last step was skipped, 0-d: 1 or 0."""
+        return [self._steps[number].not_finite for number in self._due.numbers]
 
     def _hooked(self) -> bool:
         """Return whether a hook comes between loss and step."""

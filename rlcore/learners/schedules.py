@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +14,7 @@ from rlcore.errors import ConfigError, did_you_mean
 from rlcore.types import Scheduler
 from rlcore.types.context import Context
 from rlcore.types.optional import Schedulable, offers
+from rlcore.types.optional_learning import NumberChecker
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
@@ -98,12 +99,14 @@ class ScheduledOfPart:
     Attributes:
         numbers: those of the part.
         initial: the value that the part was built with.
+        check: of a part that is a `NumberChecker`.
     """
 
     scheduler: Scheduler
     number: str
     numbers: MutableMapping[str, Any]
     initial: float
+    check: Callable[[str, float], None] | None = None
 
     def hold_as_tensor(self, device: torch.device) -> None:
         """Let the part find a tensor that stays the same and is filled: to a compiled graph a float is a constant."""
@@ -114,10 +117,25 @@ class ScheduledOfPart:
     def apply(self, progress: Progress) -> None:
         """Set the number to its value now."""
         value = self.scheduler.value(self.initial, progress)
+        if self.check is not None:
+            self.check(self.number, value)
         if isinstance(self.numbers[self.number], int | float):
             self.numbers[self.number] = value
         else:
             self.numbers[self.number].fill_(value)
+
+    def check_end(self) -> None:
+        """See that the part takes the value that the schedule ends at.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        if self.check is None:
+            return
+        try:
+            self.check(self.number, self.scheduler.value(self.initial, Progress(1, frames=1)))
+        except ConfigError as error:
+            raise ConfigError(f"{error} (at the end of the schedule of {self.scheduler.target!r})") from error
 
     def now(self) -> float:
         """Return the number."""
@@ -143,7 +161,7 @@ def bind(
     bound: list[Scheduled | ScheduledOfPart] = []
     taken: set[tuple[int, str]] = set()
     for scheduler in schedulers:
-        found = _found(scheduler, optimizers, declared)
+        found = _found(scheduler, optimizers, declared, parts)
         for scheduled in found:
             owner = scheduled.optimizer if isinstance(scheduled, Scheduled) else scheduled.numbers
             if (id(owner), scheduled.number) in taken:
@@ -157,6 +175,7 @@ def _found(
     scheduler: Scheduler,
     optimizers: Mapping[str, torch.optim.Optimizer],
     declared: Mapping[str, MutableMapping[str, Any]],
+    parts: Mapping[str, Any],
 ) -> list[Scheduled | ScheduledOfPart]:
     name, _, number = scheduler.target.rpartition(".")
     if name not in optimizers and name in declared:
@@ -167,7 +186,10 @@ def _found(
             )
         initial = float(declared[name][number])
         declared[name][number] = initial  # a part that sets it otherwise refuses
-        return [ScheduledOfPart(scheduler, number, declared[name], initial)]
+        check = parts[name].check_number if offers(parts[name], NumberChecker) else None
+        scheduled = ScheduledOfPart(scheduler, number, declared[name], initial, check)
+        scheduled.check_end()
+        return [scheduled]
     if name and name not in optimizers:
         guess = did_you_mean(name, [*optimizers, *declared])
         raise ConfigError(f"[scheduler] target: no optimizer {name!r}{guess}; {_choice(optimizers, declared)}")

@@ -145,7 +145,8 @@ class Builder:
             declares = offers(self._context.built.get(kind), Schedulable)
             section = self._config.one(kind) if declares else None
             values = {} if section is None else section.config.model_dump()
-            if section is None or number not in values or not (value := scheduler.value(values[number], end)):
+            given = None if section is None else values.get(number)
+            if section is None or given is None or not (value := scheduler.value(given, end)):
                 continue
             problems: list[str] = []
             owner = f"{section.provided}, at the end of the schedule of {scheduler.target!r}"

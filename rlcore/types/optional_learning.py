@@ -70,6 +70,18 @@ class Paced(Protocol):
     every: int
 
 
+class NumberChecker(Protocol):
+    """A part with `schedulable` numbers whose limits its schema cannot know, such as those of the action space."""
+
+    def check_number(self, number: str, value: float) -> None:
+        """Refuse a value of one of them; asked about each that a schedule sets, and about its last before the run.
+
+        Raises:
+            ConfigError: says why it cannot be.
+        """
+        ...
+
+
 class UpdateCounter(Protocol):
     """A buffer that tells before a run how many updates follow a batch; what would never come round is refused."""
 

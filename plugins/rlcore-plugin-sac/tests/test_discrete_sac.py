@@ -105,7 +105,7 @@ def test_the_first_frames_are_uniform_and_the_rest_are_the_actors():
         ({"env": {"use": "testing:toy", "actions": "bounded"}}, r"\[model\] discrete-actor-critic needs a discrete"),
         ({"model": {"use": "sac:actor-critic"}}, "needs"),
         ({"model": {"use": "dqn:q-network"}}, "requires the model parts actor, critics"),
-        ({"loss": {"use": "sac:discrete-sac", "temperature": 0.1, "target_entropy": 0.5}}, r"\[loss\] target_entropy"),
+        ({"loss": {"use": "sac:discrete-sac", "temperature": 0.1, "target_entropy": 0.6}}, r"\[loss\] target_entropy"),
         ({"loss": {"use": "sac:discrete-sac", "target_entropy": 1.0}}, r"loss.*target_entropy"),
     ],
 )

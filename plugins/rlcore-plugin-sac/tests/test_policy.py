@@ -36,8 +36,8 @@ def generator(seed=1):
 @pytest.mark.parametrize("random_frames", [0, 5, 18, 24])
 def test_exactly_so_many_frames_are_random(random_frames):
     """Also where they end within a step of several envs; in batches of 4 steps of 4 envs."""
-    model = model_of(random_frames=random_frames)
-    policy, progress = model.policy, model.policy._progress
+    trainer = make_trainer(sections=around(model={"random_frames": random_frames}))
+    policy, progress = trainer.model.policy, trainer.progress
     found = []
     for frames in (0, 16, 32):
         progress.frames = frames

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from rlcore import ConfigError, Context, Progress
+from rlcore import ConfigError, Context, Progress, hookimpl
 from rlcore.buffers.minibatch import Minibatch
 from rlcore.errors import NumericalError
-from rlcore.hooks.points import LoopHooks
+from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.learners.gradient import GradientLearner
 from rlcore.learners.optimizers import AdamConfig, SGDConfig, adam, sgd
 from rlcore.learners.targets import TargetUpdater
@@ -122,13 +122,13 @@ class Normalised(Separate):
         return result | super().forward(minibatch, others)
 
 
-def learner_of(*wanted, loss=Separate, group=None, **config):
+def learner_of(*wanted, loss=Separate, group=None, hooks=(), **config):
     model = Model()
     built = loss(model)
     context = Context(
         RunInfo("run", 1, 1000), torch.device("cpu"), Progress(1000), "learner", "gradient", group=group or Alone()
     )
-    context.parts.update(model=model, loss=built, hooks=LoopHooks())
+    context.parts.update(model=model, loss=built, hooks=LoopHooks([Hook("hook", hook) for hook in hooks]))
     context.parts["optimizers"] = {
         name: KINDS[kind][0](KINDS[kind][1](**keys), context.for_component("optimizer", name))
         for name, kind, keys in wanted
@@ -334,6 +334,42 @@ def test_an_update_that_is_not_finite_leaves_the_statistics_and_moves_on_after_i
     assert norm.num_batches_tracked == 2
 
 
+class StepsByHook:
+    """Takes the learner's own steps."""
+
+    @hookimpl
+    def optimizer(self, losses, learner):
+        return learner.step(losses)
+
+
+class StepsItself(StepsByHook):
+    """Takes a step of its own, which it leaves out where the loss is not finite."""
+
+    @hookimpl
+    def optimizer(self, losses, learner):
+        total = losses["loss_critic"]
+        if total.isfinite():
+            total.backward()
+            learner.optimizers["critics"].step()
+            learner.optimizers["critics"].zero_grad()
+        return {}
+
+
+@pytest.mark.parametrize("hook", [StepsByHook, StepsItself])
+def test_a_step_of_a_hook_that_is_not_finite_leaves_the_statistics(hook):
+    learner = learner_of(*sections(every=1), loss=Normalised, hooks=[hook()])
+    good, bad = minibatches(2)
+    norm = learner._loss.norm
+    learner.update(dict(good))
+    before = {name: value.clone() for name, value in norm.named_buffers()}
+    bad["x"][0] = torch.nan
+    learner.update(dict(bad))
+    learner.update(dict(bad))
+    assert difference(before, dict(norm.named_buffers())) is None
+    learner.update(dict(good))
+    assert norm.num_batches_tracked == 2
+
+
 class Statistical(Whole):
     """Changes a buffer in each update."""
 
@@ -468,3 +504,40 @@ def test_compiled_updates_of_a_rank_are_eager_ones_at_every_pace(every):
     for one, other in zip(eager, compiled, strict=True):
         torch.testing.assert_close(other, {name: one[name] for name in other}, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(weights(learners[1]), weights(learners[0]), rtol=1e-4, atol=1e-5)
+
+
+class InTurn:
+    """One of two ranks that update one after the other: the one with rows first."""
+
+    size = 2
+
+    def __init__(self, rank, told):
+        self.rank = rank
+        self._told = told
+
+    def sum_(self, flat):
+        if flat[-1]:
+            self._told.append(flat.clone())
+        else:
+            flat.copy_(self._told.pop())
+
+    def share(self, numbers):
+        return [tuple(numbers)] * 2
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("compiled", [False, COMPILED], ids=["eager", "compiled"])
+def test_a_rank_without_rows_takes_the_steps_of_the_other_at_every_pace(compiled):
+    told = []
+    ranks = [learner_of(*sections(), group=InTurn(rank, told), compile=compiled) for rank in range(2)]
+    for number, minibatch in enumerate(minibatches()):
+        first, second = ranks if number in (0, 1, 4) else reversed(ranks)
+        first.update(minibatch)
+        metrics = second.update({name: value[:0] for name, value in minibatch.items()})
+        assert len(metrics) == (1 if number % 2 == 0 else 3), "norms of the optimizers that stepped"
+    assert not told
+    assert not compiled or ranks[0]._compiled._functions
+    assert all(map(torch.equal, *map(weights, ranks)))
+    assert difference(*(rank.state_dict() for rank in ranks)) is None
+    before = weights(learner_of(*sections()))
+    assert not any(map(torch.equal, weights(ranks[0]), before))

@@ -10,7 +10,7 @@ from torch.optim import lr_scheduler
 
 import rlcore
 from rlcore import ConfigError, Progress
-from rlcore.learners.schedules import Cosine, Linear, ScheduleConfig
+from rlcore.learners.schedules import Cosine, Linear, ScheduleConfig, bind
 from rlcore.testing.contracts import SchedulerContract
 
 LINEAR, COSINE = (SchedulerContract.of(name) for name in ("linear", "cosine"))
@@ -309,3 +309,37 @@ def test_a_schedule_may_end_before_the_run_does(kind):
     for frames in (0, 100, 400, 500):
         assert schedule.value(2.0, Progress(1000, frames=frames)) == whole.value(2.0, Progress(1000, frames=2 * frames))
     assert schedule.value(2.0, Progress(1000, frames=900)) == whole.value(2.0, Progress(1000, frames=1000))
+
+
+class Limited:
+    """A part that takes numbers below 1, and says so by itself."""
+
+    def __init__(self):
+        self.schedulable = {"width": 0.5}
+
+    def check_number(self, number, value):
+        if value >= 1:
+            raise ConfigError(f"[loss] {number} = {value} is too wide")
+
+
+class Hill:
+    """Goes up to the middle of the run, and down again."""
+
+    target = "loss.width"
+
+    def value(self, initial, progress):
+        return initial + 2 * min(progress.fraction, 1 - progress.fraction)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_part_with_limits_is_asked_about_what_a_schedule_sets(compiled):
+    with pytest.raises(ConfigError, match=r"width = 1.5 is too wide \(at the end of the schedule of 'loss.width'\)"):
+        bind([Linear(ScheduleConfig(target="loss.width", final=3.0), None)], {}, {"loss": Limited()})
+    part = Limited()
+    (hill,) = bind([Hill()], {}, {"loss": part})
+    if compiled:
+        hill.hold_as_tensor(torch.device("cpu"))
+    hill.apply(Progress(100, frames=10))
+    assert float(part.schedulable["width"]) == pytest.approx(0.7)
+    with pytest.raises(ConfigError, match=r"width = 1\.5 is too wide"):
+        hill.apply(Progress(100, frames=50))

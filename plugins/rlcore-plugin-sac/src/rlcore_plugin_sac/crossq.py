@@ -12,10 +12,9 @@ from torch import Tensor
 from rlcore.errors import ConfigError
 from rlcore.types import Context, Key
 from rlcore_plugin_sac.critics import frozen
-from rlcore_plugin_sac.entropy import FixedTemperature, SoftLoss
-from rlcore_plugin_sac.loss import TRANSITION, asked, returns
+from rlcore_plugin_sac.entropy import FixedTemperature, SoftLoss, check_bounded_entropy, default_entropy
+from rlcore_plugin_sac.loss import TRANSITION, asked, critics_loss, returns
 from rlcore_plugin_sac.normalised import NormalisedCritics
-from rlcore_plugin_sac.sac import reachable_entropy
 
 
 class CrossQLoss(SoftLoss):
@@ -61,15 +60,15 @@ class CrossQLoss(SoftLoss):
                 "[loss] crossq normalises by the minibatch of one process; with several the running statistics would "
                 "differ. Train in one process"
             )
-        if config.temperature != "auto" and config.target_entropy is not None:
-            raise ConfigError("[loss] target_entropy counts with temperature = 'auto' alone; leave it out")
         self.actor = model.actor
         self.critics = model.critics
         self._box = model.box
         self._gamma = config.gamma
-        self.keep_temperature(
-            model.temperature, config.temperature, reachable_entropy(config.target_entropy, self._box.size)
-        )
+        self.keep_temperature(model.temperature, config, default_entropy(config.target_entropy, self._box.size))
+
+    def check_entropy(self, entropy: float) -> None:
+        """Refuse an entropy that no squashed distribution over these actions has."""
+        check_bounded_entropy(entropy, self._box.size)
 
     def sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
         """Return the noise of the actions, `noise` and `("next", "noise")`, each `[sample, action]`."""
@@ -120,13 +119,4 @@ class CrossQLoss(SoftLoss):
         values, following = self.critics.normalised(observations, actions, update=True).chunk(2, 1)
         with torch.no_grad():
             target = returns(minibatch, self._gamma, following.amin(0) - self.alpha() * log_prob)
-        errors = target - values
-        squares = errors.square()
-        weight = minibatch.get("priority_weight", None)
-        if weight is not None:
-            squares = squares * weight
-        return {
-            "loss_critics": 0.5 * squares.mean((1, 2)).sum(),
-            "q_value": values.detach().mean(),
-            "td_error": errors.detach().abs().amax(0),
-        }
+        return critics_loss(minibatch, values, target, 0.5)

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from rlcore.errors import ConfigError
 from rlcore.types import Context, Key
 from rlcore_plugin_sac.critics import BatchedLinear, whole
+from rlcore_plugin_sac.first_frames import FirstFrames
 from rlcore_plugin_sac.norms import Take
 from rlcore_plugin_sac.temperature import Temperature
 
@@ -82,8 +83,7 @@ class CategoricalPolicy:
 
     Args:
         actor: to sample from.
-        random_frames: how many frames; the steps of a batch count in the order of time, those of one time in the order
-            of the envs.
+        random_frames: how many frames.
         context: of the model.
     """
 
@@ -91,16 +91,13 @@ class CategoricalPolicy:
 
     def __init__(self, actor: Actor, random_frames: int, context: Context) -> None:
         self._actor = actor
-        self._random_frames = random_frames
-        self._progress = context.progress
-        self._group = context.group
-        self._frame_skip = context.env_spec.frame_skip
+        self._first = FirstFrames(random_frames, context)
         self.refresh()
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Sample the noise of a batch, `[time, env, action + 1]`; its last column scales the logits, 0 for uniform."""
         noise = self._actor.distribution.noise((steps, num_envs), generator)
-        scale = self._scale(steps, num_envs).to(noise.device)
+        scale = (~self._first.of_batch(steps, num_envs)).float().to(noise.device)
         return torch.cat([noise, scale], -1)
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -120,14 +117,6 @@ class CategoricalPolicy:
     def refresh(self) -> None:
         """Follow the weights."""
         self._forward: Callable[[Tensor], Tensor] = self._actor.raw()
-
-    def _scale(self, steps: int, num_envs: int) -> Tensor:
-        """Return 0 for the actions of the next batch that are uniform, else 1; `[time, env, 1]`."""
-        group = self._group
-        before = torch.arange(steps).unsqueeze(-1) * (num_envs * group.size)
-        order = before + torch.arange(num_envs) + group.rank * num_envs
-        uniform = self._progress.frames + order * self._frame_skip < self._random_frames
-        return (~uniform).float().unsqueeze(-1)
 
 
 class MaskedCategoricalPolicy(CategoricalPolicy):

@@ -17,7 +17,7 @@ from rlcore.types import Context, Key
 from rlcore_plugin_sac.critics import frozen
 from rlcore_plugin_sac.discrete_model import ActionCritics
 from rlcore_plugin_sac.entropy import FixedTemperature, SoftLoss
-from rlcore_plugin_sac.loss import TRANSITION, ActorCriticConfig, asked, returns
+from rlcore_plugin_sac.loss import TRANSITION, ActorCriticConfig, asked, critics_loss, returns
 
 
 class DiscreteSACLoss(SoftLoss):
@@ -66,10 +66,16 @@ class DiscreteSACLoss(SoftLoss):
         self.target_updater = TargetUpdater([pair], config.target_interval, config.target_tau)
         self._gamma = config.gamma
         self._first_action: int = model.first_action
-        if config.temperature != "auto" and "target_entropy" in config.model_fields_set:
-            raise ConfigError("[loss] target_entropy counts with temperature = 'auto' alone; leave it out")
         self._largest = math.log(self.actor.distribution.num_parameters)
-        self.keep_temperature(model.temperature, config.temperature, config.target_entropy * self._largest)
+        self.keep_temperature(model.temperature, config, config.target_entropy * self._largest)
+
+    def check_entropy(self, entropy: float) -> None:
+        """Refuse an entropy that is not below that of uniform actions."""
+        if entropy >= self._largest:
+            raise ConfigError(
+                f"[loss] target_entropy = {entropy / self._largest:.4g} cannot be reached: it is a fraction of the "
+                "entropy of uniform actions, and must be less than 1"
+            )
 
     def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
         """Return the losses that are asked for, all of them by default, and their metrics."""
@@ -100,16 +106,7 @@ class DiscreteSACLoss(SoftLoss):
         action = minibatch["action"] - self._first_action if self._first_action else minibatch["action"]
         action = action.reshape(1, -1, 1).expand(values.shape[0], -1, -1)
         taken = values.gather(-1, action)
-        errors = self._target(minibatch) - taken
-        squares = errors.square()
-        weight = minibatch.get("priority_weight", None)
-        if weight is not None:
-            squares = squares * weight
-        return {
-            "loss_critics": 0.5 * squares.mean((1, 2)).sum(),
-            "q_value": taken.detach().mean(),
-            "td_error": errors.detach().abs().amax(0),
-        }
+        return critics_loss(minibatch, taken, self._target(minibatch), 0.5)
 
     @torch.no_grad()
     def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
-FixedTemperature: TypeAlias = Literal["auto"] | Annotated[float, Field(ge=0, allow_inf_nan=False)]
+from rlcore.errors import ConfigError
+
+FixedTemperature: TypeAlias = Literal["auto"] | Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
 
 class SoftLoss(nn.Module):
@@ -21,23 +24,48 @@ class SoftLoss(nn.Module):
 
     loss_names: tuple[str, ...] = ("loss_critics", "loss_actor")
 
-    def keep_temperature(self, temperature: nn.Module, given: FixedTemperature, target_entropy: float) -> None:
-        """Take the part of the model, and what is said of it.
+    def keep_temperature(self, temperature: nn.Module, config: BaseModel, target_entropy: float) -> None:
+        """Take the part of the model, and what the config says of it.
 
         Args:
             temperature: the part.
-            given: `auto`, or its value.
-            target_entropy: the entropy to keep.
+            config: has the keys `temperature`, auto or its value, and `target_entropy`.
+            target_entropy: the entropy to keep, in nats.
+
+        Raises:
+            ConfigError: no policy has so much entropy; or a fixed temperature has a target that counts for nothing.
         """
+        given: Any = dict(config)
         self.temperature = temperature
-        self._learns = given == "auto"
+        self._learns = given["temperature"] == "auto"
         self.schedulable: dict[str, Any] = {}
         if self._learns:
+            self.check_number("target_entropy", target_entropy)
             self.loss_names = (*self.loss_names, "loss_temperature")
             self.schedulable["target_entropy"] = target_entropy
-        else:
-            self.temperature.requires_grad_(False)
-            self.schedulable["temperature"] = given
+            return
+        self.temperature.requires_grad_(False)
+        self.schedulable["temperature"] = given["temperature"]
+        # a resolved config says the default too
+        if given["target_entropy"] != type(config).model_fields["target_entropy"].default:
+            raise ConfigError("[loss] target_entropy counts with temperature = 'auto' alone; leave it out")
+
+    def check_number(self, number: str, value: float) -> None:
+        """Refuse a number of `schedulable` that the policy cannot follow.
+
+        Raises:
+            ConfigError: it is an entropy that no policy has.
+        """
+        if number == "target_entropy":
+            self.check_entropy(value)
+
+    def check_entropy(self, entropy: float) -> None:
+        """Refuse an entropy, in nats, that no policy over these actions has.
+
+        Raises:
+            ConfigError: it is one.
+        """
+        raise NotImplementedError
 
     def alpha(self) -> Tensor | float:
         """Return the temperature, without gradients."""
@@ -53,3 +81,22 @@ class SoftLoss(nn.Module):
         """
         loss = self.temperature.log_alpha * (entropy - choice * self.schedulable["target_entropy"])
         return {"loss_temperature": loss, "temperature": self.temperature().detach()}
+
+
+def default_entropy(given: float | None, actions: int) -> float:
+    """Return the entropy to keep of so many actions: as given, or by default minus their number."""
+    return -float(actions) if given is None else given
+
+
+def check_bounded_entropy(entropy: float, actions: int) -> None:
+    """Refuse an entropy that no distribution over so many actions between -1 and 1 has.
+
+    Raises:
+        ConfigError: it is one; the temperature would grow for ever.
+    """
+    largest = actions * math.log(2)
+    if entropy >= largest:
+        raise ConfigError(
+            f"[loss] target_entropy = {entropy} cannot be reached: {actions} actions, scaled to [-1, 1], have at most "
+            f"{largest:.4g}, and the temperature would grow for ever; the default is {-actions}"
+        )

@@ -101,19 +101,34 @@ class ActorCriticLoss(nn.Module):
         """
         unit = self._box.to_unit(minibatch["action"])
         values = self.critics.values(minibatch["observation"], unit, masks=self._dropped(minibatch, 1))
-        errors = target - values
-        squares = errors.square()
-        weight = minibatch.get("priority_weight", None)
-        if weight is not None:
-            squares = squares * weight
-        with torch.no_grad():
-            metrics = {"q_value": values.mean(), "td_error": errors.abs().amax(0)}
-        return {"loss_critics": squares.mean((1, 2)).sum() * self.error_scale, **metrics}
+        return critics_loss(minibatch, values, target, self.error_scale)
 
 
 def asked(name: str, names: Collection[str] | None) -> bool:
     """Return whether a loss is among those asked for; None asks for all."""
     return names is None or name in names
+
+
+def critics_loss(minibatch: Mapping[Key, Tensor], values: Tensor, target: Tensor, scale: float) -> dict[str, Tensor]:
+    """Return the sum over the critics of the mean squared error, weighted where a buffer has weights; and metrics.
+
+    Args:
+        minibatch: entries.
+        values: `[critic, sample, 1]`.
+        target: `[sample, 1]`.
+        scale: times the loss.
+
+    Returns:
+        `loss_critics`, and detached the mean `q_value` and `td_error`, the largest absolute error `[sample, 1]`.
+    """
+    errors = target - values
+    squares = errors.square()
+    weight = minibatch.get("priority_weight", None)
+    if weight is not None:
+        squares = squares * weight
+    with torch.no_grad():
+        metrics = {"q_value": values.mean(), "td_error": errors.abs().amax(0)}
+    return {"loss_critics": squares.mean((1, 2)).sum() * scale, **metrics}
 
 
 def returns(minibatch: Mapping[Key, Tensor], gamma: float, following: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from rlcore.errors import ConfigError
 from rlcore.types import Context, Key
 from rlcore_plugin_sac.actors import DeterministicActor, StochasticActor
 from rlcore_plugin_sac.box import ActionBox
+from rlcore_plugin_sac.first_frames import FirstFrames
 
 
 class UniformFirst:
@@ -22,8 +23,7 @@ class UniformFirst:
     Args:
         actor: with a method `raw`.
         box: of the actions.
-        random_frames: how many frames; the steps of a batch count in the order of time, those of one time in the order
-            of the envs.
+        random_frames: how many frames.
         context: of the model.
     """
 
@@ -33,9 +33,7 @@ class UniformFirst:
         self._actor = actor
         self._box = box
         self._random_frames = random_frames
-        self._progress = context.progress
-        self._rank, self._ranks = context.group.rank, context.group.size
-        self._frame_skip = context.env_spec.frame_skip
+        self._first = FirstFrames(random_frames, context)
         self.refresh()
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
@@ -46,7 +44,7 @@ class UniformFirst:
             return normal
         if not self._begins:
             return torch.nn.functional.pad(normal, (0, 1))
-        random = self._is_random(steps, num_envs).to(device)
+        random = self._first.of_batch(steps, num_envs).to(device)
         uniform = torch.rand(steps, num_envs, size, generator=generator, device=device).mul_(2).sub_(1)
         normal = torch.where(random, self._box.from_unit(uniform), normal)
         return torch.cat([normal, random.to(normal.dtype)], -1)
@@ -71,7 +69,7 @@ class UniformFirst:
 
     def refresh(self) -> None:
         """Follow the weights, and see whether the random frames are over."""
-        self._begins = self._progress.frames < self._random_frames
+        self._begins = self._first.are_now()
         self._forward: Callable[[Tensor], Tensor] = self._actor.raw()
 
     def _scaled(self, normal: Tensor) -> Tensor:
@@ -81,12 +79,6 @@ class UniformFirst:
     def _explore(self, outputs: Tensor, noise: Tensor) -> Tensor:
         """Return actions of the outputs of the actor and the noise `[env, action]`."""
         raise NotImplementedError
-
-    def _is_random(self, steps: int, num_envs: int) -> Tensor:
-        """Return which actions of the next batch are uniform, bool `[time, env, 1]`."""
-        before = torch.arange(steps).unsqueeze(-1) * (num_envs * self._ranks)
-        order = before + torch.arange(num_envs) + self._rank * num_envs
-        return (self._progress.frames + order * self._frame_skip < self._random_frames).unsqueeze(-1)
 
 
 class SamplingPolicy(UniformFirst):

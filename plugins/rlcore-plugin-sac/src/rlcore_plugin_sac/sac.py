@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import torch
 from pydantic import Field
@@ -13,13 +12,12 @@ from torch import Tensor
 from rlcore.errors import ConfigError
 from rlcore.types import Context, Key
 from rlcore_plugin_sac.critics import frozen, members, whole
+from rlcore_plugin_sac.entropy import FixedTemperature, SoftLoss, check_bounded_entropy, default_entropy
 from rlcore_plugin_sac.loss import ActorCriticConfig, ActorCriticLoss, asked
 from rlcore_plugin_sac.norms import Take
 
-Fixed = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-
-class SACLoss(ActorCriticLoss):
+class SACLoss(SoftLoss, ActorCriticLoss):
     """Soft actor-critic (Haarnoja et al., 2018, arXiv 1801.01290; the temperature as in arXiv 1812.05905).
 
     `loss_critics` is half the squared error of equation 5 of 1812.05905, summed over the critics; `loss_actor` that of
@@ -43,7 +41,7 @@ class SACLoss(ActorCriticLoss):
     class Config(ActorCriticConfig):
         """SAC."""
 
-        temperature: Literal["auto"] | Fixed = Field(
+        temperature: FixedTemperature = Field(
             "auto", description="weight of the entropy; auto: learned, so that the entropy is the target's"
         )
         target_entropy: float | None = Field(
@@ -56,21 +54,15 @@ class SACLoss(ActorCriticLoss):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context, [("critics", "target_critics")])
         model: Any = context.model
-        self._learns_temperature = config.temperature == "auto"
-        self.schedulable: dict[str, Any] = {}
-        self.temperature = model.temperature
-        if self._learns_temperature:
-            self.loss_names = ("loss_critics", "loss_actor", "loss_temperature")
-            self.schedulable["target_entropy"] = reachable_entropy(config.target_entropy, self._box.size)
-        else:
-            self.schedulable["temperature"] = config.temperature
-            self.temperature.requires_grad_(False)
-            if config.target_entropy is not None:
-                raise ConfigError("[loss] target_entropy counts with temperature = 'auto' alone; leave it out")
+        self.keep_temperature(model.temperature, config, default_entropy(config.target_entropy, self._box.size))
         count = self.critics.critics
         self._subset = config.target_subset
         if self._subset is not None and self._subset > count:
             raise ConfigError(f"[loss] target_subset = {self._subset} is more than [model] critics = {count}")
+
+    def check_entropy(self, entropy: float) -> None:
+        """Refuse an entropy that no squashed distribution over these actions has."""
+        check_bounded_entropy(entropy, self._box.size)
 
     def sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
         """Return the noise of the actions, what dropout leaves, and the critics of the target.
@@ -96,26 +88,16 @@ class SACLoss(ActorCriticLoss):
         result: dict[str, Tensor] = {}
         if asked("loss_critics", names):
             result |= self._critics_loss(minibatch, self._target(minibatch))
-        learns = self._learns_temperature and asked("loss_temperature", names)
+        learns = self._learns and asked("loss_temperature", names)
         if asked("loss_actor", names):
-            loss, log_prob = self._actor_loss(minibatch)
-            result |= {"loss_actor": loss, "entropy": -log_prob.mean()}
+            loss, entropy = self._actor_loss(minibatch)
+            result |= {"loss_actor": loss, "entropy": entropy}
         elif learns:
             with torch.no_grad():
-                log_prob = self.actor.rsample(minibatch["observation"], minibatch["noise"])[1]
+                entropy = -self.actor.rsample(minibatch["observation"], minibatch["noise"])[1].mean()
         if learns:
-            gap = log_prob.mean() + self.schedulable["target_entropy"]
-            result |= {
-                "loss_temperature": -self.temperature.log_alpha * gap,
-                "temperature": self.temperature().detach(),
-            }
+            result |= self.temperature_loss(entropy)
         return result
-
-    def _alpha(self) -> Tensor | float:
-        """Return the temperature, without gradients."""
-        if self._learns_temperature:
-            return self.temperature().detach()  # type: ignore[no-any-return]
-        return self.schedulable["temperature"]  # type: ignore[no-any-return]
 
     @torch.no_grad()
     def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
@@ -128,28 +110,12 @@ class SACLoss(ActorCriticLoss):
             take = members(minibatch["target_members"])
             masks = None if masks is None else [take(mask) for mask in masks]
         values = self.target_critics.values(observation, unit, take, masks)
-        return self._returns(minibatch, values.amin(0) - self._alpha() * log_prob)
+        return self._returns(minibatch, values.amin(0) - self.alpha() * log_prob)
 
     def _actor_loss(self, minibatch: Mapping[Key, Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the actor's loss, and the log-densities `[sample, 1]`, detached."""
+        """Return the loss, and the mean entropy without gradients."""
         observation = minibatch["observation"]
         unit, log_prob = self.actor.rsample(observation, minibatch["noise"])
         values = self.critics.values(observation, unit, frozen, self._dropped(minibatch, 2))
         value = values.amin(0) if self._subset is None else values.mean(0)
-        return (self._alpha() * log_prob - value).mean(), log_prob.detach()
-
-
-def reachable_entropy(given: float | None, actions: int) -> float:
-    """Return the entropy to keep.
-
-    Raises:
-        ConfigError: no distribution over actions between -1 and 1 has so much; the temperature would grow for ever.
-    """
-    entropy = -float(actions) if given is None else given
-    largest = actions * math.log(2)
-    if entropy >= largest:
-        raise ConfigError(
-            f"[loss] target_entropy = {entropy} cannot be reached: {actions} actions, scaled to [-1, 1], have at most "
-            f"{largest:.4g}, and the temperature would grow for ever; the default is {-actions}"
-        )
-    return entropy
+        return (self.alpha() * log_prob - value).mean(), -log_prob.detach().mean()

@@ -1,0 +1,33 @@
+"""Which actions of a batch belong to the first frames of a run, whatever the envs and the processes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rlcore.types import Context
+
+
+class FirstFrames:
+    """The first frames of a run: the steps of a batch count in the order of time, those of one time by the envs.
+
+    Args:
+        frames: how many.
+        context: of the model.
+    """
+
+    def __init__(self, frames: int, context: Context) -> None:
+        self._frames = frames
+        self._progress = context.progress
+        self._rank, self._ranks = context.group.rank, context.group.size
+        self._frame_skip = context.env_spec.frame_skip
+
+    def are_now(self) -> bool:
+        """Return whether the next batch begins among them."""
+        return self._progress.frames < self._frames
+
+    def of_batch(self, steps: int, num_envs: int) -> Tensor:
+        """Return which actions of the next batch are among them, bool `[time, env, 1]`."""
+        before = torch.arange(steps).unsqueeze(-1) * (num_envs * self._ranks)
+        order = before + torch.arange(num_envs) + self._rank * num_envs
+        return (self._progress.frames + order * self._frame_skip < self._frames).unsqueeze(-1)
