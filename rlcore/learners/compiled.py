@@ -11,6 +11,7 @@ import os
 import shutil
 import types
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from rlcore.learners.adam import AdamState
 from rlcore.learners.cuda_graph import CudaGraph
 from rlcore.learners.joint import JointGradients, rows_of
 from rlcore.learners.paces import Due, check_losses
+from rlcore.learners.side_effects import compiled_without_side_effects
 from rlcore.learners.statistics import refuse_several
 from rlcore.learners.targets import TargetUpdater
 from rlcore.learners.torch_private import look_up
@@ -206,7 +208,7 @@ class CompiledUpdate:
         def first(*arguments: Any) -> Any:
             self._functions[key] = call
             with self._heart.pause():
-                return call(*arguments)
+                return compiled_without_side_effects(self._loss, partial(call, *arguments))
 
         return first
 

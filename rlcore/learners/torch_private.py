@@ -6,6 +6,7 @@ uses it is built.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import types
 from collections.abc import Callable, Iterable
@@ -22,6 +23,12 @@ _FOLDER: Final = str(Path(torch.optim.__file__).parent)
 def look_up(owner: object, name: str) -> Any:
     """Return a private attribute of torch, or None where this version has none."""
     return getattr(owner, name, None)
+
+
+def compiler_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of a function that cannot be compiled; none where this version of torch has others."""
+    found = look_up(importlib.import_module("torch._dynamo.exc"), "TorchDynamoException")
+    return (found,) if isinstance(found, type) and issubclass(found, Exception) else ()
 
 
 def foreach_norm() -> Callable[[list[Tensor]], Iterable[Tensor]]:

@@ -1,0 +1,92 @@
+"""What a compiled loss does besides returning tensors: it happens while the graph is made, and never again."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from torch import Tensor, nn
+
+from rlcore.errors import ConfigError, describe
+from rlcore.learners.torch_private import compiler_errors
+
+Result = TypeVar("Result")
+
+# what a module keeps for torch; a graph is given parameters and buffers, and returns what becomes of them
+_OF_TORCH: Final = frozenset(vars(nn.Module()))
+
+
+class Attributes:
+    """The attributes of a loss and its parts as they are now, with what their lists, dicts and sets hold.
+
+    Args:
+        loss: a module.
+    """
+
+    def __init__(self, loss: nn.Module) -> None:
+        self._loss = loss
+        self._values = self._now()
+
+    def changed(self) -> list[str]:
+        """Return the names of those that are other ones by now."""
+        now = self._now()
+        names = dict.fromkeys((*self._values, *now))
+        return [name for name in names if not _same(self._values.get(name), now.get(name))]
+
+    def _now(self) -> dict[str, list[Any]]:
+        return {
+            f"{prefix}.{name}".removeprefix("."): _contents(value)
+            for prefix, module in self._loss.named_modules()
+            for name, value in vars(module).items()
+            if name not in _OF_TORCH
+        }
+
+
+def compiled_without_side_effects(loss: nn.Module, call: Callable[[], Result]) -> Result:
+    """Return what the first call of a graph of a loss returns.
+
+    Raises:
+        ConfigError: the compiler cannot make one graph of the loss, or the loss changes its own attributes.
+    """
+    before = Attributes(loss)
+    kind = type(loss).__name__
+    try:
+        result = call()
+    except compiler_errors() as error:
+        told = describe(error)
+        reason = " ".join([line.strip() for line in told.splitlines() if line.strip()][:2])
+        raise ConfigError(
+            f"[learner] compile = true: {kind} cannot be one graph of tensors ({reason}); leave out `if` over a "
+            "tensor, tensors kept in attributes and lists, prints and calls of other libraries; or set compile = false"
+        ) from error
+    if changed := before.changed():
+        raise ConfigError(
+            f"[learner] compile = true: {kind} changes {', '.join(changed)}, which a compiled update does once, when "
+            "it is compiled, and never again. Return such figures as metrics, keep tensors in a buffer "
+            "(register_buffer), use a hook at post_optim, or set compile = false"
+        )
+    return result
+
+
+def _contents(value: Any) -> list[Any]:
+    """Return what is compared of a value, which keeps it alive so that nothing else takes its place in memory."""
+    if isinstance(value, dict):
+        return [value, *(item for pair in value.items() for item in pair)]
+    if isinstance(value, list | tuple | set | deque):
+        return [value, *value]
+    if isinstance(value, Tensor) and not value.is_inference():
+        return [value, value._version]
+    return [value]
+
+
+def _same(before: list[Any] | None, after: list[Any] | None) -> bool:
+    if before is None or after is None or len(before) != len(after):
+        return False
+    return all(one is other or _equal(one, other) for one, other in zip(before, after, strict=True))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Return whether two objects are equal numbers or words; others are the same or not."""
+    plain = (bool, int, float, str)
+    return isinstance(one, plain) and isinstance(other, plain) and one == other
