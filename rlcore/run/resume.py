@@ -107,9 +107,9 @@ def _with_new_episodes(
     begins = "collector" in options.fresh or not offers(run.trainer.parts.stateful.get("collector"), Stateful)
     if begins or not before:
         return options
-    envs = [{"env": config.get("env")} for config in (before, now)]
+    of_run, here = ({"env": config.get("env")} for config in (before, now))
     # of a key that an earlier rlcore did not have, the default is what the envs of the run had
-    if not changes(*envs, default=run.config.default_keys()):
+    if not changes(of_run, here, default=run.config.default_keys()):
         return options
     log.warning("[env] differs from that of the run, so new episodes begin")
     return replace(options, fresh=(*options.fresh, "collector"))
