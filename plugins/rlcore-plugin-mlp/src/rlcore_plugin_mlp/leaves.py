@@ -79,31 +79,37 @@ class Flat(nn.Module):
     def __init__(self, space: gymnasium.Space[Any]) -> None:
         super().__init__()
         self._is_dict = isinstance(space, gymnasium.spaces.Dict)
-        self._spaces = dict(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else {"": space}
-        self.features = sum(_features(leaf) for leaf in self._spaces.values())
+        leaves = dict(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else {"": space}
+        # plain numbers, as the compiler would take those of a space for tensors
+        self._choices = {name: _choices(leaf) for name, leaf in leaves.items()}
+        self.features = sum(_features(leaf) for leaf in leaves.values())
 
     def forward(self, leaves: Any) -> Tensor:
         """Return `[row, features]`."""
         given = leaves if self._is_dict else {"": leaves}
-        return torch.cat([_flat(given[name], space) for name, space in self._spaces.items()], -1)
+        return torch.cat([_flat(given[name], choices) for name, choices in self._choices.items()], -1)
+
+
+def _choices(space: gymnasium.Space[Any]) -> list[tuple[int, int]]:
+    """Return the first number of each numbered choice of a leaf, and how many numbers it has; none for other leaves."""
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return [(int(space.start), int(space.n))]
+    if isinstance(space, gymnasium.spaces.MultiDiscrete):
+        return list(zip(space.start.reshape(-1).tolist(), space.nvec.reshape(-1).tolist(), strict=True))
+    return []
 
 
 def _features(space: gymnasium.Space[Any]) -> int:
-    if isinstance(space, gymnasium.spaces.Discrete):
-        return int(space.n)
-    if isinstance(space, gymnasium.spaces.MultiDiscrete):
-        return int(space.nvec.sum())
-    return prod(space.shape or ())
+    choices = _choices(space)
+    return sum(size for _, size in choices) if choices else prod(space.shape or ())
 
 
-def _flat(leaf: Tensor, space: gymnasium.Space[Any]) -> Tensor:
-    if isinstance(space, gymnasium.spaces.Discrete):
-        return _one_hot(leaf, int(space.start), int(space.n))
-    if isinstance(space, gymnasium.spaces.MultiDiscrete):
-        numbers, starts = leaf.flatten(1).unbind(-1), space.start.reshape(-1).tolist()
-        sizes = space.nvec.reshape(-1).tolist()
-        return torch.cat([_one_hot(*each) for each in zip(numbers, starts, sizes, strict=True)], -1)
-    return leaf.reshape(leaf.shape[0], -1)
+def _flat(leaf: Tensor, choices: list[tuple[int, int]]) -> Tensor:
+    numbers = leaf.reshape(leaf.shape[0], -1)
+    if not choices:
+        return numbers
+    each = zip(numbers.unbind(-1), choices, strict=True)
+    return torch.cat([_one_hot(number, start, size) for number, (start, size) in each], -1)
 
 
 def _one_hot(number: Tensor, start: int, size: int) -> Tensor:
