@@ -289,7 +289,7 @@ def test_every_wheel_is_fit_for_an_index(dist):
 
 
 # not part of `standard`: clients of servers and sweeps, which are large, and a library that nobody maintains
-LEFT_OUT = {f"rlcore-plugin-{name}" for name in ("mlflow", "optuna", "torchsnapshot", "wandb")}
+LEFT_OUT = {f"rlcore-plugin-{name}" for name in ("atari", "mlflow", "optuna", "torchsnapshot", "wandb")}
 
 
 @pytest.mark.slow

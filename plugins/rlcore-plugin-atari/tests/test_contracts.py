@@ -24,8 +24,8 @@ class TestSerialGames(EnvContract):
         "game": "breakout",
         "num_envs": 2,
         "size": 24,
-        "noop_max": 4,
-        "max_frames": 160,
+        "noop_max": 12,
+        "max_frames": 80,  # so that several games begin
         "repeat_action_probability": 0.25,
     }
     steps = 60
