@@ -6,7 +6,6 @@ uses it is built.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import types
 from collections.abc import Callable, Iterable
@@ -27,7 +26,7 @@ def look_up(owner: object, name: str) -> Any:
 
 def compiler_errors() -> tuple[type[Exception], ...]:
     """Return the errors of a function that cannot be compiled; none where this version of torch has others."""
-    found = look_up(importlib.import_module("torch._dynamo.exc"), "TorchDynamoException")
+    found = getattr(getattr(look_up(torch, "_dynamo"), "exc", None), "TorchDynamoException", None)
     return (found,) if isinstance(found, type) and issubclass(found, Exception) else ()
 
 

@@ -31,6 +31,7 @@ LOOKED_UP = (
     "_optimizer_step_post_hooks",
     "_global_optimizer_pre_hooks",
     "_global_optimizer_post_hooks",
+    "_dynamo",
 )
 # a mark for schedulers of torch, which only warn without it
 WRITTEN = ("_opt_called",)
