@@ -264,11 +264,12 @@ def side_by_side(
             )
         return None
     cores = usable_cores()
-    if cores < 2:
-        if wanted:
-            log.warning("[learner] parallel: this process may use one core, so that the threads take turns")
-        else:
-            return None
+    if wanted and cores < 2:
+        log.warning("[learner] parallel: this process may use one core, so that the threads take turns")
+    # each side computes with all of torch's threads; where they outnumber the cores, they wait for each other, and a
+    # few updates are too short a time to see it
+    if not wanted and cores < 2 * torch.get_num_threads():
+        return None
     return SideBySide(loss, steps, bool(wanted))
 
 

@@ -25,7 +25,7 @@ from rlcore.types import RunInfo
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch):
-    monkeypatch.setattr(module, "usable_cores", lambda: 2)
+    monkeypatch.setattr(module, "usable_cores", lambda: 2 * torch.get_num_threads())
 
 
 class Model(nn.Module):
@@ -222,6 +222,14 @@ def test_one_core_is_enough_only_where_it_is_asked_for(monkeypatch, caplog):
     assert learner_of(None)._beside is None
     assert learner_of(True)._beside is not None
     assert "one core" in caplog.text
+
+
+def test_sides_that_would_have_more_threads_than_cores_are_not_tried(monkeypatch):
+    monkeypatch.setattr(module, "usable_cores", lambda: 2)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    assert learner_of(None)._beside is None
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    assert learner_of(None)._beside is not None
 
 
 def test_ctrl_c_waits_for_the_thread_and_the_next_task_is_done():
