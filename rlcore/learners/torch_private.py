@@ -26,7 +26,7 @@ def look_up(owner: object, name: str) -> Any:
 
 def compiler_errors() -> tuple[type[Exception], ...]:
     """Return the errors of a function that cannot be compiled; none where this version of torch has others."""
-    found = getattr(getattr(look_up(torch, "_dynamo"), "exc", None), "TorchDynamoException", None)
+    found = look_up(look_up(look_up(torch, "_dynamo"), "exc"), "TorchDynamoException")
     return (found,) if isinstance(found, type) and issubclass(found, Exception) else ()
 
 
