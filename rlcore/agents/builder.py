@@ -19,7 +19,7 @@ from rlcore.config.raw import RawConfig
 from rlcore.config.sections import find_component
 from rlcore.config.validation import checked
 from rlcore.envs.spec_records import recorded_spec
-from rlcore.envs.transformed import TransformedEnv, transformed_spec
+from rlcore.envs.transformed import TransformedEnv
 from rlcore.errors import ConfigError, StorageError
 from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.registry import Provided
@@ -27,7 +27,7 @@ from rlcore.restore.components import restore
 from rlcore.types import Context, EnvSpec, Model, Progress, RunInfo, Stateful, Transform
 from rlcore.types.optional import offers
 
-_OURS: Final = ("use", "name")
+_OURS: Final = ("use", "name", "leaf")
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class PartsBuilder:
         """Build a transform; what it learnt from frames before training is in its state."""
         parts = self._assembly.context.built
         provided, config = self.component("transform", table)
-        transform: Transform = self._assembly.part(provided, config, table["name"])
+        transform = self._assembly.unfitted_transform(provided, config, table["name"], table.get("leaf"))
         self._labels[f"transform.{len(parts['transforms'])}"] = str(provided)
         try:
             transform.fit(TransformedEnv(env, parts["transforms"]))
@@ -155,8 +155,7 @@ class PartsBuilder:
                     f"{provided} takes frames of the env before training and does not save what it learns from them "
                     "(it has no state_dict), so there is no agent with it"
                 ) from None
-        parts["env_spec"] = transformed_spec(parts["env_spec"], transform)
-        parts["transforms"].append(transform)
+        self._assembly.put(transform)
 
     def _env_spec(self) -> EnvSpec:
         """Return the recorded spec of the env; a checkpoint without one is an older one, whose env is made for it."""

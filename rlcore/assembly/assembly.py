@@ -12,11 +12,12 @@ import torch
 from pydantic import BaseModel
 
 from rlcore.assembly.env_maker import EnvMaker
-from rlcore.envs.packing import check_observes
+from rlcore.envs.leaves import LeafEnv, OnLeaf, check_leaf, check_observes, leaf_spec
+from rlcore.envs.packed import Packed
 from rlcore.envs.transformed import TransformedEnv, transformed_spec
 from rlcore.errors import ConfigError
 from rlcore.plugins.registry import Provided
-from rlcore.types import Env, Transform
+from rlcore.types import Env, EnvSpec, Transform
 from rlcore.types.context import Context
 from rlcore.types.hook_parts import HookBringer
 from rlcore.types.optional import PartUser, offers
@@ -70,21 +71,54 @@ class Assembly:
         parts["transforms"] = []
         return env
 
-    def transform(self, provided: Provided, config: BaseModel, name: str) -> Transform:
-        """Build a transform, fit it on an env as the transforms before it leave it, and put it behind them."""
-        parts = self.context.built
-        transform: Transform = self.part(provided, config, name)
-        check_observes(transform, parts["env_spec"], name)
-        fitting = self._fitting_env(transform, name)
+    def transform(self, provided: Provided, config: BaseModel, name: str, leaf: str | None = None) -> Transform:
+        """Build a transform, fit it on an env as the transforms before it leave it, and put it behind them.
+
+        Args:
+            provided: the component.
+            config: the keys of its section.
+            name: of its section.
+            leaf: of the observations that it changes, where these are dicts.
+        """
+        transform = self.unfitted_transform(provided, config, name, leaf)
+        fitting = self._seen_before(transform, name)
         try:
             transform.fit(fitting)
         finally:
             fitting.close()
+        return self.put(transform)
+
+    def unfitted_transform(self, provided: Provided, config: BaseModel, name: str, leaf: str | None) -> Transform:
+        """Build a transform, which sees the spec of the leaf that it changes; see `transform`."""
+        parts = self.context.built
+        spec: EnvSpec = parts["env_spec"]
+        if leaf is not None:
+            check_leaf(spec, name, leaf)
+            parts["env_spec"] = leaf_spec(spec, leaf)
+        try:
+            transform: Transform = self.part(provided, config, name)
+        finally:
+            parts["env_spec"] = spec
+        check_observes(transform, spec, name, leaf)
+        if leaf is None:
+            return transform
+        assert isinstance(spec.observation_space, Packed)
+        return OnLeaf(transform, spec.observation_space, leaf)
+
+    def put(self, transform: Transform) -> Transform:
+        """Put a transform behind those there are."""
+        parts = self.context.built
         parts["env_spec"] = transformed_spec(parts["env_spec"], transform)
         parts["transforms"].append(transform)
         return transform
 
-    def _fitting_env(self, transform: Transform, name: str) -> TransformedEnv:
+    def _fitting_env(self, transform: Transform, name: str) -> Env:
+        """Return one env as the transforms before `transform` leave it, or as all do where it is not among them."""
+        found = next((own for own in self.context.transforms if _is(own, transform)), transform)
+        env = self._seen_before(found, name)
+        return LeafEnv(env, found.leaf) if isinstance(found, OnLeaf) else env
+
+    def _seen_before(self, transform: Transform, name: str) -> TransformedEnv:
         """Return one env, seen through the transforms before `transform`, or through all where it is not among them."""
         parts = self.context.built
         transforms: list[Transform] = parts["transforms"]
@@ -104,6 +138,11 @@ class Assembly:
                 f"{provided} requires the model parts {', '.join(missing)}, which {model} does not build; it builds "
                 f"{', '.join(built)}"
             )
+
+
+def _is(found: Transform, transform: Transform) -> bool:
+    """Return whether one of the transforms is the given one, or puts it on a leaf."""
+    return found is transform or (isinstance(found, OnLeaf) and found.transform is transform)
 
 
 def to_device(built: Any, device: torch.device) -> Any:

@@ -69,6 +69,9 @@ def _component(provided: Provided, section: str, host: PluginHost, definitions: 
     if section == "logger":
         text = "whether a failure at its start ends the run; else the run goes on without it"
         schema["properties"]["required"] = {"type": "boolean", "default": False, "description": text}
+    if section == "transform":
+        text = "the leaf that it changes, of observations that are dicts"
+        schema["properties"]["leaf"] = {"type": "string", "description": text}
     if component.name != DEFAULT_USE.get(section):
         schema["required"] = ["use", *schema.get("required", [])]
     return {**schema, "title": f"{component.kind} {component.name}", "additionalProperties": False}

@@ -28,6 +28,8 @@ from rlcore.plugins.registry import Provided
 from rlcore.types.optional import Observer, offers
 
 CORE: Final = ("run", "plugins", "metrics", "checkpoint")
+# the key that all sections of a kind have besides those of their components
+_COMMON: Final = {"logger": "required", "transform": "leaf"}
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
 
 
@@ -41,6 +43,7 @@ class Section:
         provided: the component, with its owner.
         config: the validated keys.
         required: of a logger: whether a failure at its start ends the run.
+        leaf: of a transform: of the observations that it changes; None where these are one array.
     """
 
     label: str
@@ -48,12 +51,14 @@ class Section:
     provided: Provided
     config: BaseModel
     required: bool = False
+    leaf: str | None = None
 
     def dump(self) -> dict[str, Any]:
         """Return the section as it can be written into a resolved config."""
         use = f"{self.provided.owner.plugin}:{self.provided.component.name}"
-        required = {"required": True} if self.required else {}
-        return {"use": use, "name": self.name, **required, **self.config.model_dump(mode="json", exclude_none=True)}
+        common: dict[str, Any] = {"required": True} if self.required else {}
+        common |= {} if self.leaf is None else {"leaf": self.leaf}
+        return {"use": use, "name": self.name, **common, **self.config.model_dump(mode="json", exclude_none=True)}
 
 
 @dataclass
@@ -330,10 +335,13 @@ def _sections(reading: _Reading, section: str) -> list[Section]:
         required = keys.pop("required", False) if kind == "logger" else False
         if not isinstance(required, bool):
             problems.append(f"[{label}] required: must be true or false, not {required!r}")
+        leaf = keys.pop("leaf", None) if kind == "transform" else None
+        if leaf is not None and not isinstance(leaf, str):
+            problems.append(f"[{label}] leaf: must be the name of a leaf of the observations, not {leaf!r}")
         place = f"{section}.{index}" if repeated else section
         config = _validated(reading, provided, label, place, keys)
         if config is not None:
-            entries.append(Section(label, name, provided, config, required is True))
+            entries.append(Section(label, name, provided, config, required is True, leaf))
     return entries
 
 
@@ -343,6 +351,8 @@ def _validated(reading: _Reading, provided: Provided, label: str, place: str, ke
     if provided.component.kind == "checkpointer":
         more = CheckpointConfig.model_fields
         keys = {key: value for key, value in keys.items() if key not in more}
+    elif provided.component.kind in _COMMON:
+        more = (_COMMON[provided.component.kind],)
     try:
         schema = provided.schema()
     except PluginError as error:

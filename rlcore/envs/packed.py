@@ -153,6 +153,14 @@ class Packed(gymnasium.spaces.Box):
             return False
         return all(_holds(space, self.array(x, name)) for name, space in self._items())
 
+    def held(self, name: str) -> gymnasium.Space[Any]:
+        """Return the space of a leaf as rows hold it: that of the leaf, but single precision for wider floats."""
+        space, dtype = self.leaves[name], self.dtypes[name]
+        if not isinstance(space, gymnasium.spaces.Box) or space.dtype == dtype:
+            return space
+        with np.errstate(over="ignore"):  # a bound beyond the range of float32 is none
+            return gymnasium.spaces.Box(space.low.astype(dtype), space.high.astype(dtype), dtype=dtype.type)
+
     def with_leaf(self, name: str, space: gymnasium.Space[Any]) -> Packed:
         """Return a space with another space for a leaf."""
         return Packed({**self.leaves, name: space}, self.choices)

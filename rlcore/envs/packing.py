@@ -10,37 +10,16 @@ import gymnasium
 
 from rlcore.envs.action_masks import without_choice
 from rlcore.envs.packed import ACTION_MASK, Packed, packed_space
-from rlcore.envs.pass_through import PassThrough
-from rlcore.errors import ConfigError, EnvError
+from rlcore.errors import EnvError
 
 if TYPE_CHECKING:
-    from rlcore.types import Env, Transform
-    from rlcore.types.records import Array, BoolArray, EnvSpec, Step
+    from rlcore.types import Env
+    from rlcore.types.records import Array, BoolArray, Step
 
 
 def packed_env(env: Env) -> Env:
     """Return an env whose observations are arrays: those of dicts packed, others the env itself."""
     return PackedEnv(env) if isinstance(env.spec.observation_space, gymnasium.spaces.Dict) else env
-
-
-def check_observes(transform: Transform, spec: EnvSpec, name: str) -> None:
-    """Refuse a transform of an array where the observations are dicts of several.
-
-    Args:
-        transform: that is put behind those there are.
-        spec: of the env before it.
-        name: of its section.
-
-    Raises:
-        ConfigError: it changes observations, and these are dicts.
-    """
-    space = spec.observation_space
-    passes = isinstance(transform, PassThrough) and type(transform).step is PassThrough.step
-    if isinstance(space, Packed) and not passes:
-        raise ConfigError(
-            f"[[transform]] {name!r} changes an observation that is one array, and names no leaf of those here: "
-            f"{', '.join(map(repr, space.leaves))}. Change the leaf by a wrapper: [env] wrappers"
-        )
 
 
 class PackedEnv:

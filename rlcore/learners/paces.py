@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from rlcore.errors import ConfigError, did_you_mean
-from rlcore.types.optional import LossChooser, offers
-from rlcore.types.optional_learning import Paced, SeparableLoss
+from rlcore.types.optional import offers
+from rlcore.types.optional_learning import LossChooser, Paced, SeparableLoss
 
 if TYPE_CHECKING:
     from torch import Tensor

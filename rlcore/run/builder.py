@@ -81,7 +81,8 @@ class Builder:
         if (env := self._config.one("env")) is not None:
             self._attempt("env", partial(self._assembly.env, env.provided, env.config, env.name))
         for entry in sections["transform"]:
-            self._attempt("transform", partial(self._assembly.transform, entry.provided, entry.config, entry.name))
+            build = partial(self._assembly.transform, entry.provided, entry.config, entry.name, entry.leaf)
+            self._attempt("transform", build)
         self._build_one("model")
         self._build_one("loss", self._loss)
         self._build_one("estimator", self._estimator)

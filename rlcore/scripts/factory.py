@@ -81,10 +81,13 @@ class Factory:
         self._assembly.env(provided, config, provided.component.name)
         return ScriptEnv(self.context)
 
-    def transform(self, use: str, **keys: Any) -> Any:
-        """Build a transform behind those there are, and fit it on an env of its own."""
+    def transform(self, use: str, *, leaf: str | None = None, **keys: Any) -> Any:
+        """Build a transform behind those there are, and fit it on an env of its own.
+
+        `leaf` names that of the observations which it changes, where they are dicts.
+        """
         provided, config = self._find("transform", use, keys)
-        return self._assembly.transform(provided, config, self._free_name("transform", provided))
+        return self._assembly.transform(provided, config, self._free_name("transform", provided), leaf)
 
     def model(self, use: str, **keys: Any) -> Any:
         """Build the model for the spaces of the env, as the transforms leave them."""

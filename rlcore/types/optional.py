@@ -243,16 +243,6 @@ class WithPolicy(Protocol):
     policy: Any
 
 
-class LossChooser(Protocol):
-    """An optimizer that minimises some of the losses.
-
-    Attributes:
-        losses: their names; empty for all.
-    """
-
-    losses: tuple[str, ...]
-
-
 class PartUser(Protocol):
     """An estimator that uses parts of the model, as every loss does.
 
@@ -295,6 +285,16 @@ class ActionSpaceChanger(Protocol):
     def action_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         """Return the space of the actions that the policy takes, from that of the actions that `action` returns."""
         ...
+
+
+class LeafTaker(Protocol):
+    """A transform that may take observations of several arrays without naming a leaf: rows of `rlcore.envs.Packed`.
+
+    Attributes:
+        takes_leaves: whether it does.
+    """
+
+    takes_leaves: bool
 
 
 class BatchChanger(Protocol):

@@ -60,6 +60,16 @@ class WithTDError(Protocol):
     gives_td_error: bool
 
 
+class LossChooser(Protocol):
+    """An optimizer that minimises some of the losses.
+
+    Attributes:
+        losses: their names; empty for all.
+    """
+
+    losses: tuple[str, ...]
+
+
 class Paced(Protocol):
     """An optimizer that steps in some of the updates.
 

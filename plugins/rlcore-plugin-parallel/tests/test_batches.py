@@ -98,6 +98,14 @@ def test_transforms_that_keep_to_their_env_are_divided_with_the_envs():
     assert_equal(found, expected)
 
 
+def test_leaves_and_masks_are_those_of_one_process_whatever_changes_a_leaf():
+    env = {"use": "testing:toy-dict", "num_envs": 4, "actions": "choices"}
+    transform = [{"use": "transforms:frame-stack", "frames": 3, "leaf": "frame"}]
+    expected, _ = collected(collector_of(env, use="local", transform=transform))
+    found, _ = collected(collector_of(env, transform=transform, **FORK))
+    assert_equal(found, expected)
+
+
 def test_rows_of_the_own_envs_alone_give_the_same_up_to_rounding():
     expected, _ = collected(collector_of(PENDULUM, use="local"), batches=1)
     found, _ = collected(collector_of(PENDULUM, exact_rows=False, **FORK), batches=1)

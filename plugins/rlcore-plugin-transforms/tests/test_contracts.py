@@ -42,6 +42,17 @@ class TestTimeFeatureOfNextStepEnvs(TestTimeFeature):
     around = NEXT_STEP
 
 
+class TestRunningObservationNormOfALeaf(TransformContract):
+    use = "transforms:running-observation-norm"
+    around = {"env": {"use": "testing:toy-dict"}, "model": {"use": "mlp", "hidden": [8]}}
+    leaf = "state"
+
+
+class TestFrameStackOfALeaf(TestRunningObservationNormOfALeaf):
+    use = "transforms:frame-stack"
+    leaf = "frame"
+
+
 def rewarded(component, context, flags):
     """Return what becomes of a batch of random rewards; `flags` are the ends of env 0."""
     ends = torch.zeros(2, len(flags), dtype=torch.bool)

@@ -58,6 +58,7 @@ class ComponentContract:
         target: the class itself, for a component that is not installed as a plugin.
         config: the keys of its section.
         around: other sections of the small run in which it is tested, such as `{"env": {"use": "testing:toy"}}`.
+        leaf: of the observations, for a transform of one; see `TransformContract`.
         device: of the small run; with `pytest -p rlcore.testing.pretend_device` it is another one than the CPU.
     """
 
@@ -67,6 +68,7 @@ class ComponentContract:
     target: ClassVar[type | None] = None
     config: ClassVar[Mapping[str, Any]] = {}
     around: ClassVar[Mapping[str, Any]] = {}
+    leaf: ClassVar[str | None] = None
 
     @classmethod
     def of(cls, use: str, config: Mapping[str, Any] | None = None, around: Mapping[str, Any] | None = None) -> Self:
@@ -106,7 +108,9 @@ class ComponentContract:
         config = _validated(json.dumps(sections), folder)
         config = replace(config, sections={name: list(found) for name, found in config.sections.items()})
         provided = self.provided()
-        section = Section(self.kind, provided.component.name, provided, self.settings(**(changes or {})))
+        section = Section(
+            self.kind, provided.component.name, provided, self.settings(**(changes or {})), leaf=self.leaf
+        )
         name = _section_of(self.kind)
         if self.kind == "hook":
             config.sections[name].append(replace(section, name="under-test"))

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from rlcore.envs.leaves import OnLeaf
+from rlcore.envs.packed import Packed
 from rlcore.envs.rollout import random_actions
 from rlcore.testing.compare import difference, snapshot
 from rlcore.testing.contracts.base import StateContract
@@ -24,7 +26,11 @@ if TYPE_CHECKING:
 
 
 class TransformContract(StateContract):
-    """Base of the tests of a transform."""
+    """Base of the tests of a transform.
+
+    Attributes:
+        leaf: that it changes, where `around` has an env whose observations are dicts.
+    """
 
     kind = "transform"
 
@@ -36,6 +42,9 @@ class TransformContract(StateContract):
     def make(self, context: Context, **changes: Any) -> Any:
         """Build the transform and fit it as a run does."""
         transform: Transform = super().make(context, **changes)
+        space = context.env.spec.observation_space
+        if self.leaf is not None and isinstance(space, Packed):
+            transform = OnLeaf(transform, space, self.leaf)
         env = context.make_env(1)
         transform.fit(env)
         env.close()

@@ -303,6 +303,23 @@ def test_required_is_a_key_of_every_logger_and_no_other_section():
         make_config("env.required=true")
 
 
+def test_leaf_is_a_key_of_every_transform_and_no_other_section():
+    config = make_config(sections={"transform": [{"use": "testing:toy", "leaf": "state"}, {"use": "testing:toy"}]})
+    assert [section.leaf for section in config.sections["transform"]] == ["state", None]
+    assert [table.get("leaf") for table in config.resolved()["transform"]] == ["state", None]
+    with pytest.raises(ConfigError, match="leaf: must be the name of a leaf of the observations, not 1"):
+        make_config(sections={"transform": [{"use": "testing:toy", "leaf": 1}]})
+    with pytest.raises(ConfigError, match=r"leef: unknown key .*did you mean 'leaf'"):
+        make_config(sections={"transform": [{"use": "testing:toy", "leef": "state"}]})
+    with pytest.raises(ConfigError, match="leaf"):
+        make_config("env.leaf=state")
+
+
+def test_the_schema_for_editors_knows_leaf():
+    for choice in config_schema()["properties"]["transform"]["items"]["anyOf"]:
+        assert choice["properties"]["leaf"]["type"] == "string"
+
+
 def test_the_schema_for_editors_knows_required():
     for choice in config_schema()["properties"]["logger"]["items"]["anyOf"]:
         assert choice["properties"]["required"]["type"] == "boolean"

@@ -140,8 +140,3 @@ def test_a_policy_that_takes_a_forbidden_action_is_an_error():
     policy.refresh = lambda: None
     with pytest.raises(PluginError, match=r"action 0 at step 0 of the batch.*action_mask forbids; a model must keep"):
         trainer.collector.collect()
-
-
-def test_a_transform_that_names_no_leaf_is_refused():
-    with pytest.raises(ConfigError, match=r"\[\[transform\]\] 'toy'.*names no leaf.*'action_mask', 'frame', 'state'"):
-        make_run(sections={**DICT, "transform": [{"use": "testing:toy"}]})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rlcore import ConfigError
+from rlcore.envs import OnLeaf
 from rlcore.types import Transform
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 
 def _refusal(transform: Transform) -> ConfigError:
+    changing = transform.transform if isinstance(transform, OnLeaf) else transform
     return ConfigError(
-        f"[collector] workers: the transform {type(transform).__name__} learns from the observations of all envs while "
+        f"[collector] workers: the transform {type(changing).__name__} learns from the observations of all envs while "
         "they are collected, and worker processes would each learn from a share of them; use a transform whose "
         "statistics are fitted beforehand, or the collector 'local'"
     )

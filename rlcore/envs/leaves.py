@@ -1,0 +1,197 @@
+"""One leaf of observations that are dicts: what a transform of one array changes of them, and is fitted on."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+from rlcore.envs.action_masks import keeping_to_masks
+from rlcore.envs.packed import ACTION_MASK, Packed
+from rlcore.envs.pass_through import PassThrough
+from rlcore.errors import ConfigError, PluginError, did_you_mean
+from rlcore.types.optional import LeafTaker, offers
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from tensordict import TensorDict
+
+    from rlcore.types import Env, Transform
+    from rlcore.types.records import Array, BoolArray, EnvSpec, Step
+
+
+class OnLeaf:
+    """A transform of one array, put on a leaf of observations that are dicts; the other leaves stay as they are.
+
+    Whatever else the transform has, its state and what it does to actions, is that of this one. Its `batch` gets the
+    batch with all leaves.
+
+    Args:
+        transform: gets the leaf alone, `[env, *shape]`.
+        space: of the observations before it.
+        leaf: the name of the leaf.
+
+    Attributes:
+        transform: the same.
+        leaf: the same.
+        observation_module: None: what changes a leaf is no part of exported policies.
+    """
+
+    observation_module = None
+
+    def __init__(self, transform: Transform, space: Packed, leaf: str) -> None:
+        self.transform = transform
+        self.leaf = leaf
+        self._before = space
+        self._after = self._space_after(space)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "transform":  # while it is copied or unpickled
+            raise AttributeError(name)
+        return attrgetter(name)(self.transform)
+
+    def observation_space(self, space: gymnasium.Space[Any]) -> Packed:
+        """Return the space with that of the leaf after the transform."""
+        assert isinstance(space, Packed)
+        self._before, self._after = space, self._space_after(space)
+        return self._after
+
+    def fit(self, env: Env) -> None:
+        """Let the transform learn from the leaf."""
+        self.transform.fit(LeafEnv(env, self.leaf))
+
+    def step(self, observation: Array, first: BoolArray) -> Array:
+        """Return rows `[env, words]` with the leaf as the transform leaves it."""
+        return self._with(observation, self.transform.step(self._before.array(observation, self.leaf), first))
+
+    def final(self, observation: Array, env_index: int) -> Array:
+        """Return the row `[words]` of the last observation of an episode."""
+        return self._with(observation, self.transform.final(self._before.array(observation, self.leaf), env_index))
+
+    def batch(self, batch: TensorDict) -> TensorDict:
+        """Return the batch as the transform leaves it."""
+        return self.transform.batch(batch)
+
+    def frozen(self) -> Self:
+        """Return a copy with a frozen copy of the transform."""
+        copied = copy.copy(self)
+        copied.transform = self.transform.frozen()
+        return copied
+
+    def _space_after(self, space: Packed) -> Packed:
+        return space.with_leaf(self.leaf, self.transform.observation_space(space.held(self.leaf)))
+
+    def _with(self, observation: Array, changed: Array) -> Array:
+        rows: Array = np.zeros((*observation.shape[:-1], *self._after.shape), dtype=np.int64)
+        for name, place in self._after.arrays(rows).items():
+            if name != self.leaf:
+                place[...] = self._before.array(observation, name)
+            elif place.shape == changed.shape:
+                place[...] = changed
+            else:
+                raise PluginError(
+                    f"{type(self.transform).__name__} made {changed.shape} of the leaf {name!r}; its observation_space "
+                    f"says {place.shape}"
+                )
+        return rows
+
+
+class LeafEnv:
+    """An env seen through one leaf of its observations, for fitting what changes that one.
+
+    A forbidden action is taken as the next one that is allowed, since a mask is not seen here.
+
+    Args:
+        env: with observations that are dicts; stays the caller's.
+        leaf: the name of the leaf.
+
+    Attributes:
+        spec: with the space of the leaf.
+    """
+
+    def __init__(self, env: Env, leaf: str) -> None:
+        self.spec = leaf_spec(env.spec, leaf)
+        self._env = env
+        self._leaf = leaf
+        assert isinstance(env.spec.observation_space, Packed)
+        self._space: Packed = env.spec.observation_space
+        self._allowed = keeping_to_masks(env.spec)
+        self._rows: Array  # the latest observations, from the reset on
+
+    def reset(self, seed: int | None = None) -> Array:
+        """Reset the env; the leaf `[env, *shape]`."""
+        self._rows = self._env.reset(seed=seed)
+        return self._space.array(self._rows, self._leaf)
+
+    def step(self, action: Array) -> Step:
+        """Step the env."""
+        step = self._env.step(self._allowed(action, self._rows))
+        self._rows = step.observation
+        finals = {index: self._space.array(row, self._leaf) for index, row in step.final_observation.items()}
+        return step._replace(observation=self._space.array(self._rows, self._leaf), final_observation=finals)
+
+    def close(self) -> None:
+        """Close the env."""
+        self._env.close()
+
+
+def leaf_spec(spec: EnvSpec, leaf: str) -> EnvSpec:
+    """Return the spec of an env whose observations are one leaf of those there are."""
+    assert isinstance(spec.observation_space, Packed)
+    return replace(spec, observation_space=spec.observation_space.held(leaf))
+
+
+def check_leaf(spec: EnvSpec, name: str, leaf: str) -> None:
+    """Refuse a transform of a leaf that there is not.
+
+    Args:
+        spec: of the env before it.
+        name: of its section.
+        leaf: that the section names.
+
+    Raises:
+        ConfigError: there is no such leaf, or it is the mask, or observations are one array.
+    """
+    space, key = spec.observation_space, f"[[transform]] {name!r} leaf = {leaf!r}:"
+    if not isinstance(space, Packed):
+        raise ConfigError(f"{key} observations are one array here, {space}; leave the key out")
+    if leaf not in space.leaves:
+        near = did_you_mean(leaf, space.leaves)
+        raise ConfigError(f"{key} the observations have no such leaf; they have {_leaves(space)}{near}")
+    if leaf == ACTION_MASK and space.choices:
+        raise ConfigError(f"{key} it says which actions are allowed, and no transform changes it; take another leaf")
+
+
+def check_observes(transform: Transform, spec: EnvSpec, name: str, leaf: str | None = None) -> None:
+    """Refuse a transform of one array where the observations are dicts of several and it names no leaf of them.
+
+    Args:
+        transform: that is put behind those there are.
+        spec: of the env before it.
+        name: of its section.
+        leaf: that the section names.
+
+    Raises:
+        ConfigError: it changes observations, and names no leaf; or it names one, and changes none.
+    """
+    space = spec.observation_space
+    passes = isinstance(transform, PassThrough) and type(transform).step is PassThrough.step
+    whole = passes or (offers(transform, LeafTaker) and transform.takes_leaves)
+    if leaf is not None and whole:
+        what = "changes no observation" if passes else "takes all leaves at once"
+        raise ConfigError(f"[[transform]] {name!r} leaf = {leaf!r}: this transform {what}; leave the key out")
+    if isinstance(space, Packed) and leaf is None and not whole:
+        example = next((own for own in space.leaves if own != ACTION_MASK), "...")
+        raise ConfigError(
+            f"[[transform]] {name!r} changes an observation that is one array, and names no leaf of those here, which "
+            f'are {_leaves(space)}; say which: leaf = "{example}"'
+        )
+
+
+def _leaves(space: Packed) -> str:
+    return ", ".join(map(repr, space.leaves))
