@@ -49,7 +49,11 @@ class ImageInput(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Return images `[row, *shape]` of any kind of number as float32 `[row, channel, height, width]`."""
-        numbers = self._arranged(images).float()
+        arranged = self._arranged(images)
+        if arranged.device.type == "cpu":
+            # channels last in memory, while they are bytes: convolutions take two thirds of the time for large batches
+            arranged = arranged.contiguous(memory_format=torch.channels_last)
+        numbers = arranged.float()
         return numbers if self._factor == 1.0 else numbers * self._factor
 
     def _arranged(self, images: Tensor) -> Tensor:
