@@ -200,15 +200,13 @@ def script_flags(workload: Workload, frames: int, seed: int) -> list[str]:
     return [f"--{name}={value}" for name, value in flags.items()]
 
 
-def run_script(workload: Workload, frames: int, seed: int, timer: StepTimer) -> None:
-    """Run the script of a workload to its end; what it prints is dropped."""
-    name = "cleanrl.ppo_continuous_action" if workload.is_idp else "cleanrl.ppo"
-    argv = [name, *script_flags(workload, frames, seed)]
+def run_script(name: str, argv: list[str], stands: contextlib.AbstractContextManager[object]) -> None:
+    """Run a script to its end, within what stands in for older libraries; what it prints is dropped."""
     with (
         open(os.devnull, "w") as nowhere,
         contextlib.redirect_stdout(nowhere),
-        mock.patch.object(sys, "argv", argv),
-        stand_ins(workload, timer),
+        mock.patch.object(sys, "argv", [name, *argv]),
+        stands,
     ):
         runpy.run_module(name, run_name="__main__")
 
@@ -219,7 +217,8 @@ def main() -> None:
     frames = whole_batches(workload, args.frames)
     prepare(args)
     timer = StepTimer(workload)
-    run_script(workload, frames, args.seed, timer)
+    name = "cleanrl.ppo_continuous_action" if workload.is_idp else "cleanrl.ppo"
+    run_script(name, script_flags(workload, frames, args.seed), stand_ins(workload, timer))
     report("cleanrl", args, timer.phases, timer.returns)
 
 

@@ -146,10 +146,10 @@ WORKLOADS = {
 }
 
 
-def peer_parser(description: str | None) -> argparse.ArgumentParser:
+def peer_parser(description: str | None, workloads: Sequence[str] = tuple(WORKLOADS)) -> argparse.ArgumentParser:
     """Make the parser with the flags that all peer scripts have."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workload", choices=list(WORKLOADS), required=True)
+    parser.add_argument("--workload", choices=workloads, required=True)
     add_run_flags(parser)
     parser.add_argument("--frames", type=int, help="frames to train for, warm-up included (default: by workload)")
     return parser

@@ -9,6 +9,8 @@ from rlcore import load_config
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
+NO_EVALUATION = ["evaluator.every=1_000_000_000", "evaluator.at_start=false", "evaluator.episodes=1"]
+
 FILES = {"idp": "ppo-idp.toml", "cartpole": "ppo-cartpole.toml", "cartpole64": "ppo-cartpole.toml"}
 CHANGES = {
     "idp": [],
@@ -25,8 +27,6 @@ def config_for(workload: str, frames: int, seed: int, compiled: bool, folder: st
         f"run.seed={seed}",
         f"run.folder='{folder}'",
         f"learner.compile={'true' if compiled else 'false'}",
-        "evaluator.every=1_000_000_000",
-        "evaluator.at_start=false",
-        "evaluator.episodes=1",
+        *NO_EVALUATION,
     ]
     return load_config(EXAMPLES / FILES[workload], changes)

@@ -3,6 +3,8 @@
 The advantages count as collection, because Stable-Baselines3 computes them at the end of a rollout.
 """
 
+from typing import Any
+
 from common import WORKLOADS, Phases, Schedule, Workload, clock, make_env, peer_parser, prepare, report, whole_batches
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
@@ -38,29 +40,32 @@ class PhaseTimer(BaseCallback):
         return True
 
 
+def settings(workload: Workload, seed: int, schedule: Schedule) -> dict[str, Any]:
+    """Return the arguments of PPO that are constants of a workload."""
+    return {
+        "n_steps": workload.steps,
+        "batch_size": workload.minibatch,
+        "n_epochs": workload.epochs,
+        "learning_rate": lambda remaining: workload.learning_rate * schedule(1.0 - remaining),
+        "gamma": workload.gamma,
+        "gae_lambda": workload.gae_lambda,
+        "clip_range": workload.clip,
+        "clip_range_vf": workload.clip if workload.clip_value else None,
+        "ent_coef": workload.entropy_coef,
+        "vf_coef": workload.value_coef,
+        "max_grad_norm": workload.max_grad_norm,
+        "device": "cpu",
+        "seed": seed,
+        "verbose": 0,
+    }
+
+
 def make_model(workload: Workload, seed: int, schedule: Schedule) -> PPO:
     """Make the environments and PPO with the constants of a workload; its weights are orthogonal by default."""
     envs = DummyVecEnv([lambda: Monitor(make_env(workload, seed)) for _ in range(workload.envs)])
     hidden = list(workload.hidden)
-    return PPO(
-        "MlpPolicy",
-        envs,
-        n_steps=workload.steps,
-        batch_size=workload.minibatch,
-        n_epochs=workload.epochs,
-        learning_rate=lambda remaining: workload.learning_rate * schedule(1.0 - remaining),
-        gamma=workload.gamma,
-        gae_lambda=workload.gae_lambda,
-        clip_range=workload.clip,
-        clip_range_vf=workload.clip if workload.clip_value else None,
-        ent_coef=workload.entropy_coef,
-        vf_coef=workload.value_coef,
-        max_grad_norm=workload.max_grad_norm,
-        policy_kwargs={"net_arch": {"pi": hidden, "vf": hidden}, "activation_fn": nn.Tanh},
-        device="cpu",
-        seed=seed,
-        verbose=0,
-    )
+    networks = {"net_arch": {"pi": hidden, "vf": hidden}, "activation_fn": nn.Tanh}
+    return PPO("MlpPolicy", envs, policy_kwargs=networks, **settings(workload, seed, schedule))
 
 
 def main() -> None:
