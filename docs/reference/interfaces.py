@@ -15,7 +15,7 @@ from rlcore.types import exports, optional, optional_learning
 INTERFACES: Final[dict[str, tuple[type, ...]]] = {
     "env": (types.Env, types.RenderableEnv),
     "transform": (types.Transform, types.ActionTransform),
-    "model": (types.Model, types.Policy, types.Distribution),
+    "model": (types.Model, types.Policy, types.StatefulPolicy, types.Distribution),
     "loss": (types.Loss,),
     "estimator": (types.Estimator,),
     "scheduler": (types.Scheduler,),

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from rlcore.collectors.base import EnvCollector as EnvCollector
     from rlcore.collectors.batch_storage import BatchStorage as BatchStorage
     from rlcore.collectors.batch_storage import layout_of as layout_of
+    from rlcore.collectors.policy_state import Remembering as Remembering
+    from rlcore.collectors.policy_state import remembering as remembering
     from rlcore.collectors.stepping import Acting as Acting
     from rlcore.collectors.stepping import EnvStepper as EnvStepper
 
@@ -18,6 +20,7 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.collectors.base": "EnvCollector",
         "rlcore.collectors.batch_storage": "BatchStorage layout_of",
+        "rlcore.collectors.policy_state": "Remembering remembering",
         "rlcore.collectors.stepping": "Acting EnvStepper",
     },
 )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from rlcore.envs.episode_starts import only_resets
 from rlcore.errors import ConfigError
-from rlcore.types import MASK, Episode, Key, Policy
+from rlcore.types import MASK, Episode, Key, Policy, has_memory
 from rlcore.types.context import Context
-from rlcore.types.records import COLLECTED
+from rlcore.types.records import COLLECTED, REMEMBERED
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -46,6 +46,8 @@ class EnvCollector(ABC):
         self.dropped_episodes = 0
         self._masked = only_resets(spec)
         self.writes: tuple[Key, ...] = (*COLLECTED, MASK) if self._masked else COLLECTED
+        if has_memory(context.model):
+            self.writes = (*self.writes, *REMEMBERED)
         self._context = context
         self._seeds = seeds
         self._spec = spec

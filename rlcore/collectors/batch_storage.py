@@ -95,7 +95,7 @@ class BatchStorage:
         arrays: Mapping[str, Array],
         masked: bool,
         action: Tensor | None = None,
-        described: Mapping[str, Tensor] | None = None,
+        described: Mapping[Any, Tensor] | None = None,
         space: Any = None,
     ) -> None:
         self.observation = arrays["observation"]
@@ -162,7 +162,7 @@ class BatchStorage:
     def describe_actions(
         self,
         parameters: list[Tensor] | None,
-        describe: Callable[[Tensor, Tensor], Mapping[str, Tensor]],
+        describe: Callable[[Tensor, Tensor], Mapping[Any, Tensor]],
     ) -> None:
         """Store what the policy says of the actions of the batch, which `describe` returns.
 

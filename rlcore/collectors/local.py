@@ -13,7 +13,8 @@ from torch import Tensor
 
 from rlcore.collectors.base import EnvCollector
 from rlcore.collectors.batch_storage import BatchStorage
-from rlcore.collectors.stepping import EnvStepper
+from rlcore.collectors.policy_state import remembering
+from rlcore.collectors.stepping import Acting, EnvStepper
 from rlcore.envs.checks import inexact_env, unrestored_env
 from rlcore.types import Policy
 from rlcore.types.context import Context
@@ -37,9 +38,11 @@ class LocalCollector(EnvCollector):
         super().__init__(config.frames_per_batch, context, context)
         spec = self._spec
         self._env = context.env
-        self._acting = self._policy if context.device.type == "cpu" else _Elsewhere(self._policy, context.device)
+        memory = remembering(self._policy, spec, context.device)
+        elsewhere = context.device.type != "cpu"
+        self._acting: Acting = memory or (_Elsewhere(self._policy, context.device) if elsewhere else self._policy)
         self._storage = BatchStorage.allocated(self._steps, spec.num_envs, spec.observation_space, self._masked)
-        self._stepper = EnvStepper(self._env, context.transforms, spec, context.heart)
+        self._stepper = EnvStepper(self._env, context.transforms, spec, context.heart, memory=memory)
 
     def collect_columns(self) -> CollectedBatch:
         """Return the next batch as its tensors.

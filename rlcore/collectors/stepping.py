@@ -13,6 +13,7 @@ from torch import Tensor
 
 from rlcore.collectors.batch_storage import BatchStorage
 from rlcore.collectors.episodes import EpisodeCounter
+from rlcore.collectors.policy_state import Remembering
 from rlcore.envs.action_check import ActionCheck
 from rlcore.envs.action_masks import MaskCheck, masks_actions
 from rlcore.envs.episode_starts import EpisodeStarts
@@ -39,7 +40,7 @@ class Acting(Protocol):
         """Return actions `[env, *action]` on the CPU and what `describe` needs later."""
         ...
 
-    def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
+    def describe(self, parameters: Tensor, action: Tensor) -> Mapping[Any, Tensor]:
         """Return further entries of the batch `[time, env, ...]`; once per batch."""
         ...
 
@@ -53,10 +54,17 @@ class EnvStepper:
         spec: of the envs, as the policy sees them.
         heart: counts every step.
         first_env: number of the first of these envs among all of the run.
+        memory: of the policy that acts, where it has a state.
     """
 
     def __init__(
-        self, env: Env, transforms: Sequence[Transform], spec: EnvSpec, heart: Heart, first_env: int = 0
+        self,
+        env: Env,
+        transforms: Sequence[Transform],
+        spec: EnvSpec,
+        heart: Heart,
+        first_env: int = 0,
+        memory: Remembering | None = None,
     ) -> None:
         num_envs = env.spec.num_envs
         self.env = env
@@ -64,6 +72,7 @@ class EnvStepper:
         self._spec = spec
         self._heart = heart
         self._first_env = first_env
+        self._memory = memory
         self._check = StepCheck(env.spec)
         self._seen_shape = (num_envs, *(spec.observation_space.shape or ()))
         self._watch = SpaceWatch(spec)
@@ -95,6 +104,8 @@ class EnvStepper:
             observation = transform.step(observation, first)
         self._observation = np.array(self._of_shape(observation, self._seen_shape))
         self._episodes.reset()
+        if self._memory is not None:
+            self._memory.begin()
 
     def collect(
         self,
@@ -121,8 +132,12 @@ class EnvStepper:
         assert self._observation is not None
         storage.observation[0] = self._observation
         ended_before = self._starts.ended
+        if self._memory is not None:
+            self._memory.enter(storage)
         infos = self._run(storage, policy, noise, frame, storage.rows if rows is None else rows)
         storage.finish(ended_before)
+        if self._memory is not None:
+            self._memory.leave()
         self._check_finite(storage, frame)
         self._check_actions(storage.actions)
         if self._check_masks is not None and storage.actions is not None:
@@ -139,7 +154,9 @@ class EnvStepper:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the running episodes and the state of the envs; they have one, and have begun."""
+        memory = {} if self._memory is None else {"memory": self._memory.state_dict()}
         return {
+            **memory,
             "env": self.env.state_dict(),  # type: ignore[attr-defined]
             "observation": self._observation,
             "returns": self._episodes.returns,
@@ -158,6 +175,8 @@ class EnvStepper:
         self._observation = np.array(state["observation"])
         self._episodes.returns[:], self._episodes.lengths[:] = state["returns"], state["lengths"]
         self._starts.ended = np.array(state["ended"])
+        if self._memory is not None:
+            self._memory.load_state_dict(state["memory"])
 
     def _check_state(self, state: Mapping[str, Any]) -> None:
         num_envs = self.env.spec.num_envs

@@ -49,5 +49,9 @@ class EpisodeStarts:
 
     def first(self, step: Step) -> BoolArray:
         """Return which observations of a step are the first of an episode, `[env]`."""
-        before, self.ended = self.ended, step.terminated | step.truncated
-        return before if self._only_resets else self.ended
+        return self.after(step.terminated | step.truncated)
+
+    def after(self, ended: BoolArray) -> BoolArray:
+        """Return which observations are the first of an episode, `[env]`, after a step with which these ended."""
+        before, self.ended = self.ended, ended
+        return before if self._only_resets else ended

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from rlcore.envs.action_check import ActionCheck
+from rlcore.envs.carrying import carried
 from rlcore.envs.step_checks import env_error
 from rlcore.envs.transformed import TransformedEnv, observation_dtype
 from rlcore.errors import FROM_OUTSIDE
@@ -44,6 +45,7 @@ def play(
     """
     policy = context.model.policy
     policy.refresh()
+    mode = carried(policy, env.spec.num_envs).mode
     seen_env = TransformedEnv(env, context.transforms)
     num_envs = env.spec.num_envs
     running = np.arange(num_envs) < (num_envs if episodes is None else episodes)
@@ -57,7 +59,7 @@ def play(
             before_step(running)
             # a copy, which begins in memory where all tensors do: the bits of a product of matrices depend on it
             observations = torch.tensor(np.asarray(observation, dtype=dtype), device=context.device)
-            action = policy.mode(observations).cpu().numpy()
+            action = mode(observations).cpu().numpy()
             check.add(action)
             step = _guarded(seen_env, seen_env.step, action)
             context.heart.beats += 1

@@ -18,6 +18,9 @@ def provide_components() -> list[Component]:
         ),
         Component("env", "toy-dict", "rlcore.testing.toy_dict:ToyDict", summary="the same episodes, seen as dicts"),
         Component("model", "toy", f"{_TOY}:ToyModel", summary="a linear actor and critic"),
+        Component(
+            "model", "toy-memory", "rlcore.testing.toy_memory:ToyMemoryModel", summary="a recurrent actor and critic"
+        ),
         Component("transform", "toy", f"{_PARTS}:ToyTransform", summary="subtracts a running mean"),
         Component("estimator", "toy", f"{_PARTS}:ToyEstimator", summary="one-step advantages"),
         Component("loss", "toy", f"{_PARTS}:ToyLoss", summary="actor-critic in its plainest form"),

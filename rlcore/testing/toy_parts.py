@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files.growing import GrowingFile
 from rlcore.hooks.specs import hookimpl
+from rlcore.learners.inputs import inputs_of, mean_of
 from rlcore.loggers.base import LoggerBase
 from rlcore.state.kinds import dtype_of
-from rlcore.types import Key
+from rlcore.types import FIRST, POLICY_STATE, Key, has_memory
 from rlcore.types.context import Context
 from rlcore.types.models import part_of
 
@@ -103,17 +104,25 @@ class ToyEstimator:
         self.every: Final = "batch"
         self._gamma = config.gamma
         self._critic = part_of(context.model, "critic")
+        self._has_memory = has_memory(context.model)
 
     @torch.no_grad()
     def __call__(self, batch: TensorDict) -> None:
         """Set `state_value`, `advantage` and `value_target`."""
         following = batch.get("next")
-        value = self._critic(batch.get("observation"))
-        next_value = self._critic(following.get("observation"))
+        value, next_value = self._values(batch, batch.get(FIRST, None)), self._values(following, None)
         target = following.get("reward") + self._gamma * next_value * ~following.get("terminated")
         batch.set("state_value", value)
         batch.set("value_target", target)
         batch.set("advantage", target - value)
+
+    def _values(self, steps: TensorDict, first: Tensor | None) -> Tensor:
+        """Return the values of observations, of which none that follows a step is the first of an episode."""
+        if not self._has_memory:
+            return self._critic(steps.get("observation"))  # type: ignore[no-any-return]
+        rows = steps.flatten(0, 1)
+        begins = torch.zeros_like(rows["reward"], dtype=torch.bool) if first is None else first.flatten(0, 1)
+        return self._critic(rows["observation"], rows[POLICY_STATE], begins).unflatten(0, steps.batch_size)  # type: ignore[no-any-return]
 
 
 class ToyLoss(nn.Module):
@@ -130,16 +139,17 @@ class ToyLoss(nn.Module):
         model: Any = context.model
         self.actor = model.actor
         self.critic = model.critic
+        self._inputs, self._mean = inputs_of(model), mean_of(model)
 
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return `loss_actor`, `loss_critic` and the metric `error`."""
-        observation = minibatch["observation"]
-        log_prob = self.actor.distribution.log_prob(self.actor(observation), minibatch["action"])
-        error = self.critic(observation) - minibatch["value_target"]
+        inputs = self._inputs(minibatch)
+        log_prob = self.actor.distribution.log_prob(self.actor(*inputs), minibatch["action"])
+        error = self.critic(*inputs) - minibatch["value_target"]
         return {
-            "loss_actor": -(log_prob * minibatch["advantage"]).mean(),
-            "loss_critic": error.square().mean(),
-            "error": error.detach().abs().mean(),
+            "loss_actor": -self._mean(log_prob * minibatch["advantage"], minibatch),
+            "loss_critic": self._mean(error.square(), minibatch),
+            "error": self._mean(error.detach().abs(), minibatch),
         }
 
 

@@ -10,6 +10,21 @@ Key conventions of a batch, a `tensordict.TensorDict` of batch size `[env, time]
 
 Rewards, flags, values and log-probabilities end in a dimension of size 1. `done = terminated | truncated`;
 the two are kept apart down to the value target.
+
+A policy with a state (`StatefulPolicy`) adds
+
+    policy_state             the state before the step, as the step before left it, also where an episode begins
+    first                    whether the observation is the first of an episode: there the state begins again
+    next: policy_state       the state after the step; goes with the next observation, also at the end of an episode
+
+The parts of its model are called `part(observation, state, first)`. With one leading dimension `[sample, ...]` each row
+is a step of its own, from its own state. Two leading dimensions are `[time, sequence, ...]`: observations
+`[time, sequence, *shape]` and `first` `[time, sequence, 1]` are gone through in the order of time, from one state per
+sequence, `[sequence, *state]`; where `first` is True the state begins again, and no gradient goes further back.
+
+A minibatch of sequences has entries `[time, sequence, ...]`, but `policy_state` `[sequence, *state]`: that before the
+first of its steps. Its rows that nobody trains on (padding, burn-in, steps that only reset) are those whose mask is
+False; where all count there is no mask.
 """
 
 from __future__ import annotations
@@ -39,6 +54,8 @@ if TYPE_CHECKING:
     from rlcore.types.models import Distribution as Distribution
     from rlcore.types.models import Model as Model
     from rlcore.types.models import Policy as Policy
+    from rlcore.types.models import StatefulPolicy as StatefulPolicy
+    from rlcore.types.models import has_memory as has_memory
     from rlcore.types.optional import offers as offers
     from rlcore.types.outputs import Checkpointer as Checkpointer
     from rlcore.types.outputs import InPlaceCheckpointer as InPlaceCheckpointer
@@ -47,7 +64,10 @@ if TYPE_CHECKING:
     from rlcore.types.progress import ENDLESS as ENDLESS
     from rlcore.types.progress import Every as Every
     from rlcore.types.progress import Progress as Progress
+    from rlcore.types.records import FIRST as FIRST
     from rlcore.types.records import MASK as MASK
+    from rlcore.types.records import NEXT_POLICY_STATE as NEXT_POLICY_STATE
+    from rlcore.types.records import POLICY_STATE as POLICY_STATE
     from rlcore.types.records import Array as Array
     from rlcore.types.records import BoolArray as BoolArray
     from rlcore.types.records import EnvSpec as EnvSpec
@@ -72,11 +92,13 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.group": "Alone Group",
         "rlcore.types.heart": "Heart",
         "rlcore.types.learning": "Estimator Learner Loss Scheduler",
-        "rlcore.types.models": "Distribution Model Policy",
+        "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
         "rlcore.types.optional": "offers",
         "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
         "rlcore.types.progress": "ENDLESS Every Progress",
-        "rlcore.types.records": "MASK EnvSpec Episode EvaluationResult Key RunInfo State Step",
+        "rlcore.types.records": (
+            "FIRST MASK NEXT_POLICY_STATE POLICY_STATE EnvSpec Episode EvaluationResult Key RunInfo State Step"
+        ),
         "rlcore.types.settings": "FREE_AT_RESUME Interval Secret",
         "rlcore.types.trainer": "Trainer",
     },

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from rlcore.types.optional import WithPolicy, offers
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -107,7 +109,7 @@ class Policy(Protocol):
 
     Called in `rlcore/envs/playing.py`:
 
-        action = policy.mode(observations).cpu().numpy()
+        action = mode(observations).cpu().numpy()
     """
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
@@ -161,6 +163,48 @@ class Policy(Protocol):
         ...
 
 
+class StatefulPolicy(Protocol):
+    """A policy that remembers: a state per env goes from step to step, and begins again with each episode.
+
+    It has the other methods of `Policy` too: `draw`, `describe` and `refresh`. The collector keeps the state, writes it
+    into the batches (`rlcore.types`) and saves it; the policy itself keeps nothing between two calls.
+
+    Called in `rlcore/collectors/policy_state.py`:
+
+        action, parameters, self._state = self._policy.act(observation, noise, self._state, first)
+
+    Called in `rlcore/envs/carrying.py`:
+
+        action, self._state = self._policy.mode(observation, self._state, self._first)
+    """
+
+    def initial_state(self, num_envs: int) -> Tensor:
+        """Return the state with which episodes begin, `[env, *state]`, of floats, new, on the model's device.
+
+        One tensor: a policy with several, as an LSTM has, puts them side by side.
+        """
+        ...
+
+    def act(self, observation: Tensor, noise: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return actions, what `describe` needs, and the next state; called once per time step.
+
+        Args:
+            observation: as for `Policy.act`.
+            noise: as for `Policy.act`.
+            state: `[env, *state]`, what the call before returned, or `initial_state`. Not to be changed.
+            first: `[env]`, bool: which observations are the first of an episode. Where it is True, the initial state
+                counts in place of `state`, and what stands there does not matter.
+
+        Returns:
+            The first two as `Policy.act`; the state after this step, `[env, *state]`, new.
+        """
+        ...
+
+    def mode(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the deterministic actions, and the next state; the arguments are those of `act`."""
+        ...
+
+
 class Model(Protocol):
     """A `torch.nn.Module` whose named parts (`actor`, `critic`, …) are attributes, so that parts can share a body.
 
@@ -191,3 +235,8 @@ def part_of(model: Any, name: str) -> Any:
         AttributeError: the model has none of that name.
     """
     return getattr(model, name)  # the names are the model's own
+
+
+def has_memory(model: object) -> bool:
+    """Return whether the policy of a model has a state, and its parts are called `part(observation, state, first)`."""
+    return offers(model, WithPolicy) and offers(model.policy, StatefulPolicy)

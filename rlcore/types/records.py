@@ -30,6 +30,13 @@ COLLECTED: Final[tuple[Key, ...]] = (
     *(("next", name) for name in ("observation", "reward", "done", "terminated", "truncated")),
 )
 ESTIMATED: Final[tuple[Key, ...]] = ("state_value", "advantage", "value_target")
+# the entries of a batch that a policy with a state adds: its state before each step, not yet put back at the beginning
+# of an episode, `[env, time, *state]`; whether the observation is the first of an episode, `[env, time, 1]`; the state
+# after the step, with which the next observation has its value, `[env, time, *state]`
+POLICY_STATE: Final[Key] = "policy_state"
+FIRST: Final[Key] = "first"
+NEXT_POLICY_STATE: Final[Key] = ("next", "policy_state")
+REMEMBERED: Final[tuple[Key, ...]] = (POLICY_STATE, FIRST, NEXT_POLICY_STATE)
 
 
 @dataclass(frozen=True)

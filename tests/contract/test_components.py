@@ -126,6 +126,8 @@ SUITES = {
     "ToyModel": (ModelContract, {"use": "testing:toy"}),
     "DiscreteToyModel": (ModelContract, {"use": "testing:toy", "around": with_actions("discrete")}),
     "BoundedToyModel": (ModelContract, {"use": "testing:toy", "around": with_actions("bounded")}),
+    "ToyMemoryModel": (ModelContract, {"use": "testing:toy-memory"}),
+    "DiscreteToyMemoryModel": (ModelContract, {"use": "testing:toy-memory", "around": with_actions("discrete")}),
     "ToyNormal": (
         DistributionContract,
         {"parameters": [[0.0], [-3.0], [1.5]], "extremes": [[1e4]], "distribution": toy_normal},

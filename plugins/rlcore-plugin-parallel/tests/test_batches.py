@@ -1,6 +1,7 @@
 """What workers collect is what one process would have collected, however many workers there are."""
 
 import ctypes
+import itertools
 import multiprocessing
 import threading
 
@@ -10,7 +11,7 @@ import torch
 from rlcore_plugin_parallel.memory import Block, fields_of
 
 from rlcore import ConfigError
-from rlcore.testing import make_run
+from rlcore.testing import make_run, through_checkpoint
 
 FORK = {"frames_per_batch": 48, "start_method": "fork"}
 CARTPOLE = {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 4}
@@ -69,6 +70,44 @@ def test_batches_and_episodes_are_those_of_one_process_to_the_bit(env):
         assert_equal(found, expected)
         assert ended == episodes
     assert env is PENDULUM or len({index for *_, index in episodes}) == 4, "episodes of every env"
+
+
+@pytest.mark.parametrize("reset_mode", ["same_step", "next_step"])
+def test_states_of_a_policy_are_those_of_one_process_to_the_bit(reset_mode):
+    keys = {"env": {**NEXT_STEP, "reset_mode": reset_mode}, "model": "testing:toy-memory"}
+    expected, _ = collected(collector_of(use="local", **keys))
+    assert expected["policy_state"].abs().min(-1).values[~expected["first"].squeeze(-1)].min() > 0
+    for num_workers in (1, 2):
+        found, _ = collected(collector_of(num_workers=num_workers, start_method="fork", **keys))
+        assert_equal(found, expected)
+
+
+def test_states_of_a_policy_on_its_own_rows_alone_are_carried_too():
+    keys = {"env": NEXT_STEP, "model": "testing:toy-memory"}
+    expected, _ = collected(collector_of(use="local", **keys))
+    found, _ = collected(collector_of(exact_rows=False, start_method="fork", **keys))
+    torch.testing.assert_close(found["next", "policy_state"], expected["next", "policy_state"])
+
+
+@pytest.mark.parametrize("exact_rows", [True, False])
+def test_a_resume_goes_on_with_the_states_of_a_policy(exact_rows):
+    keys = {"env": NEXT_STEP, "model": "testing:toy-memory", "exact_rows": exact_rows, **FORK}
+    whole, interrupted, resumed = (collector_of(**keys) for _ in range(3))
+    for _ in range(2):
+        whole.collect(), interrupted.collect()
+    resumed.load_state_dict(through_checkpoint(interrupted.state_dict()))
+    expected, found = whole.collect(), resumed.collect()
+    assert_equal(found, expected)
+    for collector in (whole, interrupted, resumed):
+        collector.close()
+
+
+def test_workers_ahead_carry_the_states_of_a_policy():
+    collector = collector_of(NEXT_STEP, mode="async", model="testing:toy-memory", **FORK)
+    batches = [collector.collect().clone() for _ in range(3)]
+    collector.close()
+    for before, after in itertools.pairwise(batches):
+        assert torch.equal(before["next", "policy_state"][:, -1], after["policy_state"][:, 0])
 
 
 @pytest.mark.parametrize("start_method", ["forkserver", "spawn"])

@@ -15,14 +15,14 @@ from rlcore.errors import PluginError
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import observations
+from rlcore.testing.contracts.memory import MemoryTests, beginning, outputs_of
 from rlcore.types import Policy
 from rlcore.types.context import Context
-from rlcore.types.models import part_of
 from rlcore.types.optional import missing, offers
 from rlcore.types.optional_learning import Foretelling, WithDistribution
 
 
-class ModelContract(StateContract):
+class ModelContract(MemoryTests, StateContract):
     """Base of the tests of a model. The tests of the policy are skipped for a model without an actor."""
 
     kind = "model"
@@ -38,7 +38,7 @@ class ModelContract(StateContract):
         """Return what every part makes of some observations."""
         seen = observations(context.env_spec, 5)
         with torch.no_grad():
-            return {part: part_of(component, part)(seen) for part in component.parts()}
+            return {part: outputs_of(component, part, seen) for part in component.parts()}
 
     def actor(self) -> tuple[Any, Any, Context]:
         """Return a model, its policy and the bench."""
@@ -47,7 +47,7 @@ class ModelContract(StateContract):
         if "actor" not in model.parts():
             pytest.skip("the model has no actor")
         model.policy.refresh()
-        return model, model.policy, context
+        return model, beginning(model.policy), context
 
     def test_parts_are_modules_with_weights(self) -> None:
         """Optimizers and losses find the parts by name."""
@@ -76,7 +76,7 @@ class ModelContract(StateContract):
         if "critic" not in model.parts():
             pytest.skip("the model has no critic")
         for shape in ((5,), (2, 3)):
-            value = model.critic(observations(context.env_spec, *shape))
+            value = outputs_of(model, "critic", observations(context.env_spec, *shape), len(shape))
             assert value.shape == (*shape, 1), f"the critic gives {list(value.shape)} for leading shape {shape}"
 
     def test_policy_has_every_method(self) -> None:
@@ -109,8 +109,8 @@ class ModelContract(StateContract):
         spec = context.env_spec
         if not masks_actions(spec):
             pytest.skip("all actions are allowed")
-        policy: Any = model.policy
-        policy.refresh()
+        model.policy.refresh()
+        policy = beginning(model.policy)
         seen = observations(spec, 40, 6)
         check = MaskCheck(spec)
         with torch.inference_mode():
@@ -125,7 +125,7 @@ class ModelContract(StateContract):
         is_stochastic = "actor" in model.parts() and offers(model.actor, WithDistribution)
         if not is_stochastic:
             return
-        parameters = model.actor(seen)
+        parameters = outputs_of(model, "actor", seen, leading=2)
         assert parameters.shape[-1] == model.actor.distribution.num_parameters
         parameters.retain_grad()
         space: Any = spec.observation_space
@@ -186,7 +186,7 @@ class ModelContract(StateContract):
             pairs = [policy.act(seen[time], noise[time]) for time in range(3)]
             action, parameters = (torch.stack(column) for column in zip(*pairs, strict=True))
             described = policy.describe(parameters, action)
-            expected = model.actor.distribution.log_prob(model.actor(seen), action)
+            expected = model.actor.distribution.log_prob(outputs_of(model, "actor", seen, leading=2), action)
         for key, value in described.items():
             assert value.shape[:2] == (3, 4), f"describe: {key} is {list(value.shape)}, not [time, env, ...]"
         found = described.get("sample_log_prob")
@@ -212,7 +212,7 @@ class ModelContract(StateContract):
         seen = observations(context.env_spec, 6)
         with torch.no_grad():
             action, _ = policy.act(seen, policy.draw(1, 6, _generator(1))[0])
-        outputs = model.actor(seen)
+        outputs = outputs_of(model, "actor", seen)
         is_stochastic = offers(model.actor, WithDistribution)
         if is_stochastic:
             outputs = model.actor.distribution.log_prob(outputs, action)
@@ -223,7 +223,7 @@ class ModelContract(StateContract):
     def _check_mode(self, model: Any, policy: Any, seen: Tensor, after: str) -> None:
         policy.refresh()
         with torch.inference_mode():
-            found, expected = policy.mode(seen), model.actor(seen)
+            found, expected = policy.mode(seen), outputs_of(model, "actor", seen)
             is_stochastic = offers(model.actor, WithDistribution)
             if is_stochastic:
                 expected = model.actor.distribution.mode(expected)

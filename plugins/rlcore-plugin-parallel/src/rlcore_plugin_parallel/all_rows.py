@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from rlcore.types import Policy
+from rlcore.collectors import Acting
 
 
 class AllRows:
@@ -21,7 +22,7 @@ class AllRows:
         share: the envs whose actions are wanted.
     """
 
-    def __init__(self, policy: Policy, share: slice) -> None:
+    def __init__(self, policy: Acting, share: slice) -> None:
         self._policy = policy
         self._share = share
         self._actions: list[Tensor] = []
@@ -32,7 +33,7 @@ class AllRows:
         self._actions.append(action)
         return action[self._share], parameters
 
-    def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
+    def describe(self, parameters: Tensor, action: Tensor) -> Mapping[Any, Tensor]:
         """Return the entries of the share `[time, env, ...]`; the actions are those of the calls of `act`."""
         whole = torch.stack(self._actions)
         self._actions.clear()

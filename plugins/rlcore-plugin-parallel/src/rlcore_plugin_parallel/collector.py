@@ -12,10 +12,10 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore import Context
-from rlcore.collectors import EnvCollector, layout_of
+from rlcore.collectors import EnvCollector, layout_of, remembering
 from rlcore.envs import inexact_env
 from rlcore.errors import StorageError
-from rlcore.types import Policy
+from rlcore.types import Key, Policy
 from rlcore_plugin_parallel import memory
 from rlcore_plugin_parallel.bundle import Bundle
 from rlcore_plugin_parallel.pool import Pool
@@ -217,7 +217,7 @@ class WorkersCollector(EnvCollector):
         batches = [memory.Block(processes, fields) for _ in range(self._ahead + 1)]
         versions = [memory.Block(processes, weights) for _ in range(self._ahead + 1)]
         tensors = [block.tensors() for block in batches]
-        self._noise = [entries["policy.noise"] for entries in tensors]
+        self._noise = [entries["policy", "noise"] for entries in tensors]
         self._storages = [memory.batch_storage(entries, self._masked, spec.observation_space) for entries in tensors]
         self._weights = [block.tensors() for block in versions]
         counters = memory.Counters(processes, config.num_workers)
@@ -239,9 +239,10 @@ class WorkersCollector(EnvCollector):
         return Pool(config.start_method, assignments, counters, self._context.heart, config.timeout)
 
 
-def _given(bundle: Bundle, steps: int) -> dict[str, Tensor]:
+def _given(bundle: Bundle, steps: int) -> dict[Key, Tensor]:
     """Return what the policy gives in one step, `[env, ...]`, by trying it out on a copy."""
     policy: Policy = bundle.model.policy
+    acting = remembering(policy, bundle.spec, torch.device("cpu")) or policy
     space = bundle.spec.observation_space
     layout = layout_of(1, bundle.spec.num_envs, space)
     shape, dtype = layout["next_observation"]
@@ -249,6 +250,6 @@ def _given(bundle: Bundle, steps: int) -> dict[str, Tensor]:
     with torch.inference_mode():
         policy.refresh()
         noise = policy.draw(steps, bundle.spec.num_envs, torch.Generator())[0]
-        action, parameters = policy.act(observation, noise)
-        described = policy.describe(parameters[None], action[None])
+        action, parameters = acting.act(observation, noise)
+        described = acting.describe(parameters[None], action[None])
     return {"noise": noise, "action": action, **{name: value[0] for name, value in described.items()}}

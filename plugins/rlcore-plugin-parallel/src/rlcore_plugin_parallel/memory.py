@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from rlcore.collectors import BatchStorage, layout_of
 from rlcore.errors import Interruption
-from rlcore.types import Heart
+from rlcore.types import Heart, Key
 
 _ALIGNMENT: Final = 64  # as of torch's own tensors: the bits of a product of matrices depend on it
 
@@ -44,9 +44,9 @@ class Field:
         return self.offset + math.prod(self.shape) * self.dtype.itemsize
 
 
-def fields_of(tensors: Mapping[str, tuple[Sequence[int], torch.dtype]]) -> dict[str, Field]:
+def fields_of(tensors: Mapping[Key, tuple[Sequence[int], torch.dtype]]) -> dict[Key, Field]:
     """Return places, one behind the other, for tensors of these shapes and dtypes."""
-    fields: dict[str, Field] = {}
+    fields: dict[Key, Field] = {}
     end = 0
     for name, (shape, dtype) in tensors.items():
         fields[name] = Field(tuple(shape), dtype, -(-end // _ALIGNMENT) * _ALIGNMENT)
@@ -55,20 +55,20 @@ def fields_of(tensors: Mapping[str, tuple[Sequence[int], torch.dtype]]) -> dict[
 
 
 class Block:
-    """Tensors by name in one piece of shared memory. A process that is started with it sees the same memory.
+    """Tensors by key in one piece of shared memory. A process that is started with it sees the same memory.
 
     Args:
         context: with which the processes are started.
         fields: the tensors.
     """
 
-    def __init__(self, context: BaseContext, fields: Mapping[str, Field]) -> None:
+    def __init__(self, context: BaseContext, fields: Mapping[Key, Field]) -> None:
         self._fields = dict(fields)
         size = max((field.end for field in fields.values()), default=0)
         self._memory: Any = context.RawArray(ctypes.c_ubyte, size + _ALIGNMENT)
         self._begin = -ctypes.addressof(self._memory) % _ALIGNMENT  # the same in every process, which map whole pages
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[Any, Tensor]:
         """Return views of the memory."""
         return {name: self._view(field) for name, field in self._fields.items()}
 
@@ -80,7 +80,7 @@ class Block:
         return flat.reshape(field.shape)
 
 
-def batch_fields(steps: int, num_envs: int, space: Any, given: Mapping[str, Tensor]) -> dict[str, Field]:
+def batch_fields(steps: int, num_envs: int, space: Any, given: Mapping[Key, Tensor]) -> dict[Key, Field]:
     """Return the fields of a batch.
 
     Args:
@@ -90,23 +90,23 @@ def batch_fields(steps: int, num_envs: int, space: Any, given: Mapping[str, Tens
         given: what the policy gives in one step: `noise`, `action` and the entries it describes, `[env, ...]`.
     """
     arrays = layout_of(steps, num_envs, space)
-    tensors: dict[str, tuple[Sequence[int], torch.dtype]] = {
+    tensors: dict[Key, tuple[Sequence[int], torch.dtype]] = {
         name: (shape, torch.from_numpy(np.empty(0, dtype)).dtype) for name, (shape, dtype) in arrays.items()
     }
-    tensors |= {f"policy.{name}": ((steps, *value.shape), value.dtype) for name, value in given.items()}
+    for key, value in given.items():
+        tensors["policy", *((key,) if isinstance(key, str) else key)] = ((steps, *value.shape), value.dtype)
     return fields_of(tensors)
 
 
-def batch_storage(tensors: Mapping[str, Tensor], masked: bool, space: Any) -> BatchStorage:
+def batch_storage(tensors: Mapping[Key, Tensor], masked: bool, space: Any) -> BatchStorage:
     """Return the storage over the tensors of a batch, of observations of a space."""
     arrays: dict[str, npt.NDArray[Any]] = {}
-    given: dict[str, Tensor] = {}
+    given: dict[Key, Tensor] = {}
     for name, tensor in tensors.items():
-        kind, _, entry = name.rpartition(".")
-        if kind == "policy":
-            given[entry] = tensor
-        else:
+        if isinstance(name, str):
             arrays[name] = tensor.numpy()
+        else:
+            given[name[1] if len(name) == 2 else name[1:]] = tensor
     given.pop("noise")
     return BatchStorage(arrays, masked, given.pop("action"), given, space)
 
@@ -117,13 +117,13 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach() for name, tensor in named}
 
 
-def weight_fields(model: nn.Module) -> dict[str, Field]:
+def weight_fields(model: nn.Module) -> dict[Key, Field]:
     """Return the fields of the weights of a model."""
     return fields_of({name: (tensor.shape, tensor.dtype) for name, tensor in weights_of(model).items()})
 
 
 @torch.no_grad()
-def copy_weights(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
+def copy_weights(source: Mapping[Any, Tensor], target: Mapping[Any, Tensor]) -> None:
     """Copy every tensor of `source` into that of the same name in `target`."""
     for name, tensor in source.items():
         target[name].copy_(tensor)

@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -19,12 +19,12 @@ import torch
 
 from rlcore import ConfigError, RlcoreError
 from rlcore.assembly import EnvMaker
-from rlcore.collectors import Acting, EnvStepper
+from rlcore.collectors import Acting, EnvStepper, Remembering, remembering
 from rlcore.envs import inexact_env, only_resets, unrestored_env
 from rlcore.errors import describe
 from rlcore.process import STOPPING, lenient
 from rlcore.state import seed_all
-from rlcore.types import Policy, Stateful, offers
+from rlcore.types import EnvSpec, Policy, Stateful, offers
 from rlcore_plugin_parallel.all_rows import AllRows
 from rlcore_plugin_parallel.bundle import Bundle
 from rlcore_plugin_parallel.memory import Block, Counters, Stopped, batch_storage, copy_weights, weights_of
@@ -107,11 +107,13 @@ class Worker:
         self._transforms = bundle.transforms
         self._policy: Policy = bundle.model.policy
         self._weights = weights_of(bundle.model)
-        self._stepper = EnvStepper(self._env, bundle.transforms, bundle.spec, heart, share.start)
-        masked = only_resets(bundle.spec)
         self._all_rows = assignment.all_rows
+        memory = self._memory_of(bundle.spec)
+        self._acting: Acting = memory or self._policy
+        self._stepper = EnvStepper(self._env, bundle.transforms, bundle.spec, heart, share.start, memory)
+        masked = only_resets(bundle.spec)
         batches = [block.tensors() for block in assignment.batches]
-        self._noise = [tensors["policy.noise"] for tensors in batches]
+        self._noise = [tensors["policy", "noise"] for tensors in batches]
         whole = [batch_storage(tensors, masked, bundle.spec.observation_space) for tensors in batches]
         self._rows = [storage.rows for storage in whole]
         self._storages = [storage.share(share) for storage in whole]
@@ -162,6 +164,13 @@ class Worker:
         """Close the envs."""
         self._env.close()
 
+    def _memory_of(self, spec: EnvSpec) -> Remembering | None:
+        """Return how a policy with a state acts, on the rows of all envs or of the share."""
+        share, cpu = self._share, torch.device("cpu")
+        if self._all_rows:
+            return remembering(self._policy, spec, cpu, share)
+        return remembering(self._policy, replace(spec, num_envs=share.stop - share.start), cpu)
+
     def _collect(self, batch: int, frame: int, version: int) -> tuple[int, Any, int]:
         """Fill a batch with weights of that version; return the version, the episodes and how many are running."""
         if version != self._version:
@@ -169,10 +178,10 @@ class Worker:
             self._version = version
         self._policy.refresh()
         place = batch % len(self._storages)
-        acting: Acting = self._policy
+        acting = self._acting
         noise, rows = self._noise[place], self._rows[place]
         if self._all_rows:
-            acting = AllRows(self._policy, self._share)
+            acting = AllRows(acting, self._share)
         else:
             noise, rows = noise[:, self._share], self._storages[place].rows
         with torch.inference_mode():

@@ -1,0 +1,50 @@
+"""The state of a policy carried through episodes that are played, where nothing is kept of the steps."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from rlcore.types import offers
+from rlcore.types.models import StatefulPolicy
+
+
+class WithMode(Protocol):
+    """What playing needs of a policy."""
+
+    def mode(self, observation: Tensor) -> Tensor:
+        """Return the deterministic actions `[env, *action]` for observations `[env, *shape]`."""
+        ...
+
+
+class Carrying:
+    """A policy with a state, called as one without, through one episode in each env.
+
+    Args:
+        policy: has a state.
+        num_envs: how many envs there are.
+    """
+
+    def __init__(self, policy: Any, num_envs: int) -> None:
+        self._policy = policy
+        self._state: Tensor = policy.initial_state(num_envs)
+        self._first = torch.ones(num_envs, dtype=torch.bool, device=self._state.device)
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions, and what `describe` needs."""
+        action, parameters, self._state = self._policy.act(observation, noise, self._state, self._first)
+        self._first = torch.zeros_like(self._first)
+        return action, parameters
+
+    def mode(self, observation: Tensor) -> Tensor:
+        """Return the deterministic actions."""
+        action, self._state = self._policy.mode(observation, self._state, self._first)
+        self._first = torch.zeros_like(self._first)
+        return action  # type: ignore[no-any-return]
+
+
+def carried(policy: Any, num_envs: int) -> WithMode:
+    """Return how a policy is called through one episode in each env: itself where it has no state."""
+    return Carrying(policy, num_envs) if offers(policy, StatefulPolicy) else policy
