@@ -26,6 +26,7 @@ PEERS = {
     "sac-halfcheetah": ("sb3", "cleanrl", "torchrl", "tianshou"),
     "td3-halfcheetah": ("sb3", "cleanrl", "torchrl", "tianshou"),
     "redq-halfcheetah": ("torchrl",),
+    "dqn-pong": ("sb3",),
 }
 
 
@@ -34,7 +35,8 @@ def one_round(workload: str, number: int, modes: list[str], share: float, python
     work, found = WORKLOADS[workload], {}
     for mode in modes:
         flags = ["--compile"] if mode == "compiled" else []
-        for name in ("rlcore", "bare") if number % 2 == 0 else ("bare", "rlcore"):
+        ours = ("rlcore",) if workload == "dqn-pong" else ("rlcore", "bare")  # there is no bare loop of pixels
+        for name in ours if number % 2 == 0 else reversed(ours):
             frames = round(share * work.frames)
             found[f"{name} {mode}"] = run(sys.executable, f"{name}_off_policy", workload, frames, flags, work.threads)
     for name in PEERS[workload] if python else ():

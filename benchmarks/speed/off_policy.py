@@ -10,6 +10,7 @@ import argparse
 from dataclasses import dataclass
 
 from common import add_run_flags, clock, emit, prepare
+from pong import PONG
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ WORKLOADS = {
     "redq-halfcheetah": OffPolicy(
         CHEETAH, (256, 256), 256, 1_000_000, 1_000, critics=10, frames=1_500, peer_frames=500
     ),
+    # the settings of CleanRL's dqn_atari.py with a smaller memory; a frame is a step of four
+    "dqn-pong": OffPolicy(PONG.env_id, (), 32, 20_000, 1_000, 4, critic_lr=1e-4, frames=2_000, peer_frames=2_000),
 }
 # the epsilon of DQN falls over half of CleanRL's 500,000 frames
 EPSILON_FRAMES = 250_000

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from off_policy import CHEETAH, EPSILON_FRAMES, OffPolicy, Stopwatch, off_policy_parser, start
+from pong import SKIP
 
 from rlcore import build, load_config
 
@@ -22,6 +23,7 @@ FILES = {
     "sac-halfcheetah": "sac-halfcheetah.toml",
     "td3-halfcheetah": "td3-halfcheetah.toml",
     "redq-halfcheetah": "redq-pendulum.toml",
+    "dqn-pong": "dqn-pong.toml",
 }
 DQN = [
     "model.epsilon_end=0.05",
@@ -34,19 +36,19 @@ DQN = [
 
 def config_for(workload: str, work: OffPolicy, threads: int, seed: int, compiled: bool, folder: str) -> Any:
     """Return the config of a workload; it is longer than what is timed, so that schedules are those of a whole run."""
-    total = 2 * EPSILON_FRAMES
+    total, skip = 2 * EPSILON_FRAMES, frame_skip(workload)
     changes = [
-        f"run.total_frames={total}",
+        f"run.total_frames={total * skip}",
         f"run.seed={seed}",
         f"run.folder='{folder}'",
         f"run.threads={threads}",
         f"learner.compile={'true' if compiled else 'false'}",
         f"model.hidden={list(work.hidden)}",
         f"loss.gamma={work.gamma}",
-        f"collector.frames_per_batch={work.frames_per_update}",
+        f"collector.frames_per_batch={work.frames_per_update * skip}",
         f"buffer.capacity={work.capacity}",
         f"buffer.minibatch_size={work.minibatch}",
-        f"buffer.warmup_frames={work.warmup}",
+        f"buffer.warmup_frames={work.warmup * skip}",
         "buffer.updates_per_batch=1",
         "evaluator.every=1_000_000_000",
         "evaluator.at_start=false",
@@ -56,8 +58,17 @@ def config_for(workload: str, work: OffPolicy, threads: int, seed: int, compiled
         # the bare loop clips nothing; the limit of the example has no value that means none
         raw = without(EXAMPLES / FILES[workload], "learner", "max_grad_norm")
         return load_config(raw, changes)
+    if workload == "dqn-pong":
+        epsilon = f"model.epsilon_fraction={EPSILON_FRAMES / total}"
+        changes += ["buffer.storage='memory'", f"optimizer.0.lr={work.critic_lr}", epsilon]
+        return load_config(EXAMPLES / FILES[workload], changes)
     changes += [f"env.id='{CHEETAH}'", f"model.random_frames={work.warmup}", "metrics.every=1_000"]
     return load_config(EXAMPLES / FILES[workload], changes)
+
+
+def frame_skip(workload: str) -> int:
+    """Return the frames of a run that are one frame here."""
+    return SKIP if workload == "dqn-pong" else 1
 
 
 def without(path: Path, section: str, key: str) -> dict[str, Any]:
@@ -78,8 +89,9 @@ def main() -> None:
         terminal, sys.stderr = sys.stderr, nowhere
         trainer = build(config_for(args.workload, work, args.threads, args.seed, args.compile, folder)).trainer
         for progress in trainer:
-            watch.at(progress.frames)
-            if progress.frames >= last:
+            frames = progress.frames // frame_skip(args.workload)
+            watch.at(frames)
+            if frames >= last:
                 break
         sys.stderr = terminal
     watch.report("rlcore", args)

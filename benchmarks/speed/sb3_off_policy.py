@@ -10,7 +10,9 @@ from off_policy import EPSILON_FRAMES, OffPolicy, Stopwatch, off_policy_parser, 
 from stable_baselines3 import DQN, SAC, TD3
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_atari_env
 from stable_baselines3.common.noise import NormalActionNoise
+from stable_baselines3.common.vec_env import VecFrameStack
 
 
 class Timer(BaseCallback):
@@ -29,9 +31,10 @@ class Timer(BaseCallback):
 
 def make_model(name: str, work: OffPolicy, frames: int, seed: int) -> BaseAlgorithm:
     """Make the algorithm with the constants of a workload."""
-    env = gymnasium.make(work.env_id)
+    pixels = name == "dqn-pong"
+    env = VecFrameStack(make_atari_env(work.env_id, 1, seed), 4) if pixels else gymnasium.make(work.env_id)
     shared: dict[str, Any] = {
-        "policy": "MlpPolicy",
+        "policy": "CnnPolicy" if pixels else "MlpPolicy",
         "env": env,
         "learning_rate": work.critic_lr if name.startswith("dqn") else work.actor_lr,
         "buffer_size": work.capacity,
@@ -40,7 +43,7 @@ def make_model(name: str, work: OffPolicy, frames: int, seed: int) -> BaseAlgori
         "gamma": work.gamma,
         "train_freq": work.frames_per_update,
         "gradient_steps": 1,
-        "policy_kwargs": {"net_arch": list(work.hidden)},
+        "policy_kwargs": {} if pixels else {"net_arch": list(work.hidden)},
         "device": "cpu",
         "seed": seed,
     }
@@ -48,7 +51,10 @@ def make_model(name: str, work: OffPolicy, frames: int, seed: int) -> BaseAlgori
         explored = min(1.0, EPSILON_FRAMES / frames)
         end = 1 - 0.95 * min(1.0, frames / EPSILON_FRAMES)
         limits = {"exploration_fraction": explored, "exploration_final_eps": end, "max_grad_norm": float("inf")}
-        return DQN(**shared, **limits, target_update_interval=500)
+        if pixels:  # each frame is stored once for a step and the next, as far as Stable-Baselines3 does that
+            limits["optimize_memory_usage"] = True
+            shared["replay_buffer_kwargs"] = {"handle_timeout_termination": False}
+        return DQN(**shared, **limits, target_update_interval=1_000 if pixels else 500)
     if name.startswith("sac"):
         return SAC(**shared, tau=work.tau)
     size = env.action_space.shape[0]
@@ -61,6 +67,10 @@ def main() -> None:
     if args.compile or args.workload.startswith("redq"):
         raise SystemExit("sb3: it compiles nothing, and it has no REDQ")
     work = start(args)
+    if args.workload == "dqn-pong":
+        import ale_py
+
+        gymnasium.register_envs(ale_py)
     watch, frames = Stopwatch(work), work.begin + (args.frames or work.peer_frames)
     make_model(args.workload, work, frames, args.seed).learn(frames + work.frames_per_update, Timer(watch))
     watch.report("sb3", args)
