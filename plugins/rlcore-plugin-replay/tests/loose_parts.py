@@ -31,6 +31,20 @@ class TDLoss(nn.Module):
         }
 
 
+class SequenceTDLoss(TDLoss):
+    """The same over the steps of sequences that are trained on."""
+
+    burn_in = 0
+
+    def forward(self, minibatch):
+        steps = minibatch["collector", "mask"].squeeze(-1)
+        keys = ("observation", "action", ("next", "observation"), ("next", "reward"), ("next", "terminated"))
+        losses = super().forward({key: minibatch[key][steps] for key in keys})
+        errors = torch.zeros_like(minibatch["next", "reward"])
+        errors[steps] = losses["td_error"]
+        return {**losses, "td_error": errors}
+
+
 class ForgetfulEnv(ToyEnv):
     """A toy env of which a resume begins new episodes."""
 
@@ -39,4 +53,8 @@ class ForgetfulEnv(ToyEnv):
 
 @hookimpl
 def provide_components():
-    return [Component("loss", "td", TDLoss), Component("env", "forgetful", ForgetfulEnv)]
+    return [
+        Component("loss", "td", TDLoss),
+        Component("loss", "sequence-td", SequenceTDLoss),
+        Component("env", "forgetful", ForgetfulEnv),
+    ]

@@ -96,3 +96,23 @@ class TestPrioritized(TestReplay):
 
 class TestPrioritizedNSteps(TestNSteps):
     use = "replay:prioritized"
+
+
+class TestSequences(BufferContract):
+    use = "replay:sequences"
+    config = {
+        "capacity": 200,
+        "minibatch_size": 3,
+        "updates_per_batch": 4,
+        "warmup_frames": 32,
+        "sequence_length": 4,
+        "burn_in": 2,
+        "overlap": 1,
+        "n_steps": 1,
+    }
+    around = {**AROUND, "loss": {"use": "loose-parts:sequence-td"}}
+    keeps_experience = True
+
+
+class TestMappedSequences(TestSequences):
+    config = {**TestSequences.config, "storage": "memmap"}

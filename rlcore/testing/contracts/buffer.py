@@ -19,6 +19,9 @@ from rlcore.types.records import MASK
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
+    from torch import Tensor
+
+    from rlcore.types.records import Key
 
 
 _MANY: Final = 400
@@ -47,9 +50,15 @@ class BufferContract(StateContract):
         batch["next", "reward"] = torch.arange(2.0 * self.steps).reshape(2, self.steps, 1)
         return batch
 
+    def trained(self, minibatch: Any, key: Key) -> Tensor:
+        """Return an entry of the steps that are trained on, `[step, ...]`: of sequences those whose mask is True."""
+        entry: Tensor = minibatch[key]
+        return entry[minibatch[MASK].squeeze(-1)] if MASK in minibatch else entry
+
     def epoch(self, buffer: Any, batch: TensorDict) -> list[list[int]]:
         """Return the numbers of the steps in each minibatch of an epoch."""
-        return [found["next", "reward"].flatten().int().tolist() for found in buffer.minibatches(batch)]
+        minibatches = buffer.minibatches(batch)
+        return [self.trained(found, ("next", "reward")).flatten().int().tolist() for found in minibatches]
 
     def exercise(self, component: Any, context: Context) -> None:
         """Run an epoch."""
@@ -76,11 +85,11 @@ class BufferContract(StateContract):
         buffer.add(batch)
         drawn = 0
         for found in buffer.minibatches(batch):
-            rows = found["next", "reward"].flatten().long()
+            rows = self.trained(found, ("next", "reward")).flatten().long()
             drawn += len(rows)
             for key in batch.keys(include_nested=True, leaves_only=True):
                 expected = batch[key].flatten(0, 1)[rows]
-                assert torch.equal(found[key], expected), (
+                assert torch.equal(self.trained(found, key), expected), (
                     f"{key!r} of a minibatch belongs to other steps than the reward"
                 )
         assert drawn, "the buffer yields no minibatch"
@@ -102,11 +111,11 @@ class BufferContract(StateContract):
         """A compiled update sees one shape, whatever is masked."""
         context = self.bench()
         buffer = self.make(context)
-        sizes = set()
+        sizes: set[int] = set()
         for masked in ((), (3,), (0, 1, 2, 3, 4), tuple(range(2 * self.steps - 3))):
             batch = self.batch(context, masked)
             buffer.add(batch)
-            sizes |= {len(rows) for rows in self.epoch(buffer, batch)}
+            sizes |= {found["next", "reward"].numel() for found in buffer.minibatches(batch)}
         assert len(sizes) == 1, f"minibatches have the sizes {sorted(sizes)}; fill up, or drop the remainder"
 
     def test_masked_steps_are_never_drawn(self) -> None:
@@ -182,7 +191,7 @@ class BufferContract(StateContract):
         buffer, batch = self.make(context), self.batch(context)
         buffer.add(batch)
         for found in buffer.minibatches(batch):
-            error = torch.ones(len(found["next", "reward"]), 1)
+            error = torch.ones_like(found["next", "reward"])
             assert buffer.feedback(found, {"loss_critic": torch.tensor(1.0), "td_error": error}) is None
 
     def test_keeps_copies(self) -> None:

@@ -1,4 +1,4 @@
-"""Replay buffers for rlcore: uniform and prioritized, with n-step returns, in memory or in a mapped file."""
+"""Replay buffers for rlcore: uniform, prioritized, of sequences, with n-step returns, in memory or a mapped file."""
 
 from rlcore import Component, hookimpl
 
@@ -13,5 +13,11 @@ def provide_components() -> list[Component]:
             "prioritized",
             f"{__name__}.prioritized:PrioritizedReplayBuffer",
             summary="past transitions, sampled in proportion to their priorities",
+        ),
+        Component(
+            "buffer",
+            "sequences",
+            f"{__name__}.sequences:SequenceReplayBuffer",
+            summary="past sequences of steps, for policies with memory",
         ),
     ]

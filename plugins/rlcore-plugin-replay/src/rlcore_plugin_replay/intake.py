@@ -59,7 +59,7 @@ def prepare(ring: Ring, batch: Batch, joins: bool) -> RowLayout:
     if joins:
         if dims != 2:
             raise RlcoreError(f"a replay buffer with n_steps > 1 takes batches [env, time], not {list(batch.size)}")
-        _check_joinable(entries)
+        check_joinable(entries)
         entries[STEPS] = _STEPS_ENTRY
     if ring.layout is None:
         ring.begin(RowLayout(entries))
@@ -68,7 +68,7 @@ def prepare(ring: Ring, batch: Batch, joins: bool) -> RowLayout:
     return ring.layout
 
 
-def _check_joinable(entries: Mapping[Key, Entry]) -> None:
+def check_joinable(entries: Mapping[Key, Entry], buffer: str = "a replay buffer with n_steps > 1") -> None:
     """Refuse rewards that cannot be added up, and ends that are none.
 
     Raises:
@@ -77,7 +77,7 @@ def _check_joinable(entries: Mapping[Key, Entry]) -> None:
     reward, done = entries.get(REWARD), entries.get(DONE)
     if reward is None or reward[0] not in _ADDED or done != (torch.bool, (1,)):
         raise RlcoreError(
-            f"a replay buffer with n_steps > 1 joins {REWARD}, numbers of float16, float32 or float64, up to the next "
+            f"{buffer} joins {REWARD}, numbers of float16, float32 or float64, up to the next "
             f"{DONE}, bool [env, time, 1]; the batch has {described(reward)} and {described(done)}"
         )
 

@@ -20,6 +20,14 @@ class Priorities(Protocol):
         """Give so many transitions, from a place on, the highest priority so far; places go on from the first."""
         ...
 
+    def begin_at(self, index: Tensor) -> None:
+        """Give what lies at places `[number]` the highest priority so far."""
+        ...
+
+    def clear(self, index: Tensor) -> None:
+        """Let nothing lie at places `[number]` any more."""
+        ...
+
     def draw(self, size: int, generator: torch.Generator, beta: float) -> tuple[Tensor, Tensor]:
         """Return places, int64 `[sample]`, and importance weights, float32 `[sample, 1]`."""
         ...
@@ -53,6 +61,14 @@ class HostPriorities:
         self._tree.fill(first, min(end, self._capacity), self._highest)
         if end > self._capacity:
             self._tree.fill(0, end - self._capacity, self._highest)
+
+    def begin_at(self, index: Tensor) -> None:
+        """Give what lies at places the highest priority so far."""
+        self._tree[index.numpy(force=True)] = np.full(len(index), self._highest)
+
+    def clear(self, index: Tensor) -> None:
+        """Let nothing lie at places any more."""
+        self._tree[index.numpy(force=True)] = np.zeros(len(index))
 
     def draw(self, size: int, generator: torch.Generator, beta: float) -> tuple[Tensor, Tensor]:
         """Return places and importance weights."""
@@ -100,6 +116,14 @@ class TensorPriorities:
         places = torch.arange(first, first + count, device=self._device) % self._capacity
         self._tree[places] = self._highest.expand(count)
 
+    def begin_at(self, index: Tensor) -> None:
+        """Give what lies at places the highest priority so far."""
+        self._tree[index] = self._highest.expand(len(index))
+
+    def clear(self, index: Tensor) -> None:
+        """Let nothing lie at places any more."""
+        self._tree[index] = torch.zeros(len(index), dtype=torch.float64, device=self._device)
+
     def draw(self, size: int, generator: torch.Generator, beta: float) -> tuple[Tensor, Tensor]:
         """Return places and importance weights."""
         uniform = torch.rand(size, generator=generator, device=self._device, dtype=torch.float64)
@@ -123,3 +147,10 @@ class TensorPriorities:
         """Take them back."""
         self._tree.load_state_dict(state["priorities"])
         self._highest = state["highest"].to(self._device).clone()
+
+
+def new_priorities(capacity: int, alpha: float, eps: float, device: torch.device) -> Priorities:
+    """Return priorities where rows lie, none of them set."""
+    if device.type == "cpu":
+        return HostPriorities(capacity, alpha, eps)
+    return TensorPriorities(capacity, alpha, eps, device)

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 from torch import Tensor
 
 from rlcore.buffers import Minibatch
-from rlcore.errors import ConfigError, RlcoreError
-from rlcore.types import Context, Key, offers
-from rlcore_plugin_replay.buffer import INDEX, ReplayBuffer
-from rlcore_plugin_replay.priorities import HostPriorities, Priorities, TensorPriorities
+from rlcore.errors import RlcoreError
+from rlcore.types import Context, Key
+from rlcore_plugin_replay.base import INDEX
+from rlcore_plugin_replay.buffer import ReplayBuffer
+from rlcore_plugin_replay.priorities import Priorities, new_priorities
+from rlcore_plugin_replay.td_errors import TD_ERROR, WEIGHT, TDErrors
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
-
-TD_ERROR: Final = "td_error"
-WEIGHT: Final = "priority_weight"
-
-
-class _WithTDError(Protocol):
-    """A loss that says whether it returns `td_error`."""
-
-    gives_td_error: bool
-
-
-class _WithNames(Protocol):
-    """A loss that can be asked for some of its losses."""
-
-    loss_names: tuple[str, ...]
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
@@ -55,13 +42,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
-        loss = context.built.get("loss")
-        if offers(loss, _WithTDError) and not loss.gives_td_error:
-            raise ConfigError(
-                f"[buffer] use: prioritized needs a loss that returns {TD_ERROR!r} [sample, 1], and this one "
-                'never does; take the buffer "replay", or another loss'
-            )
-        self._every_loss: tuple[str, ...] = tuple(loss.loss_names) if offers(loss, _WithNames) else ()
+        self._errors = TDErrors("prioritized", 'the buffer "replay"', context)
         self._alpha, self._eps = config.alpha, config.eps
         self.schedulable = {"beta": config.beta}
         self.writes = (*self.writes, WEIGHT)
@@ -75,14 +56,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """
         if not minibatch[INDEX].numel():  # other processes had rows, and this one none
             return
-        if TD_ERROR not in values:
-            if not values or any(name not in values for name in self._every_loss):
-                return
-            raise ConfigError(
-                f"[buffer] prioritized needs a loss that returns {TD_ERROR!r} [sample, 1]; this one returns "
-                f'{", ".join(values)}. Use the buffer "replay" with it.'
-            )
-        self._set(minibatch[INDEX], values[TD_ERROR])
+        errors = self._errors.of(values)
+        if errors is not None:
+            self._set(minibatch[INDEX], errors)
 
     def update_priority(self, index: Tensor | TensorDict, priority: Tensor | None = None) -> None:
         """Set the priorities of transitions.
@@ -120,9 +96,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             self._priorities.load_state_dict(state)
 
     def _new_priorities(self) -> Priorities:
-        if self._device.type == "cpu":
-            return HostPriorities(self._config.capacity, self._alpha, self._eps)
-        return TensorPriorities(self._config.capacity, self._alpha, self._eps, self._device)
+        return new_priorities(self._config.capacity, self._alpha, self._eps, self._device)
 
     def _set(self, index: Tensor, priority: Tensor | None) -> None:
         """Set the priorities of transitions at places `[sample]`.

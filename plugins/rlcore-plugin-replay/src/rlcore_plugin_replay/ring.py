@@ -29,6 +29,7 @@ class Ring:
         allocate: the same.
         written: rows written so far, over all resumes.
         layout: of a row; None while nothing was written.
+        columns: the entries of all rows, key to `[row, *shape]`, in their memory.
     """
 
     def __init__(self, capacity: int, allocate: Callable[[tuple[int, int]], Tensor]) -> None:
@@ -38,7 +39,7 @@ class Ring:
         self.allocate = allocate
         self._rows = torch.zeros(0, 0, dtype=torch.int64)
         self._array: Array | None = None
-        self._columns: dict[Key, Tensor] = {}
+        self.columns: dict[Key, Tensor] = {}
 
     def __len__(self) -> int:
         return min(self.written, self.capacity)
@@ -52,7 +53,7 @@ class Ring:
         self.layout = layout
         self._rows = self.allocate((self.capacity, layout.words))
         self._array = self._rows.numpy() if self._rows.device.type == "cpu" else None
-        self._columns = {key: layout.view(self._rows, key) for key in layout.keys}
+        self.columns = {key: layout.view(self._rows, key) for key in layout.keys}
 
     def write(self, packed: Array) -> None:
         """Write packed rows `[row, word]` of host memory; of more than there is room for, the last are kept."""
@@ -83,11 +84,23 @@ class Ring:
         begin = start % self.capacity
         first = min(count, self.capacity - begin)
         for key, column in columns.items():
-            places = self._columns[key]
+            places = self.columns[key]
             places[begin : begin + first] = column[spare : spare + first]
             if first < count:
                 places[: count - first] = column[spare + first :]
         self.written = start + count
+
+    def put(self, index: Tensor, columns: Mapping[Key, Tensor]) -> None:
+        """Write rows at places `[row]`; entries that are not given become 0.
+
+        Args:
+            index: no place twice.
+            columns: key to `[row, *shape]`, which fit the layout.
+        """
+        if len(columns) < len(self.columns):
+            self._rows[index] = 0
+        for key, column in columns.items():
+            self.columns[key][index] = column.to(self._rows.device)
 
     def rows(self, index: Tensor) -> Tensor:
         """Return copies `[sample, word]` of the rows at these places."""

@@ -1,0 +1,178 @@
+"""What every replay buffer has: its size, where rows lie, how many minibatches follow a batch, what is saved."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import torch
+from pydantic import BaseModel, Field
+from torch import Tensor
+
+from rlcore.buffers import Minibatch, most_minibatches
+from rlcore.errors import RlcoreError
+from rlcore.types import Context, Key, Progress, RunInfo
+from rlcore_plugin_replay.storage import StorageKind, allocate
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+    from rlcore.types import CollectedBatch
+
+log = logging.getLogger(__name__)
+
+INDEX: Final = "index"
+
+
+class ReplayConfig(BaseModel, extra="forbid"):
+    """Size and use."""
+
+    capacity: int = Field(100_000, ge=1, description="transitions that are kept")
+    minibatch_size: int = Field(128, ge=1, description="transitions per update")
+    updates_per_batch: int = Field(1, ge=1, description="updates after each collected batch")
+    warmup_frames: int = Field(1000, ge=0, description="frames to collect before the first update")
+    n_steps: int = Field(1, ge=1, description="steps joined into one transition")
+    gamma: float = Field(
+        0.99,
+        ge=0,
+        le=1,
+        description="discount of the rewards that are joined; that of the loss unless it is said here",
+    )
+    storage: StorageKind = Field(
+        "device", description="where rows lie: the run's device, host memory, or a mapped file (memmap)"
+    )
+    save: Literal["full", "none"] = Field(
+        "full",
+        description="whether checkpoints carry the transitions",
+        json_schema_extra={"free_at_resume": True},
+    )
+
+    @property
+    def discounts(self) -> bool:
+        """Whether `gamma` counts."""
+        return self.n_steps > 1
+
+
+class SamplingBuffer(ABC):
+    """Keeps what was collected, and samples minibatches from it.
+
+    Attributes:
+        num_epochs: always 1; `updates_per_batch` says how many minibatches an iteration samples.
+        warmup_frames: frames before the first update.
+        writes: the entries of a minibatch that no batch has.
+        takes_columns: True; batches may be a `rlcore.types.CollectedBatch`.
+    """
+
+    takes_columns: Final = True
+    Config: type[ReplayConfig]
+    writes: tuple[Key, ...]
+    _config: ReplayConfig
+
+    def __init__(self, config: ReplayConfig, context: Context) -> None:
+        self.num_epochs = 1
+        self.warmup_frames = config.warmup_frames
+        self._config = config
+        self._context = context
+        self._device = context.device if config.storage == "device" else torch.device("cpu")
+        self._generator = torch.Generator(self._device).manual_seed(context.seed("draw"))
+        self._nothing = torch.empty(0, dtype=torch.int64, device=self._device)
+
+    @classmethod
+    def of(
+        cls, device: torch.device | str = "cpu", seed: int = 0, folder: Path | str | None = None, **settings: Any
+    ) -> Self:
+        """Return a buffer that belongs to no run.
+
+        Args:
+            device: where samples go, and rows too with `storage = "device"`.
+            seed: of the samples.
+            folder: a mapped file lies in `replay/` below it; default: the folder for temporary files.
+            settings: the keys of `Config`.
+
+        Raises:
+            pydantic.ValidationError: a setting is unknown or out of range.
+        """
+        run = RunInfo("replay", seed, total_frames=1, folder=None if folder is None else Path(folder))
+        context = Context(run, torch.device(device), Progress(total_frames=1), kind="buffer", name="replay")
+        return cls(cls.Config(**settings), context)
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how much can be sampled."""
+
+    @abstractmethod
+    def add(self, batch: TensorDict | CollectedBatch) -> None:
+        """Copy the valid steps of a batch `[env, time]`."""
+
+    def minibatches(self, batch: TensorDict) -> Iterator[Minibatch]:
+        """Yield `updates_per_batch` minibatches; none while there is nothing to sample.
+
+        Of several processes that train together, one whose buffer is empty yields as many, without rows.
+        """
+        empty = not len(self)
+        count = 0 if empty else self._config.updates_per_batch
+        if self._context.group.size > 1:
+            count = most_minibatches(self._context.group, count)
+        for _ in range(count):
+            yield Minibatch.of({INDEX: self._nothing}) if empty else self._draw(self._config.minibatch_size)
+
+    def most_updates(self, batch_steps: int) -> int:
+        """Return `updates_per_batch`, whatever the steps of a batch; there are none while the buffer is empty."""
+        return self._config.updates_per_batch
+
+    def sample(self, batch_size: int | None = None) -> TensorDict:
+        """Return a random minibatch.
+
+        Args:
+            batch_size: how many samples; default: `minibatch_size`.
+
+        Raises:
+            RlcoreError: the buffer is empty.
+        """
+        if not len(self):
+            raise RlcoreError("the replay buffer is empty; extend it before sampling")
+        return self._draw(self._config.minibatch_size if batch_size is None else batch_size).to_tensordict()
+
+    def inexact(self) -> str | None:
+        """Return why a resume would not be exact, if so."""
+        if self._saves:
+            return None
+        return 'the replay buffer is not in the checkpoints ([buffer] save = "none"); a resume begins with an empty one'
+
+    @property
+    def _saves(self) -> bool:
+        return self._config.save == "full"
+
+    def _warm_up_again(self) -> None:
+        """Collect as many frames as at first before the next update: what was kept did not come back."""
+        self.warmup_frames = self._context.progress.frames + self._config.warmup_frames
+
+    @abstractmethod
+    def _draw(self, size: int) -> Minibatch:
+        """Return a random minibatch of so many samples."""
+
+    def _allocate(self, what: str, shape: tuple[int, int]) -> Tensor:
+        """Return zeros `[row, word]` where rows lie, and say what they are for.
+
+        Raises:
+            StorageError: there is no room for them.
+        """
+        found = allocate(self._config.storage, shape, self._device, self._context.run.folder)
+        saved = (
+            'a checkpoint carries those that are filled ([buffer] save = "none" leaves them out)'
+            if self._saves
+            else "checkpoints leave them out"
+        )
+        row_bytes = found.nbytes // shape[0]
+        log.info(
+            "replay buffer: %s %s of %d bytes, %.1f MiB; %s",
+            f"{shape[0]:,}",
+            what,
+            row_bytes,
+            found.nbytes / 2**20,
+            saved,
+        )
+        return found

@@ -1,0 +1,214 @@
+"""The latest episodes of a run, each observation stored once, and sequences of steps gathered from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from rlcore.buffers import Minibatch
+from rlcore.errors import RlcoreError
+from rlcore.state import copy_in_pieces
+from rlcore.types import Key
+from rlcore_plugin_replay.intake import check_joinable
+from rlcore_plugin_replay.layout import RowLayout, entries_of
+from rlcore_plugin_replay.n_step import DONE
+from rlcore_plugin_replay.packing import Batch
+from rlcore_plugin_replay.ring import Ring
+from rlcore_plugin_replay.sequence_rows import FIRST, POLICY_STATE, sequences
+from rlcore_plugin_replay.stacks import FOLLOWING, OBSERVATION
+from rlcore_plugin_replay.streams import Cut, Plan, Streams
+
+_NEXT_POLICY_STATE: Final[Key] = ("next", "policy_state")
+_FEW: Final = torch.int32
+
+Allocate = Callable[[str, tuple[int, int]], Tensor]
+
+
+class Episodes:
+    """Rows of the steps of all envs, and where sequences lie in them.
+
+    Args:
+        num_envs: how many envs there are.
+        capacity: rows that are kept, over all envs.
+        cut: of episodes into sequences.
+        gamma: the discount of rewards that are joined.
+        allocate: returns zeros `[row, word]` for what they are called and a shape.
+        device: where rows lie.
+
+    Attributes:
+        sequences: how many can be sampled.
+    """
+
+    def __init__(
+        self, num_envs: int, capacity: int, cut: Cut, gamma: float, allocate: Allocate, device: torch.device
+    ) -> None:
+        self.sequences = 0
+        self._num_envs = num_envs
+        self._rows = capacity // num_envs
+        self._cut = cut
+        self._gamma = gamma
+        self._device = device
+        self._streams = Streams(num_envs, self._rows, cut)
+        self._ring = Ring(self._rows * num_envs, partial(allocate, "steps"))
+        self._states = Ring(self._streams.states, partial(allocate, "states"))
+        # of the sequence whose first trained step lies at a place: rows before it, after it, the place of its state
+        self._spans = torch.zeros(self._rows * num_envs, 3, dtype=_FEW, device=device)
+        self._offsets = torch.arange(-cut.burn_in, cut.ahead + 1, device=device).unsqueeze(1)
+
+    def add(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Take in the valid steps of a batch `[env, time]`.
+
+        Returns:
+            Places whose sequences are gone, and then places where sequences begin, int64 `[number]`.
+
+        Raises:
+            RlcoreError: the batch has not the dimensions, rewards and ends of episodes that sequences need, or is
+                larger than there is room for.
+            StorageError: there is no room for the rows.
+        """
+        self._begin(batch)
+        columns = batch.columns
+        first = columns.get(FIRST)
+        valid = torch.ones_like(columns[DONE]) if batch.mask is None else batch.mask
+        plan = self._streams.take(_flags(valid), _flags(columns[DONE]), None if first is None else _flags(first))
+        self._write(plan, columns)
+        return self._follow(plan)
+
+    def end(self) -> tuple[Tensor, Tensor]:
+        """Let all episodes that run on end where they are; returns what `add` does."""
+        return self._follow(self._streams.end())
+
+    def gather(self, index: Tensor, device: torch.device, further: Mapping[Key, Tensor]) -> Minibatch:
+        """Return the sequences at places `[sequence]`.
+
+        Args:
+            index: the places.
+            device: where the entries go.
+            further: entries to add.
+
+        Returns:
+            Entries `[time, sequence, ...]` of `cut.rows` rows, padded by the first and last ones of their episode.
+        """
+        layout = self._ring.layout
+        assert layout is not None
+        before, after, state = self._spans.index_select(0, index).long().unbind(1)
+        inside = torch.minimum(torch.maximum(self._offsets, -before), after)  # [time, sequence]
+        places = (index // self._num_envs + inside) % self._rows * self._num_envs + index % self._num_envs
+        packed = self._ring.rows(places.reshape(-1)).to(device)
+        rows = {key: entry.view(*inside.shape, *entry.shape[1:]) for key, entry in layout.views(packed).items()}
+        own: dict[Key, Tensor] = dict(further)
+        if self._states.layout is not None:
+            own[POLICY_STATE] = self._states_at(state).to(device)
+        return sequences(rows, self._offsets.to(device), after.to(device), self._cut, self._gamma, own)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all rows that are filled, as views, and where sequences lie in them."""
+        self._ring.written, self._states.written = self._streams.filled, self._streams.states
+        return {
+            "num_envs": self._num_envs,
+            "streams": self._streams.state_dict(),
+            "ring": self._ring.state_dict(),
+            "states": self._states.state_dict(),
+            "spans": self._spans[: self._streams.filled],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take them back, into episodes to which nothing was added.
+
+        Raises:
+            StorageError: there is no room for the rows.
+        """
+        self._streams.load_state_dict(state["streams"])
+        self._ring.load_state_dict(state["ring"])
+        self._states.load_state_dict(state["states"])
+        copy_in_pieces(self._spans[: state["spans"].shape[0]], state["spans"])
+        self.sequences = int((self._spans[:, 1] > 0).sum())
+
+    def entries(self) -> dict[Key, tuple[torch.dtype, tuple[int, ...]]]:
+        """Return dtype and shape of what is kept of a step; nothing before the first batch."""
+        return {} if self._ring.layout is None else self._ring.layout.entries
+
+    def _begin(self, batch: Batch) -> None:
+        """Check a batch, and allocate rows at the first one."""
+        if len(batch.size) != 2 or batch.size[0] != self._num_envs:
+            raise RlcoreError(f"a replay buffer of sequences takes batches [env, time], not {list(batch.size)}")
+        check_room(self._rows * self._num_envs, self._num_envs, batch.size[1], self._cut, RlcoreError)
+        entries = entries_of(batch.columns, 2)
+        check_joinable(entries, "a replay buffer of sequences")
+        states = {key: entry for key, entry in entries.items() if key == POLICY_STATE}
+        for key in (FOLLOWING, POLICY_STATE, _NEXT_POLICY_STATE):
+            entries.pop(key, None)
+        entries[FIRST] = (torch.bool, (1,))
+        if self._ring.layout is None:
+            self._ring.begin(RowLayout(entries))
+            if states:
+                self._states.begin(RowLayout(states))
+        assert self._ring.layout is not None
+        self._ring.layout.check(entries)
+
+    def _write(self, plan: Plan, columns: Mapping[Key, Tensor]) -> None:
+        """Copy the steps, last observations and states of a batch."""
+        if plan.steps:
+            env, time, place, begins = self._tensors(plan.steps, columns[DONE].device)
+            kept = [key for key in self._ring.columns if key != FIRST]
+            self._ring.put(place, {FIRST: begins.bool().unsqueeze(1), **{key: columns[key][env, time] for key in kept}})
+        if plan.finals:
+            env, time, place = self._tensors(plan.finals, columns[DONE].device)
+            self._ring.put(place, {OBSERVATION: columns[FOLLOWING][env, time]})
+        if plan.states and POLICY_STATE in columns:
+            env, time, place = self._tensors(plan.states, columns[DONE].device)
+            self._states.put(place, {POLICY_STATE: columns[POLICY_STATE][env, time]})
+
+    def _tensors(self, rows: list[Any], device: torch.device) -> tuple[Tensor, ...]:
+        """Return the columns of a list; those of places, the third, where rows lie, and others where the batch is."""
+        env, time, place, *others = torch.tensor(rows).unbind(1)
+        return env.to(device), time.to(device), place.to(self._device), *(other.to(self._device) for other in others)
+
+    def _follow(self, plan: Plan) -> tuple[Tensor, Tensor]:
+        """Note which sequences are gone and which are complete."""
+        gone = torch.tensor(plan.dropped, dtype=torch.int64, device=self._device)
+        dropped = int((self._spans[gone, 1] > 0).sum()) if plan.dropped else 0
+        self._spans[gone] = 0
+        begun = torch.tensor(plan.begun, dtype=torch.int64, device=self._device).reshape(-1, 4)
+        places = begun[:, 0]
+        self._spans[places] = begun[:, 1:].to(_FEW)
+        self.sequences += len(plan.begun) - dropped
+        return gone, places
+
+    def _states_at(self, places: Tensor) -> Tensor:
+        """Return the states at places `[sequence]`; zeros where there is none, since an episode begins there."""
+        layout = self._states.layout
+        assert layout is not None
+        found = layout.view(self._states.rows(places.clamp(min=0)), POLICY_STATE)
+        kept = (places >= 0).reshape(-1, *[1] * (found.ndim - 1))
+        return torch.where(kept, found, torch.zeros_like(found))
+
+
+def check_room(capacity: int, num_envs: int, steps: int, cut: Cut, error: type[RlcoreError]) -> None:
+    """Refuse a capacity in which a batch and a sequence of each env do not fit.
+
+    Args:
+        capacity: rows over all envs.
+        num_envs: how many envs there are.
+        steps: of each env in a batch.
+        cut: of episodes into sequences.
+        error: what to raise.
+
+    Raises:
+        RlcoreError: they do not; of that class.
+    """
+    if capacity // num_envs < cut.room(steps):
+        raise error(
+            f"[buffer] capacity = {capacity:,} is too small for {num_envs} envs: each needs room for a sequence of "
+            f"{cut.rows} rows and for batches of {steps} steps; set capacity = {num_envs * cut.room(steps):,} or more"
+        )
+
+
+def _flags(entry: Tensor) -> list[list[bool]]:
+    """Return flags `[env, time, 1]` as lists."""
+    found: list[list[bool]] = entry.squeeze(-1).tolist()
+    return found

@@ -1,0 +1,261 @@
+"""The replay buffer of sequences, for policies with memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from rlcore.buffers import Minibatch
+from rlcore.errors import ConfigError, RlcoreError, StorageError
+from rlcore.restore import check_array
+from rlcore.types import MASK, Context, Key, offers
+from rlcore_plugin_replay.base import INDEX, ReplayConfig, SamplingBuffer
+from rlcore_plugin_replay.episodes import Episodes, check_room
+from rlcore_plugin_replay.layout import RowLayout
+from rlcore_plugin_replay.packing import Batch
+from rlcore_plugin_replay.priorities import Priorities, new_priorities
+from rlcore_plugin_replay.sequence_rows import ADDED
+from rlcore_plugin_replay.stacks import OBSERVATION
+from rlcore_plugin_replay.streams import Cut
+from rlcore_plugin_replay.td_errors import WEIGHT, TDErrors
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+    from rlcore.types import CollectedBatch
+
+
+class TakesSequences(Protocol):
+    """A loss of sequences, `[time, sequence, ...]`, that leaves out what is masked.
+
+    Attributes:
+        burn_in: rows at the beginning of each sequence that only lead to the state of the policy; a buffer sets it.
+    """
+
+    burn_in: int
+
+
+class _Batches(Protocol):
+    """A collector whose batches have a known size."""
+
+    batch_steps: int
+
+
+class SequenceReplayBuffer(SamplingBuffer):
+    """Keeps the latest steps of each env in their order, and samples sequences of them (Kapturowski et al., 2019).
+
+    As in R2D2 (Recurrent Experience Replay in Distributed Reinforcement Learning, ICLR 2019), sequences lie within one
+    episode, begin with the state that the policy had then, and with steps that only bring that state up to date
+    (`burn_in`). They are sampled with probability `p^alpha / sum p^alpha`, where `p` is `eta` times the largest of the
+    latest `|TD error|` of their steps and `1 - eta` times the mean; a new one has the highest priority so far.
+
+    A minibatch has entries `[time, sequence, ...]` of `burn_in + sequence_length + n_steps` rows, but `policy_state`
+    `[sequence, *state]`, that before the first row, and `index` `[sequence]`. The mask `[time, sequence, 1]` is True
+    where a step is trained on. `("next", "reward")` is the discounted sum over up to `n_steps` steps,
+    `steps_to_next_obs` says how many, and `bootstrap_row` in which row the observation after them is. Episodes that
+    begin or end within a sequence are padded by their first or last row. `priority_weight` are the importance weights.
+
+    Attributes:
+        schedulable: `beta`, which schedules may move.
+    """
+
+    class Config(ReplayConfig):
+        """Size, use and the two exponents."""
+
+        capacity: int = Field(100_000, ge=1, description="steps that are kept, over all envs")
+        minibatch_size: int = Field(32, ge=1, description="sequences per update")
+        sequence_length: int = Field(40, ge=1, description="steps of a sequence that are trained on")
+        burn_in: int = Field(40, ge=0, description="steps before those, which only bring the state up to date")
+        overlap: int = Field(0, ge=0, description="trained steps that a sequence shares with the one before it")
+        n_steps: int = Field(5, ge=1, description="steps joined into a target")
+        alpha: float = Field(0.9, ge=0, description="how much priorities count: 0 samples uniformly")
+        beta: float = Field(0.6, ge=0, le=1, description="how much of the bias the weights take back: 1 all of it")
+        eta: float = Field(0.9, ge=0, le=1, description="of a priority, the part of the largest error; rest: the mean")
+        eps: float = Field(1e-8, gt=0, description="added to each priority, so that every sequence can be sampled")
+
+        @model_validator(mode="after")
+        def _overlaps(self) -> Self:
+            if self.overlap >= self.sequence_length:
+                raise ValueError(
+                    f"overlap = {self.overlap} must be less than sequence_length = {self.sequence_length}: sequences "
+                    "would never get further"
+                )
+            return self
+
+        @property
+        def cut(self) -> Cut:
+            """How episodes are cut."""
+            return Cut(self.sequence_length, self.burn_in, self.overlap, self.n_steps)
+
+    _config: Config
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__(config, context)
+        _check_loss(context.built.get("loss"), config.burn_in)
+        self._errors = TDErrors("replay:sequences", "alpha = 0", context) if config.alpha else None
+        self.schedulable = {"beta": config.beta}
+        self.writes: tuple[Key, ...] = (INDEX, WEIGHT, *ADDED)
+        self._check_room()
+        self._episodes: Episodes | None = None
+        self._priorities = self._new_priorities()
+
+    def __len__(self) -> int:
+        """Return how many sequences can be sampled."""
+        return 0 if self._episodes is None else self._episodes.sequences
+
+    def add(self, batch: TensorDict | CollectedBatch) -> None:
+        """Copy the valid steps of a batch `[env, time]`, which goes on with the episodes of the one before.
+
+        Raises:
+            RlcoreError: it has other entries or envs than the first one, no rewards or ends of episodes, or more steps
+                than there is room for.
+            StorageError: there is no room for the rows.
+        """
+        taken = Batch.of(batch)
+        if self._episodes is None:
+            self._episodes = self._new_episodes(taken.size[0] if taken.size else 0)
+        self._follow(*self._episodes.add(taken))
+
+    def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
+        """Set the priorities of a minibatch from `td_error` `[time, sequence, 1]`.
+
+        Raises:
+            ConfigError: the loss returns none.
+        """
+        if self._errors is None or not minibatch[INDEX].numel():
+            return
+        errors = self._errors.of(values)
+        if errors is not None:
+            self.update_priority(minibatch[INDEX], self._mixed(errors, minibatch[MASK]))
+
+    def update_priority(self, index: Tensor, priority: Tensor) -> None:
+        """Set the priorities of sequences.
+
+        Args:
+            index: their places, int64 `[sequence]`: the entry `index` of samples.
+            priority: of each, `[sequence]`; one that is not finite counts as the highest so far.
+        """
+        self._priorities.set(index, priority.detach())
+
+    def forget_episodes(self) -> None:
+        """End the running episodes where they are: the collector begins new ones."""
+        if self._episodes is not None:
+            self._follow(*self._episodes.end())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position of the samples and, unless they are left out, the steps and priorities."""
+        state: dict[str, Any] = {"generator": self._generator.get_state()}
+        if self._saves:
+            state["cut"] = self._geometry()
+            state |= self._priorities.state_dict()
+            if self._episodes is not None:
+                state["episodes"] = self._episodes.state_dict()
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take both back; where there are no steps, begin with another warm-up.
+
+        Raises:
+            StorageError: the steps are those of a buffer of another size, of other sequences or of other envs, or
+                there is no room for them.
+        """
+        self._check(state)
+        self._generator.set_state(state["generator"])
+        self._episodes, self._priorities = None, self._new_priorities()
+        if "cut" not in state:
+            self._warm_up_again()
+            return
+        self._priorities.load_state_dict(state)
+        if "episodes" in state:
+            self._episodes = self._new_episodes(state["episodes"]["num_envs"])
+            self._episodes.load_state_dict(state["episodes"])
+
+    def _new_priorities(self) -> Priorities:
+        return new_priorities(self._config.capacity, self._config.alpha, self._config.eps, self._device)
+
+    def _new_episodes(self, num_envs: int) -> Episodes:
+        if not num_envs:
+            raise RlcoreError("a replay buffer of sequences takes batches [env, time]")
+        config = self._config
+        return Episodes(num_envs, config.capacity, config.cut, config.gamma, self._allocate, self._device)
+
+    def _follow(self, gone: Tensor, begun: Tensor) -> None:
+        if len(gone):
+            self._priorities.clear(gone)
+        if len(begun):
+            self._priorities.begin_at(begun)
+
+    def _mixed(self, errors: Tensor, mask: Tensor) -> Tensor:
+        """Return `eta * max + (1 - eta) * mean` of the errors of each sequence, `[sequence]`."""
+        size = torch.where(mask, errors.abs(), 0.0)
+        eta = self._config.eta
+        mixed = eta * size.amax(0) + (1 - eta) * size.sum(0) / mask.sum(0)
+        return mixed.squeeze(-1)
+
+    def _draw(self, size: int) -> Minibatch:
+        assert self._episodes is not None
+        index, weight = self._priorities.draw(size, self._generator, self.schedulable["beta"])
+        device = self._context.device
+        rows = self._config.cut.rows
+        return self._episodes.gather(index, device, {INDEX: index, WEIGHT: weight.to(device).expand(rows, -1, -1)})
+
+    def _geometry(self) -> list[int]:
+        config = self._config
+        return [config.capacity, config.sequence_length, config.burn_in, config.overlap, config.n_steps]
+
+    def _check_room(self) -> None:
+        """Refuse a capacity that is too small, as soon as envs and batches are known.
+
+        Raises:
+            ConfigError: it is.
+        """
+        spec, collector = self._context.built.get("env_spec"), self._context.built.get("collector")
+        if spec is not None and offers(collector, _Batches):
+            steps = collector.batch_steps // spec.num_envs
+            check_room(self._config.capacity, spec.num_envs, steps, self._config.cut, ConfigError)
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        """Refuse steps that would not fit.
+
+        Raises:
+            StorageError: says what differs.
+        """
+        if "cut" not in state:
+            return
+        there, here = list(state["cut"]), self._geometry()
+        if there != here:
+            keys = ("capacity", "sequence_length", "burn_in", "overlap", "n_steps")
+            wrong = [
+                f"{key} = {old} in the checkpoint, {new} here"
+                for key, old, new in zip(keys, there, here, strict=True)
+                if old != new
+            ]
+            raise StorageError(
+                f"the replay buffer holds other sequences: [buffer] {'; '.join(wrong)}; set it as it was, or start the "
+                "buffer over with --fresh buffer"
+            )
+        spec = self._context.built.get("env_spec")
+        entries = RowLayout.from_state(state.get("episodes", {}).get("ring", {}).get("layout", [])).entries
+        if spec is not None and entries:
+            saved = torch.empty(entries[OBSERVATION][1], device="meta")
+            check_array("an observation", saved, spec.observation_space.shape, "[env], [[transform]]")
+
+
+def _check_loss(loss: object, burn_in: int) -> None:
+    """Refuse a loss of single steps, and tell another one how many rows are burn-in.
+
+    Raises:
+        ConfigError: it would train on padding.
+    """
+    if loss is None:
+        return
+    if not offers(loss, TakesSequences):
+        raise ConfigError(
+            "[buffer] use: replay:sequences samples sequences, and this loss takes single steps; take the loss r2d2 "
+            "of rlcore-plugin-dqn with it, or the buffer 'replay' or 'replay:prioritized'"
+        )
+    loss.burn_in = burn_in
