@@ -79,7 +79,8 @@ class Agent:
         """Return the action for an observation, or the actions for a batch of observations of several envs.
 
         Args:
-            observation: `[*shape]` or `[env, *shape]` of `observation_space`, raw; or a dict of such arrays by leaf.
+            observation: `[*shape]` or `[env, *shape]` of `observation_space`, raw; or such arrays in a
+                dict by leaf, or as the env nests them.
             deterministic: the likeliest action, as evaluations take it; else one that is sampled, as in training.
 
         Returns:
@@ -132,7 +133,7 @@ class Agent:
         ]
         self._first = None
 
-    def _packed(self, observation: Mapping[str, Any]) -> Array:
+    def _packed(self, observation: Any) -> Array:
         space = self.observation_space
         if not isinstance(space, Packed):
             raise ConfigError(f"agent.act: the observation is a dict; expected one of {space}")
@@ -143,7 +144,8 @@ class Agent:
 
     def _batch(self, observation: Any) -> tuple[Array, bool]:
         """Return observations `[env, *shape]` in the dtype of the space, and whether there was one alone."""
-        if isinstance(observation, Mapping):
+        of_leaves = isinstance(observation, tuple) and isinstance(self.observation_space, Packed)
+        if of_leaves or isinstance(observation, Mapping):
             observation = self._packed(observation)
         try:
             shape = np.shape(observation)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rlcore.envs.checks import unrestored_env as unrestored_env
     from rlcore.envs.episode_starts import only_resets as only_resets
     from rlcore.envs.leaves import OnLeaf as OnLeaf
+    from rlcore.envs.nested import is_nested as is_nested
     from rlcore.envs.packed import ACTION_MASK as ACTION_MASK
     from rlcore.envs.packed import Packed as Packed
     from rlcore.envs.packed import packed_space as packed_space
@@ -34,6 +35,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.checks": "inexact_env unrestored_env",
         "rlcore.envs.episode_starts": "only_resets",
         "rlcore.envs.leaves": "OnLeaf",
+        "rlcore.envs.nested": "is_nested",
         "rlcore.envs.packed": "ACTION_MASK Packed packed_space wrapper_for",
         "rlcore.envs.packing": "packed_env",
         "rlcore.envs.pass_through": "PassThrough box_of",

@@ -181,11 +181,12 @@ def check_observes(transform: Transform, spec: EnvSpec, name: str, leaf: str | N
     """
     space = spec.observation_space
     passes = isinstance(transform, PassThrough) and type(transform).step is PassThrough.step
-    whole = passes or (offers(transform, LeafTaker) and transform.takes_leaves)
-    if leaf is not None and whole:
-        what = "changes no observation" if passes else "takes all leaves at once"
-        raise ConfigError(f"[[transform]] {name!r} leaf = {leaf!r}: this transform {what}; leave the key out")
-    if isinstance(space, Packed) and leaf is None and not whole:
+    if leaf is not None and passes:
+        raise ConfigError(
+            f"[[transform]] {name!r} leaf = {leaf!r}: this transform changes no observation; leave the key out"
+        )
+    takes_leaves = passes or (offers(transform, LeafTaker) and transform.takes_leaves)
+    if isinstance(space, Packed) and leaf is None and not takes_leaves:
         example = next((own for own in space.leaves if own != ACTION_MASK), "...")
         raise ConfigError(
             f"[[transform]] {name!r} changes an observation that is one array, and names no leaf of those here, which "

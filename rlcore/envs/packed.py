@@ -14,6 +14,7 @@ import gymnasium
 import numpy as np
 import torch
 
+from rlcore.envs.nested import is_nested, leaf_spaces, leaf_values
 from rlcore.envs.step_checks import as_numbers
 from rlcore.envs.transformed import observation_dtype
 from rlcore.errors import ConfigError
@@ -32,7 +33,8 @@ class Packed(gymnasium.spaces.Box):
     """The space of observations that are dicts of arrays, each of them packed into `[words]`, int64.
 
     Args:
-        leaves: the space of each array by name, in this order; each has a shape and a dtype.
+        leaves: the space of each array by name, in this order; each has a shape and a dtype. Those of dicts within
+            dicts are called `a.b`, and those of tuples by their numbers.
         choices: how many actions each choice has that the leaf `action_mask` allows or forbids; empty without one.
 
     Attributes:
@@ -61,6 +63,8 @@ class Packed(gymnasium.spaces.Box):
         for name, dtype in sorted(self.dtypes.items(), key=lambda item: -item[1].itemsize):
             self._begins[name] = offset // dtype.itemsize  # whole, since every width divides the wider ones before it
             offset += math.prod(self._shape_of(name)) * dtype.itemsize
+        # leaves of dicts within dicts, or of a tuple; others are looked up as they are
+        self._nested = any("." in name or name.isdigit() for name in self.leaves)
         self._torch_dtypes = {name: torch.from_numpy(np.empty(0, dtype)).dtype for name, dtype in self.dtypes.items()}
         limits = np.iinfo(np.int64)
         super().__init__(limits.min, limits.max, (-(-offset // _WORD.itemsize),), np.int64)
@@ -93,12 +97,14 @@ class Packed(gymnasium.spaces.Box):
         """Write a dict of arrays into leaves.
 
         Args:
-            observation: arrays by the names of the leaves.
+            observation: arrays by the names of the leaves; or in dicts and tuples, as the env gives them.
             arrays: where each of them goes, as `arrays` returns it.
 
         Raises:
             ValueError: a leaf is missing, or unknown, or has another shape or kind of number; says which.
         """
+        if self._nested:
+            observation = leaf_values(observation, self.leaves)
         try:
             fits = len(observation) == len(arrays)
             for name, place in arrays.items():
@@ -119,12 +125,13 @@ class Packed(gymnasium.spaces.Box):
         except (TypeError, ValueError) as error:
             raise ValueError(f"leaf {name!r} of the observation: {error}") from None
 
-    def pack(self, observation: Mapping[str, Any]) -> Array:
+    def pack(self, observation: Any) -> Array:
         """Return the row `[words]` of a dict of arrays `[*shape]`, or rows of arrays `[..., *shape]`.
 
         Raises:
             ValueError: as for `write`.
         """
+        observation = leaf_values(observation, self.leaves)
         name = next((name for name in self.leaves if name in observation), None)
         shape = () if name is None else np.shape(observation[name])
         before = shape[: len(shape) - len(self._shape_of(name))] if name is not None else ()
@@ -187,7 +194,7 @@ def _holds(space: gymnasium.Space[Any], array: Array) -> bool:
 
 
 def packed_space(space: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
-    """Return the space in which observations travel: a dict packed, others as they are.
+    """Return the space in which observations travel: a dict or tuple packed, others as they are.
 
     Args:
         space: of one observation.
@@ -196,10 +203,11 @@ def packed_space(space: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> 
     Raises:
         ConfigError: a leaf is not one array, or the mask does not fit the actions.
     """
-    if not isinstance(space, gymnasium.spaces.Dict):
+    if not is_nested(space):
         return space
-    mask = space.spaces.get(ACTION_MASK)
-    return Packed(space.spaces, () if mask is None else _choices_of(mask, actions))
+    leaves = leaf_spaces(space)
+    mask = leaves.get(ACTION_MASK)
+    return Packed(leaves, () if mask is None else _choices_of(mask, actions))
 
 
 def _choices_of(mask: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> list[int]:

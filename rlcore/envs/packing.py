@@ -6,9 +6,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
-
 from rlcore.envs.action_masks import without_choice
+from rlcore.envs.nested import is_nested
 from rlcore.envs.packed import ACTION_MASK, Packed, packed_space
 from rlcore.errors import EnvError
 
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def packed_env(env: Env) -> Env:
-    """Return an env whose observations are arrays: those of dicts packed, others the env itself."""
-    return PackedEnv(env) if isinstance(env.spec.observation_space, gymnasium.spaces.Dict) else env
+    """Return an env whose observations are arrays: those of dicts and tuples packed, others the env itself."""
+    return PackedEnv(env) if is_nested(env.spec.observation_space) else env
 
 
 class PackedEnv:
     """Packs the observations of an env, `{leaf: [env, *shape]}`, into rows `[env, words]`. The rest is the env's.
 
     Args:
-        env: with observations in a `gymnasium.spaces.Dict`.
+        env: with observations in a `gymnasium.spaces.Dict` or `Tuple`.
 
     Attributes:
         spec: with the packed space.

@@ -245,11 +245,10 @@ def test_an_env_that_fails_at_once_leaves_a_run_that_can_be_resumed_at_frame_0(c
     assert (status()["state"], status()["frames"]) == ("done", 96)
 
 
-@pytest.mark.parametrize("id_", ["Blackjack-v1", "FrozenLake-v1"])
-def test_an_env_whose_observations_no_part_can_take_is_refused(cli, write_config, id_):
-    outcome = cli("train", write_config(env={"id": id_}), "--quiet")
+def test_an_env_whose_observations_no_part_can_take_is_refused(cli, write_config):
+    outcome = cli("train", write_config(env={"id": "FrozenLake-v1"}), "--quiet")
     assert outcome.code == 2
-    assert "observ" in outcome.err
+    assert 'use = "transforms:flatten"' in outcome.err
     assert not RUN.exists()
 
 

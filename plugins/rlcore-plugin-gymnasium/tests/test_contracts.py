@@ -61,6 +61,14 @@ class TestLimitedByAWrapper(EnvContract):
     truncates = {"num_envs": 1}
 
 
+class TestBlackjack(EnvContract):
+    """Observes a tuple of numbers."""
+
+    use = "gymnasium"
+    config = {"id": "Blackjack-v1", "num_envs": 2}
+    around = {"model": {"use": "mlp", "hidden": [8]}}
+
+
 class TestRepeatedActions(EnvContract):
     use = "gymnasium"
     config = {"id": "CartPole-v1", "num_envs": 2, "frame_skip": 4}

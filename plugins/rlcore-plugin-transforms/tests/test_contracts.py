@@ -53,6 +53,15 @@ class TestFrameStackOfALeaf(TestRunningObservationNormOfALeaf):
     leaf = "frame"
 
 
+class TestFlatten(TransformContract):
+    use = "transforms:flatten"
+
+
+class TestFlattenOfLeavesWithAMask(TransformContract):
+    use = "transforms:flatten"
+    around = {"env": {"use": "testing:toy-dict", "actions": "choices"}, "model": {"use": "mlp", "hidden": [8]}}
+
+
 def rewarded(component, context, flags):
     """Return what becomes of a batch of random rewards; `flags` are the ends of env 0."""
     ends = torch.zeros(2, len(flags), dtype=torch.bool)

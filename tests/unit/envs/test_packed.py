@@ -49,6 +49,32 @@ def test_leaves_are_views():
     assert (space.tensor(torch.from_numpy(packed), "image") == 7).all()
 
 
+def test_dicts_within_dicts_and_tuples_are_leaves_of_one_name():
+    inner = gymnasium.spaces.Tuple([SPACES["number"], SPACES["image"]])
+    nested = gymnasium.spaces.Dict(
+        {"a": gymnasium.spaces.Dict({"b": inner, "c": SPACES["flags"]}), "d": SPACES["wide"]}
+    )
+    space = packed_space(nested, gymnasium.spaces.Discrete(2))
+    assert list(space.leaves) == ["a.b.0", "a.b.1", "a.c", "d"]
+    nested.seed(0)
+    samples = [nested.sample() for _ in range(3)]
+    leaves = space.arrays(np.stack([space.pack(sample) for sample in samples]))
+    for row, sample in enumerate(samples):
+        np.testing.assert_array_equal(leaves["a.b.0"][row], sample["a"]["b"][0])
+        np.testing.assert_array_equal(leaves["a.b.1"][row], sample["a"]["b"][1])
+        np.testing.assert_array_equal(leaves["a.c"][row], sample["a"]["c"])
+    np.testing.assert_array_equal(space.pack(leaves), np.stack([space.pack(sample) for sample in samples]))
+    broken = {"a": {"b": samples[0]["a"]["b"]}, "d": samples[0]["d"]}
+    with pytest.raises(ValueError, match=r"expected the leaves .*'a.c'.*found \['a.b.0', 'a.b.1', 'd'\]"):
+        space.pack(broken)
+
+
+def test_two_leaves_of_one_name_are_refused():
+    nested = gymnasium.spaces.Dict({"a": gymnasium.spaces.Dict(b=SPACES["flags"]), "a.b": SPACES["flags"]})
+    with pytest.raises(ConfigError, match=r"\[env\] two leaves of the observations are called 'a.b'"):
+        packed_space(nested, gymnasium.spaces.Discrete(2))
+
+
 def test_a_copy_is_equal():
     space, _ = rows()
     assert copy.deepcopy(space) == pickle.loads(pickle.dumps(space)) == space

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 
-from rlcore.envs import ACTION_MASK, Packed, packed_space, without_choice
+from rlcore.envs import ACTION_MASK, Packed, is_nested, packed_space, without_choice
 from rlcore.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def packed(env: gymnasium.Env[Any, Any], mask_key: str | None) -> gymnasium.Env[
     Raises:
         ConfigError: a leaf of the observations is not one array, or there cannot be a mask of the actions.
     """
-    if mask_key is None and not isinstance(env.observation_space, gymnasium.spaces.Dict):
+    if mask_key is None and not is_nested(env.observation_space):
         return env
     return PackedObservations(env, mask_key)
 
@@ -42,13 +42,12 @@ class PackedObservations(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gymnasium.Env[Any, Any], mask_key: str | None) -> None:
         super().__init__(env)
         space = env.observation_space
-        self._is_dict = isinstance(space, gymnasium.spaces.Dict)
-        leaves: dict[str, gymnasium.Space[Any]] = (
-            dict(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else {"observation": space}
-        )
+        self._alone = mask_key is not None and not isinstance(space, gymnasium.spaces.Dict)
         if mask_key is not None:
+            leaves = dict(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else {"observation": space}
             leaves[ACTION_MASK] = _space_of_masks(env.action_space, leaves, mask_key)
-        found = packed_space(gymnasium.spaces.Dict(leaves), env.action_space)
+            space = gymnasium.spaces.Dict(leaves)
+        found = packed_space(space, env.action_space)
         assert isinstance(found, Packed)
         self.observation_space = self._space = found
         self._mask_key = mask_key
@@ -66,7 +65,7 @@ class PackedObservations(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._packed(observation, info, bool(terminated)), reward, terminated, truncated, info
 
     def _packed(self, observation: Any, info: Mapping[str, Any], terminated: bool = False) -> npt.NDArray[np.int64]:
-        if not self._is_dict:
+        if self._alone:
             observation = {"observation": observation}
         if self._mask_key is not None:
             observation = {**observation, ACTION_MASK: self._mask(info, terminated)}

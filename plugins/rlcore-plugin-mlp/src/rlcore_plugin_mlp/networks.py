@@ -85,8 +85,8 @@ class Networks:
         if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
             raise ConfigError(
                 f"[model] mlp takes observations in a Box of one dimension, not {space}; for others, name a network of "
-                "yours: encoder = 'module:Name'; for images, one of rlcore-plugin-cnn; or let a Gymnasium wrapper "
-                'flatten them: [env] wrappers = ["FlattenObservation"]'
+                "yours: encoder = 'module:Name'; for images, one of rlcore-plugin-cnn; or flatten them: [[transform]] "
+                'use = "transforms:flatten"'
             )
         return cls(config, space, None, space.shape[0])
 

@@ -12,6 +12,7 @@ _TRANSFORMS: Final = (
         "normalise observations by statistics that are learnt while training",
     ),
     ("frame-stack", "frame_stack:FrameStack", "the latest observations of each env as one"),
+    ("flatten", "flatten:Flatten", "any observation as one vector, numbered choices as one-hot vectors"),
     ("reward-scale", "reward_scale:RewardScale", "reward * scale + shift"),
     (
         "reward-norm",

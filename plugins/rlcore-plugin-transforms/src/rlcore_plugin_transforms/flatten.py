@@ -1,0 +1,110 @@
+"""Any observation as one vector: arrays of any shape, dicts of them, numbered choices."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from pydantic import BaseModel
+
+from rlcore.envs import ACTION_MASK, Packed, PassThrough
+from rlcore.errors import ConfigError
+from rlcore.types import Context
+
+if TYPE_CHECKING:
+    from rlcore.types import Array, BoolArray
+
+_VECTOR = "observation"
+
+
+class Flatten(PassThrough):
+    """Returns observations as float32 vectors `[env, number]`, the leaves of a dict side by side in their order.
+
+    Numbered choices become one-hot vectors, as in Gymnasium's `flatten_space`. An `action_mask` stays apart: the
+    observations are a dict then, of the vector as `observation` and the mask. It learns nothing and keeps nothing.
+    """
+
+    takes_leaves = True
+
+    class Config(BaseModel, extra="forbid"):
+        """Nothing to configure."""
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self._name = context.name
+        self._before: gymnasium.Space[Any] | None = None
+        self._after: Packed | None = None  # where there is a mask
+        self._leaves: list[_Leaf] = []
+        self._size = 0
+
+    def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+        """Return the box of the vectors, beside the mask where there is one.
+
+        Raises:
+            ConfigError: there is nothing but a mask, or the observation is no array.
+        """
+        choices = space.choices if isinstance(space, Packed) else ()
+        seen = {name: space.held(name) for name in space.leaves} if isinstance(space, Packed) else {"": space}
+        flat = {name: leaf for name, leaf in seen.items() if not choices or name != ACTION_MASK}
+        if not flat:
+            raise ConfigError(f"[[transform]] {self._name!r}: the observations have no leaf but {ACTION_MASK!r}")
+        self._before, self._leaves, self._size = space, [], 0
+        for name, leaf in flat.items():
+            self._leaves.append(_Leaf(name, leaf, self._size))
+            self._size += self._leaves[-1].size
+        low, high = (np.concatenate([getattr(leaf, end) for leaf in self._leaves]) for end in ("low", "high"))
+        box = gymnasium.spaces.Box(low, high, dtype=np.float32)
+        self._after = Packed({_VECTOR: box, ACTION_MASK: seen[ACTION_MASK]}, choices) if choices else None
+        return box if self._after is None else self._after
+
+    def step(self, observation: Array, first: BoolArray) -> Array:
+        """Return the vectors of every env."""
+        return self._flattened(observation)
+
+    def final(self, observation: Array, env_index: int) -> Array:
+        """Return the vector of the last observation of an episode."""
+        result: Array = self._flattened(observation[None])[0]
+        return result
+
+    def _flattened(self, observation: Array) -> Array:
+        before = self._before
+        flat = np.zeros((len(observation), self._size), dtype=np.float32)
+        for leaf in self._leaves:
+            values = before.array(observation, leaf.name) if isinstance(before, Packed) else observation
+            leaf.write(flat, values.reshape(len(observation), -1))
+        if self._after is None or not isinstance(before, Packed):
+            return flat
+        return self._after.pack({_VECTOR: flat, ACTION_MASK: before.array(observation, ACTION_MASK)})
+
+
+class _Leaf:
+    """Where one array goes.
+
+    Args:
+        name: of the leaf; empty for an observation that is one array.
+        space: of it.
+        begin: its place in the vector.
+    """
+
+    def __init__(self, name: str, space: gymnasium.Space[Any], begin: int) -> None:
+        self.name = name
+        self._begin = begin
+        self._firsts: Array | None = None  # place of the first number of each choice, less that number
+        if isinstance(space, gymnasium.spaces.Discrete | gymnasium.spaces.MultiDiscrete):
+            counts = np.ravel(space.n if isinstance(space, gymnasium.spaces.Discrete) else space.nvec).astype(np.int64)
+            self._firsts = begin + np.cumsum([0, *counts[:-1]]) - np.ravel(space.start)
+            self.size = int(counts.sum())
+        else:
+            self.size = prod(space.shape or ())
+        bounds = gymnasium.spaces.flatten_space(space)
+        assert isinstance(bounds, gymnasium.spaces.Box)
+        with np.errstate(over="ignore"):  # a bound beyond the range of float32 is none
+            self.low, self.high = bounds.low.astype(np.float32), bounds.high.astype(np.float32)
+
+    def write(self, flat: Array, values: Array) -> None:
+        """Write values `[env, number]` into their place of vectors `[env, size]`."""
+        if self._firsts is None:
+            flat[:, self._begin : self._begin + self.size] = values
+        else:
+            flat[np.arange(len(flat))[:, None], values.astype(np.int64) + self._firsts] = 1.0
