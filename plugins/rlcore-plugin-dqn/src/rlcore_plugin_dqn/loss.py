@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final, Literal
 
 import torch
@@ -22,13 +21,14 @@ NETWORK, TARGET, _CHOICE = 0, 1, 2
 Error = Literal["smooth_l1", "l1", "l2"]
 
 
-def _half_l2(value: Tensor, target: Tensor) -> Tensor:
-    return 0.5 * (value - target).square()
+def _half_l2(value: Tensor, target: Tensor, reduction: str) -> Tensor:
+    return 0.5 * nn.functional.mse_loss(value, target, reduction=reduction)
 
 
-ERRORS: Final[dict[Error, Callable[[Tensor, Tensor], Tensor]]] = {
-    "smooth_l1": partial(nn.functional.smooth_l1_loss, reduction="none"),
-    "l1": partial(nn.functional.l1_loss, reduction="none"),
+# from values, targets and torch's word for what becomes of the errors of the samples: "mean" or "none"
+ERRORS: Final[dict[Error, Callable[..., Tensor]]] = {
+    "smooth_l1": nn.functional.smooth_l1_loss,
+    "l1": nn.functional.l1_loss,
     "l2": _half_l2,
 }
 
@@ -135,17 +135,25 @@ class DQNLoss(QLearningLoss):
         """Return the loss and metrics of a minibatch."""
         values = self.q_values(minibatch["observation"], *given(self._noise(minibatch, NETWORK)))
         value = values.gather(-1, self._taken(minibatch).unsqueeze(-1))
-        target = self._target(minibatch)
+        target, number = self._target(minibatch), value.detach()
         return {
-            "loss_q": weighted_mean(self._error(value, target), minibatch),
-            "q_value": value.detach().mean(),
-            "td_error": (target - value).detach(),
+            "loss_q": self._mean_error(value, target, minibatch),
+            "q_value": number.mean(),
+            "td_error": target - number,
         }
+
+    def _mean_error(self, value: Tensor, target: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        if minibatch.get("priority_weight", None) is None:
+            return self._error(value, target, reduction="mean")  # one kernel in place of several
+        return weighted_mean(self._error(value, target, reduction="none"), minibatch)
 
     @torch.no_grad()
     def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         noise = self._noise(minibatch, TARGET)
         values = self.target_q_values(minibatch["next", "observation"], *given(noise))
-        best = values.gather(-1, self._next_action(minibatch, values))
-        going = ~minibatch["next", "terminated"]
-        return minibatch["next", "reward"] + self._discount(minibatch) * best * going  # type: ignore[no-any-return]
+        if self._double or self._mask is not None:
+            best = values.gather(-1, self._next_action(minibatch, values))
+        else:
+            best = values.amax(-1, keepdim=True)
+        following = best.masked_fill_(minibatch["next", "terminated"], 0.0)
+        return minibatch["next", "reward"] + self._discount(minibatch) * following  # type: ignore[no-any-return]
