@@ -132,7 +132,7 @@ class IterableCollector:
             self.source.load_state_dict(state["source"])
             if "returns" in state:
                 self._counter = EpisodeCounter(len(state["returns"]))
-                self._counter.returns[:], self._counter.lengths[:] = state["returns"], state["lengths"]
+                self._counter.go_on_from(state["returns"], state["lengths"])
 
     def _wait_for_more(self) -> None:
         """Start the source, and return when it has written anything."""

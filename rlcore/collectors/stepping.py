@@ -85,7 +85,7 @@ class EnvStepper:
     @property
     def running(self) -> int:
         """How many episodes are in their middle."""
-        return int((self._episodes.lengths > 0).sum())
+        return self._episodes.running
 
     def begin(self, seed: int, frame: int) -> None:
         """Begin an episode in every env; env `i` of the run with `seed + i`.
@@ -173,7 +173,7 @@ class EnvStepper:
         self._check_state(state)
         self.env.load_state_dict(state["env"])  # type: ignore[attr-defined]
         self._observation = np.array(state["observation"])
-        self._episodes.returns[:], self._episodes.lengths[:] = state["returns"], state["lengths"]
+        self._episodes.go_on_from(state["returns"], state["lengths"])
         self._starts.ended = np.array(state["ended"])
         if self._memory is not None:
             self._memory.load_state_dict(state["memory"])
