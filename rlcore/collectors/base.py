@@ -49,6 +49,7 @@ class EnvCollector(ABC):
         if has_memory(context.model):
             self.writes = (*self.writes, *REMEMBERED)
         self._context = context
+        self._is_here = context.device.type == "cpu"  # whether the learner takes batches where they are collected
         self._seeds = seeds
         self._spec = spec
         self._policy: Policy = context.model.policy
@@ -120,7 +121,7 @@ class EnvCollector(ABC):
 
     def _on_device(self, batch: CollectedBatch) -> CollectedBatch:
         """Return a batch where the learner takes it."""
-        return batch if self._context.device.type == "cpu" else batch.to(self._context.device)
+        return batch if self._is_here else batch.to(self._context.device)
 
 
 def steps_per_env(frames_per_batch: int, spec: EnvSpec) -> int:

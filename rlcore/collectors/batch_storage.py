@@ -110,7 +110,7 @@ class BatchStorage:
         self.rows = torch.from_numpy(self.observation)[:-1].unbind(0)
         self._any_final = False
         self._floats = _floats_of(arrays, space)
-        self._flat = {name: _few_in_a_row(values) for name, values in self._floats.items()}
+        self._flat = [(name, _few_in_a_row(values), name.startswith(_FINAL)) for name, values in self._floats.items()]
         self._arrays = arrays
         self._space = space
         self._masked = masked
@@ -184,10 +184,10 @@ class BatchStorage:
 
     def not_finite(self) -> tuple[str, tuple[int, int], float] | None:
         """Return the first value that is not finite: which entry, at which (time, env), and what it is."""
-        for name, values in self._floats.items():
-            if name.startswith(_FINAL) and not self._any_final:
+        for name, flat, is_final in self._flat:
+            if is_final and not self._any_final:
                 continue  # each is one of the observations
-            flat = self._flat[name]
+            values = self._floats[name]
             if not math.isfinite(values.sum() if flat is None else flat.dot(flat)):  # large ones may overflow too
                 bad = np.argwhere(~np.isfinite(values))
                 if len(bad):

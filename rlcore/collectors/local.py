@@ -42,6 +42,7 @@ class LocalCollector(EnvCollector):
         elsewhere = context.device.type != "cpu"
         self._acting: Acting = memory or (_Elsewhere(self._policy, context.device) if elsewhere else self._policy)
         self._storage = BatchStorage.allocated(self._steps, spec.num_envs, spec.observation_space, self._masked)
+        self._without_gradients = torch.inference_mode()  # made once: to make it costs as much as to enter it
         self._stepper = EnvStepper(self._env, context.transforms, spec, context.heart, memory=memory)
 
     def collect_columns(self) -> CollectedBatch:
@@ -55,7 +56,7 @@ class LocalCollector(EnvCollector):
             self._stepper.begin(self._reset_seed(frame), frame)
             self._started = True
         self._policy.refresh()
-        with torch.inference_mode():
+        with self._without_gradients:
             noise = self._draw_noise()
             finished = self._stepper.collect(self._storage, self._acting, noise, frame)
         self._finished = [episode for _, episode in finished]

@@ -302,6 +302,7 @@ def _foretold(
     if told is None:
         return [False] * len(noise), (), noise.unbind(0)
     actions, known = told[0].numpy(), list(told[1])
-    storage.actions_like(told[0][0])[:] = actions
+    places = storage.actions_like(told[0][0]) if storage.actions is None else storage.actions
+    places[:] = actions
     # to take all rows apart at once costs as much as to take a few of them
     return known, actions, noise.unbind(0) if known.count(False) > _FEW_ROWS else noise  # type: ignore[return-value]

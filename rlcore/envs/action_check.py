@@ -32,6 +32,7 @@ class ActionCheck:
     def __init__(self, spec: EnvSpec) -> None:
         self._spec = spec
         self._space = spec.action_space
+        self._shape = spec.action_space.shape or ()
         self._limits = _limits(spec.action_space)
         self._is_discrete = type(spec.action_space).__name__ == "Discrete"
         self._waiting: list[Array] = []
@@ -44,7 +45,7 @@ class ActionCheck:
         """
         if self._limits is None:
             return
-        array, shape = np.asarray(actions), self._space.shape or ()
+        array, shape = np.asarray(actions), self._shape
         kinds, low, high = self._limits
         if array.dtype.kind not in kinds or array.shape[array.ndim - len(shape) :] != shape:
             raise self._error(f"actions of {array.dtype} and shape {list(array.shape)}")

@@ -103,13 +103,17 @@ class EpsilonGreedy:
         self._num_actions = num_actions
         self._progress = progress
         self.schedulable = Epsilon(schedule)
+        self._threshold = torch.zeros(())  # epsilon, as numbers are compared with it fastest
         self.refresh()
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Sample the random actions of a batch, int64 `[time, env]`; -1 where the action will be the greedy one."""
         shape, device = (steps, num_envs), generator.device
         action = torch.randint(self._num_actions, shape, generator=generator, device=device)
-        greedy = torch.rand(shape, generator=generator, device=device) >= self.epsilon
+        if self._threshold.device != device:
+            with torch.inference_mode(False):  # it is set outside of that mode too
+                self._threshold = self._threshold.to(device)
+        greedy = torch.rand(shape, generator=generator, device=device) >= self._threshold
         return action.masked_fill_(greedy, GREEDY)
 
     def foretold(self, noise: Tensor) -> tuple[Tensor, list[bool]] | None:
@@ -141,6 +145,7 @@ class EpsilonGreedy:
     def refresh(self) -> None:
         """Set epsilon for the frames collected so far, and follow the weights."""
         self.epsilon = self.schedulable.at(self._progress)
+        self._threshold.fill_(self.epsilon)
         self._forward: Callable[..., Tensor] = self._q_values.raw()
 
 
