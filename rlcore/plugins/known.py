@@ -60,6 +60,7 @@ PUBLISHED: Final = {
             "ppo": ("ppo-classic-control", "ppo-generic", "ppo-mujoco"),
         },
     ),
+    "recurrent": Published({"model": ("gru", "lstm")}),
     "replay": Published({"buffer": ("prioritized", "replay")}),
     "sac": Published(
         {

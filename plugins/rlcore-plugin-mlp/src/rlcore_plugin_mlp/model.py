@@ -195,7 +195,7 @@ class MLPModel(nn.Module):
         mask = mask_of(spec.observation_space)
         shared = Networks.of(config, spec.observation_space, context.seed("encoder")) if config.share_encoder else None
         for part in config.parts:
-            outputs, gain, distribution = _head(part, spec.action_space, context.device, config.log_std is not None)
+            outputs, gain, distribution = head_of(part, spec.action_space, context.device, config.log_std is not None)
             networks = shared or Networks.of(config, spec.observation_space, context.seed(f"{part} encoder"))
             generator = torch.Generator().manual_seed(context.seed(part))
             network = networks.network(outputs, gain, generator)
@@ -219,7 +219,7 @@ class MLPModel(nn.Module):
         return parameters, critic.of_features(features)
 
 
-def _head(part: Part, space: gymnasium.Space[Any], device: torch.device, steady: bool) -> tuple[int, float, Any]:
+def head_of(part: Part, space: gymnasium.Space[Any], device: torch.device, steady: bool) -> tuple[int, float, Any]:
     """Return outputs, orthogonal gain and distribution of a part.
 
     Args:
@@ -242,11 +242,12 @@ def _head(part: Part, space: gymnasium.Space[Any], device: torch.device, steady:
 
 def _part(part: Part, network: Network, distribution: Any, log_std: float | None, mask: ActionMask | None) -> nn.Module:
     if distribution is not None:
-        return _actor(network, distribution, log_std) if mask is None else MaskedActor(network, distribution, mask)
+        return actor_of(network, distribution, log_std) if mask is None else MaskedActor(network, distribution, mask)
     return MaskedValues(network, mask) if part == "q_values" and mask is not None else network
 
 
-def _actor(network: Network, distribution: Any, log_std: float | None) -> Actor:
+def actor_of(network: Network, distribution: Any, log_std: float | None) -> Actor:
+    """Return an actor, whose log standard deviations are parameters where it is said where they begin."""
     if log_std is not None:
         return SteadyActor(network, distribution, log_std)
     if isinstance(distribution, Normal):

@@ -1,0 +1,41 @@
+"""The contracts of the plugin and of its models, with encoders, masks and every kind of action."""
+
+from rlcore.testing.contracts import ModelContract, PluginContract
+
+SMALL = {"size": 6, "encoder_hidden": [5]}
+
+
+class TestPlugin(PluginContract):
+    plugin = "recurrent"
+
+
+class TestLSTM(ModelContract):
+    use = "recurrent:lstm"
+    config = SMALL
+
+
+class TestGRUOfDiscreteActions(ModelContract):
+    use = "recurrent:gru"
+    config = {**SMALL, "hidden": [4], "initialisation": "orthogonal", "parts": ["actor", "critic", "q_values"]}
+    around = {"env": {"use": "testing:toy", "actions": "discrete"}}
+
+
+class TestLSTMWithoutAnEntrance(ModelContract):
+    use = "recurrent:lstm"
+    config = {"size": 4, "encoder_hidden": [], "log_std": 0.0}
+
+
+class TestGRUOfDictsAndMasks(ModelContract):
+    use = "recurrent:gru"
+    config = {**SMALL, "encoder_hidden": []}
+    around = {"env": {"use": "testing:toy-dict"}}
+
+
+class TestLSTMOfImages(ModelContract):
+    use = "recurrent:lstm"
+    config = {
+        **SMALL,
+        "encoder": "rlcore_plugin_cnn.bodies:NatureCNN",
+        "encoder_kwargs": {"channels": [4], "kernels": [3], "strides": [2], "features": 8},
+    }
+    around = {"env": {"use": "testing:toy-pixels", "actions": "discrete"}}
