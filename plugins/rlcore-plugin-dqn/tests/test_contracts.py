@@ -2,7 +2,7 @@
 
 from rlcore.testing.contracts import LossContract, ModelContract, PluginContract
 
-from .sections import AROUND, C51, CATEGORICAL, DISTRIBUTIONS, QR, QUANTILES, changed
+from .sections import AROUND, C51, CATEGORICAL, DISTRIBUTIONS, QR, QUANTILES, SEQUENCES, changed
 
 
 class TestPlugin(PluginContract):
@@ -118,3 +118,14 @@ class TestNoisyDuellingQuantiles(LossContract):
     use = "dqn:qr-dqn"
     config = {"double": True}
     around = changed(QR, duelling=True, noisy=True)
+
+
+class TestR2D2(LossContract):
+    use = "dqn:r2d2"
+    around = SEQUENCES
+
+
+class TestPlainR2D2(LossContract):
+    use = "dqn:r2d2"
+    config = {"double": False, "rescale": False, "error": "smooth_l1"}
+    around = SEQUENCES

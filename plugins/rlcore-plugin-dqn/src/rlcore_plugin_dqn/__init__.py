@@ -1,4 +1,4 @@
-"""Q-learning for rlcore: Q-networks that explore epsilon-greedily, and the losses DQN, C51 and QR-DQN."""
+"""Q-learning for rlcore: Q-networks that explore epsilon-greedily, and the losses DQN, C51, QR-DQN and R2D2."""
 
 from rlcore import Component, hookimpl
 
@@ -15,4 +15,5 @@ def provide_components() -> list[Component]:
         Component(
             "loss", "qr-dqn", f"{__name__}.distributional:QuantileLoss", summary="the error of quantiles of values"
         ),
+        Component("loss", "r2d2", f"{__name__}.r2d2:R2D2Loss", summary="the error of action values over sequences"),
     ]

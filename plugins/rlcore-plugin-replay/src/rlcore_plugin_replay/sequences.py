@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -61,7 +61,10 @@ class SequenceReplayBuffer(SamplingBuffer):
 
     Attributes:
         schedulable: `beta`, which schedules may move.
+        takes_memory: True.
     """
+
+    takes_memory: Final = True
 
     class Config(ReplayConfig):
         """Size, use and the two exponents."""
