@@ -35,6 +35,12 @@ class TestImpalaCNN(ModelContract):
     around = IMAGES
 
 
+class TestNatureCNNOfTheImageAmongLeaves(ModelContract):
+    use = "cnn:nature-cnn"
+    config = {**SMALL, "kernels": [2], "strides": [1]}
+    around = {"env": {"use": "testing:toy-dict", "actions": "discrete"}}
+
+
 class TestDuellingNoisyQNetworkOfImages(ModelContract):
     use = "dqn:q-network"
     config = {

@@ -55,6 +55,16 @@ class TestMaskedActions(ModelContract):
     around = {"env": {"use": "testing:toy-dict", "actions": "discrete"}}
 
 
+class TestAnEncoderForEachLeaf(ModelContract):
+    use = "mlp"
+    config = {
+        "parts": ["actor", "critic", "q_values"],
+        "share_encoder": True,
+        "encoders": {"frame": {"hidden": [6, 4]}, "state": {"encoder": "torch.nn:Identity"}},
+    }
+    around = {"env": {"use": "testing:toy-dict", "actions": "discrete"}}
+
+
 class TestMaskedChoices(ModelContract):
     use = "mlp"
     around = {"env": {"use": "testing:toy-dict", "actions": "choices"}}

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import gymnasium
+from gymnasium.spaces import Box
 from pydantic import BaseModel, Field, PositiveInt
+from rlcore_plugin_mlp.by_leaf import LeafEncoder
 from rlcore_plugin_mlp.model import MLPModel, Part
 from rlcore_plugin_mlp.network import Activation, Initialisation
 
+from rlcore.envs import Packed
+from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_cnn.images import Layout
 
@@ -29,14 +34,33 @@ class _ImageConfig(BaseModel, extra="forbid"):
     divisor: float | None = Field(None, gt=0, description="of all numbers; default: 255 for bytes, 1 for floats")
 
 
+def _images(space: gymnasium.Space[Any]) -> list[str]:
+    """Return the leaves of observations that are images; none where these are one array.
+
+    Raises:
+        ConfigError: there are leaves, and none is one.
+    """
+    if not isinstance(space, Packed):
+        return []
+    found = [name for name, leaf in space.leaves.items() if isinstance(leaf, Box) and 2 <= len(leaf.shape) <= 4]
+    if not found:
+        raise ConfigError(
+            f"[model]: a convolution takes images, a Box of two to four dimensions, and no leaf of {space} is one; the "
+            'model "mlp" takes the others'
+        )
+    return found
+
+
 class _ImageModel(MLPModel):
-    """An `MLPModel` whose encoder is a convolutional body."""
+    """An `MLPModel` whose encoder is a convolutional body; where observations are dicts, one for each image in them."""
 
     body: ClassVar[str]
     of_body: ClassVar[tuple[str, ...]]
 
     def __init__(self, config: Any, context: Context) -> None:
-        keys = ("initialisation", "layout", "divisor", *self.of_body)
+        body = f"rlcore_plugin_cnn.bodies:{self.body}"
+        keys = {key: getattr(config, key) for key in ("initialisation", "layout", "divisor", *self.of_body)}
+        images = _images(context.env_spec.observation_space)
         super().__init__(
             MLPModel.Config(
                 parts=config.parts,
@@ -44,8 +68,9 @@ class _ImageModel(MLPModel):
                 activation=config.activation,
                 initialisation=config.initialisation,
                 log_std=config.log_std,
-                encoder=f"rlcore_plugin_cnn.bodies:{self.body}",
-                encoder_kwargs={key: getattr(config, key) for key in keys},
+                encoder=None if images else body,
+                encoder_kwargs={} if images else keys,
+                encoders={name: LeafEncoder.model_validate({"encoder": body, **keys}) for name in images},
                 share_encoder=config.share,
             ),
             context,

@@ -8,6 +8,7 @@ from typing import Any, Self
 import gymnasium
 import torch
 from pydantic import Field, PositiveInt, model_validator
+from rlcore_plugin_mlp.by_leaf import LeafEncoder
 from rlcore_plugin_mlp.encoder import EncodedMLP
 from rlcore_plugin_mlp.leaves import mask_of
 from rlcore_plugin_mlp.network import Activation, CastingMLP, Initialisation, mlp_for
@@ -49,6 +50,9 @@ class QNetworkModel(nn.Module):
         initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
         encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLP")
         encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")
+        encoders: dict[str, LeafEncoder] = Field(
+            default_factory=dict, description="a network for each leaf of observations that are dicts"
+        )
         atoms: int = Field(1, ge=1, description="values of which each action has a distribution; 1: plain values")
         v_min: float = Field(-10.0, description="the lowest of these values")
         v_max: float = Field(10.0, description="the highest of these values")

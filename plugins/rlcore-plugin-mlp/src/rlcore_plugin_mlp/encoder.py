@@ -18,7 +18,7 @@ _KEY = "[model] encoder"
 
 
 def build_encoder(
-    place: str, space: gymnasium.Space[Any], seed: int, keywords: Mapping[str, Any]
+    place: str, space: gymnasium.Space[Any], seed: int, keywords: Mapping[str, Any], key: str = _KEY
 ) -> tuple[nn.Module, int]:
     """Build the module that a config names, and return it with the number of its outputs.
 
@@ -27,14 +27,15 @@ def build_encoder(
         space: of the observations.
         seed: of torch's own generator while it is built, which is afterwards where it was.
         keywords: further arguments of what the config names.
+        key: of the config that names it, for messages.
 
     Raises:
         ConfigError: it cannot be found or built, is no module, or does not turn `[2, *shape]` into `[2, features]`.
     """
     is_box = isinstance(space, gymnasium.spaces.Box) and bool(space.shape)
     if not is_box and not isinstance(space, gymnasium.spaces.Dict):
-        raise ConfigError(f"{_KEY}: it takes observations in a Box of one dimension or more, or a Dict, not {space}")
-    kind = import_named(place, _KEY)
+        raise ConfigError(f"{key}: it takes observations in a Box of one dimension or more, or a Dict, not {space}")
+    kind = import_named(place, key)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
@@ -42,13 +43,13 @@ def build_encoder(
         except RlcoreError:
             raise
         except Exception as error:
-            raise ConfigError(f"{_KEY} = {place!r}, called with the space, raised {describe(error)}") from error
+            raise ConfigError(f"{key} = {place!r}, called with the space, raised {describe(error)}") from error
         if not isinstance(encoder, nn.Module):
-            raise ConfigError(f"{_KEY} = {place!r} returned {type(encoder).__name__}, which is no torch.nn.Module")
-        return encoder, _features(encoder, place, space)
+            raise ConfigError(f"{key} = {place!r} returned {type(encoder).__name__}, which is no torch.nn.Module")
+        return encoder, _features(encoder, place, space, key)
 
 
-def _features(encoder: nn.Module, place: str, space: gymnasium.Space[Any]) -> int:
+def _features(encoder: nn.Module, place: str, space: gymnasium.Space[Any], key: str) -> int:
     """Try the encoder out on two observations of zeros."""
     shape: Any = _shape(space)
     was_training = encoder.training
@@ -57,13 +58,13 @@ def _features(encoder: nn.Module, place: str, space: gymnasium.Space[Any]) -> in
             zeros = {name: torch.zeros(own) for name, own in shape.items()} if isinstance(shape, dict) else None
             outputs = encoder.eval()(torch.zeros(shape) if zeros is None else zeros)
     except Exception as error:
-        raise ConfigError(f"{_KEY} = {place!r} fails on observations {shape} of float32: {describe(error)}") from error
+        raise ConfigError(f"{key} = {place!r} fails on observations {shape} of float32: {describe(error)}") from error
     finally:
         encoder.train(was_training)
     if not isinstance(outputs, Tensor) or outputs.ndim != 2 or outputs.shape[0] != 2 or outputs.dtype != torch.float32:
         found = f"{list(outputs.shape)} of {outputs.dtype}" if isinstance(outputs, Tensor) else type(outputs).__name__
         raise ConfigError(
-            f"{_KEY} = {place!r} turns observations {shape} into {found}; expected [2, features] of torch.float32"
+            f"{key} = {place!r} turns observations {shape} into {found}; expected [2, features] of torch.float32"
         )
     return outputs.shape[1]
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
 from rlcore.types import Context
+from rlcore_plugin_mlp.by_leaf import LeafEncoder
 from rlcore_plugin_mlp.distributions import UNIT_SCALE, Normal
 from rlcore_plugin_mlp.encoder import EncodedMLP
 from rlcore_plugin_mlp.leaves import ActionMask, mask_of
@@ -186,6 +187,9 @@ class MLPModel(nn.Module):
         )
         encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLPs")
         encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")
+        encoders: dict[str, LeafEncoder] = Field(
+            default_factory=dict, description="a network for each leaf of observations that are dicts"
+        )
         share_encoder: bool = Field(False, description="one encoder for all parts, instead of one for each")
 
     def __init__(self, config: Config, context: Context) -> None:

@@ -12,6 +12,7 @@ from torch import nn
 
 from rlcore.envs import Packed
 from rlcore.errors import ConfigError
+from rlcore_plugin_mlp.by_leaf import LeafEncoder, by_leaf
 from rlcore_plugin_mlp.encoder import EncodedMLP, build_encoder
 from rlcore_plugin_mlp.leaves import Flat, PackedEncoder, seen_space
 from rlcore_plugin_mlp.network import MLP, Activation, Initialisation, mlp_for
@@ -47,6 +48,11 @@ class NetworkConfig(Protocol):
         """Its arguments, besides the space of observations."""
         ...
 
+    @property
+    def encoders(self) -> Mapping[str, LeafEncoder]:
+        """Networks of the leaves of observations that are dicts; none where they have none of their own."""
+        ...
+
 
 @dataclass(frozen=True)
 class Networks:
@@ -71,6 +77,10 @@ class Networks:
         Raises:
             ConfigError: the encoder does not fit; or there is none, and the observations are not flat.
         """
+        if config.encoders:
+            if config.encoder is not None:
+                raise ConfigError("[model] encoders: there is an encoder of all leaves too; leave one of them out")
+            return cls(config, space, *by_leaf(config.encoders, space, seed, config.activation, config.initialisation))
         if config.encoder is not None:
             seen = seen_space(space) if isinstance(space, Packed) else space
             encoder, features = build_encoder(config.encoder, seen, seed, config.encoder_kwargs)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import gymnasium
 import torch
 from pydantic import BaseModel, Field, PositiveInt
+from rlcore_plugin_mlp.by_leaf import LeafEncoder
 from rlcore_plugin_mlp.distributions import Categorical
 from rlcore_plugin_mlp.leaves import PackedEncoder, mask_of
 from rlcore_plugin_mlp.model import Actor, MaskedActor
@@ -145,6 +146,9 @@ class DiscreteActorCriticModel(nn.Module):
         initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
         encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLPs")
         encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")
+        encoders: dict[str, LeafEncoder] = Field(
+            default_factory=dict, description="a network for each leaf of observations that are dicts"
+        )
         critics: int = Field(2, ge=1, description="how many critics")
         initial_temperature: float = Field(
             1.0, gt=0, le=1e6, allow_inf_nan=False, description="weight of the entropy in the beginning"

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, Self
 
 import torch
 from pydantic import BaseModel, Field, PositiveInt, model_validator
+from rlcore_plugin_mlp.by_leaf import LeafEncoder
 from rlcore_plugin_mlp.network import Activation, Initialisation
 from rlcore_plugin_mlp.networks import Networks
 from torch import nn
@@ -47,6 +48,9 @@ class ActorCriticModel(nn.Module):
         initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
         encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLPs")
         encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")
+        encoders: dict[str, LeafEncoder] = Field(
+            default_factory=dict, description="a network for each leaf of observations that are dicts"
+        )
         critics: int = Field(2, ge=1, description="how many critics")
         norm: Norm = Field("none", description="before each activation of the critics: none or layer")
         dropout: float = Field(0.0, ge=0, lt=1, description="fraction of the critics' hidden values left out, updates")
