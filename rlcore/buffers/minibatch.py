@@ -94,3 +94,21 @@ class Minibatch(dict[Key, "Tensor"]):
         for key, value in self.items():
             result.set(key, value)
         return result
+
+
+class SequenceMinibatch(Minibatch):
+    """Entries `[time, sequence, ...]`; what belongs to a sequence as a whole is `[sequence, ...]`.
+
+    Its `size` is the number of its steps.
+    """
+
+    __slots__ = ()
+
+    def to_tensordict(self) -> TensorDict:
+        """Return all entries as a TensorDict, without batch size: the entries do not agree on one."""
+        from tensordict import TensorDict
+
+        result = TensorDict({}, batch_size=[])
+        for key, value in self.items():
+            result.set(key, value)
+        return result

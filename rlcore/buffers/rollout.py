@@ -62,7 +62,9 @@ class RolloutBuffer:
 
     def minibatches(self, batch: TensorDict) -> Iterator[Minibatch]:
         """Yield the minibatches of one epoch in a new random order."""
-        order, count = self._order(batch)
+        mask = batch.get(MASK, None)
+        valid = None if mask is None else rows(mask).reshape(-1)
+        order, count = self._order(batch.numel(), valid, self._minibatch_size, self.most_updates(batch.numel()))
         size = self._minibatch_size if order.shape[0] else 0
         chunks: dict[Key, tuple[Tensor, ...]] = {}
         keys = tuple(batch.keys(include_nested=True, leaves_only=True))
@@ -92,24 +94,28 @@ class RolloutBuffer:
         """Set the position of the shuffle."""
         self._generator.set_state(state["generator"])
 
-    def _order(self, batch: TensorDict) -> tuple[Tensor, int]:
-        """Return the row numbers of an epoch, and its minibatches: whole ones of valid steps, each used once at first.
+    def _order(self, units: int, valid: Tensor | None, size: int, most: int) -> tuple[Tensor, int]:
+        """Return the numbers of an epoch's units, and its minibatches: whole ones of valid units, each used once first.
 
-        Where steps are masked, or other processes have more minibatches, it goes on from the start of the order.
+        Where units are masked, or other processes have more minibatches, it goes on from the start of the order.
+
+        Args:
+            units: how many there are: steps, or stretches of them.
+            valid: which of them count, bool `[unit]`; None for all.
+            size: units in a minibatch.
+            most: minibatches of an epoch where all count.
         """
-        steps, size = batch.numel(), self._minibatch_size
-        order = torch.randperm(steps, generator=self._generator, device=self._generator.device)
-        mask = batch.get(MASK, None)
-        if mask is not None:
-            order = order[rows(mask).reshape(-1)[order]]
-        valid = order.shape[0]
-        count = min(self.most_updates(steps), max(1, -(-valid // size))) if valid else 0
+        order = torch.randperm(units, generator=self._generator, device=self._generator.device)
+        if valid is not None:
+            order = order[valid[order]]
+        found = order.shape[0]
+        count = min(most, max(1, -(-found // size))) if found else 0
         if self._group.size > 1:
             count = most_minibatches(self._group, count)
-        rows_needed = count * size
-        if rows_needed > valid > 0:
-            order = order.repeat(-(-rows_needed // valid))
-        return order[:rows_needed], count
+        needed = count * size
+        if needed > found > 0:
+            order = order.repeat(-(-needed // found))
+        return order[:needed], count
 
 
 def most_minibatches(group: Group, count: int) -> int:

@@ -28,6 +28,12 @@ def provide_components() -> list[Component]:
         ),
         Component("buffer", "rollout", "rlcore.buffers.rollout:RolloutBuffer", summary="epochs over the latest batch"),
         Component(
+            "buffer",
+            "rollout-sequences",
+            "rlcore.buffers.sequences:RolloutSequences",
+            summary="the same, in stretches of time for policies with a state",
+        ),
+        Component(
             "learner", "gradient", "rlcore.learners.gradient:GradientLearner", summary="gradient steps in this process"
         ),
         Component("evaluator", "episodes", "rlcore.envs.evaluator:EpisodeEvaluator", summary="episodes on fixed seeds"),

@@ -24,6 +24,7 @@ from rlcore.run.trainer import ConfiguredTrainer
 from rlcore.run_folder import folder as run_folder
 from rlcore.state.sources import module_of, modules_of
 from rlcore.training.entries import check_entries, writers_of
+from rlcore.training.memory import check_memory
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
@@ -45,6 +46,7 @@ _NEEDS: Final = {
     "ranges": ("model", "loss", "buffer", "scheduler", "learner"),
     "evaluator": ("env", "transform", "model"),
     "entries": ("model", "loss", "hook", "hooks"),
+    "memory": ("model", "loss", "estimator", "buffer"),
 }
 
 
@@ -100,6 +102,7 @@ class Builder:
         self._attempt("paces", lambda: check_paces(self._context.optimizers, self._context))
         self._build_one("evaluator")
         self._attempt("entries", self._check_entries)
+        self._attempt("memory", self._check_memory)
 
     def _attempt(self, kind: str, build: Callable[[], Any]) -> Any:
         return self._problems.attempt(kind, build, _NEEDS.get(kind, ()))
@@ -137,6 +140,10 @@ class Builder:
         writers = writers_of(parts, built_or_class["collector"], built_or_class["buffer"], parts["hooks"])
         if sections["estimator"] is not None or self._problems.has("estimator"):  # or it did not fit its schema
             check_entries(parts["loss"], str(self._required("loss").provided), writers, built_or_class["estimator"])
+
+    def _check_memory(self) -> None:
+        built = self._context.built
+        check_memory(built.get("model"), {kind: built.get(kind) for kind in ("loss", "estimator", "buffer")})
 
     def _check_ranges(self) -> None:
         """Refuse a schedule that takes a key of a part out of its range, of which zero is no matter."""

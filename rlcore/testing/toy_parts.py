@@ -90,6 +90,8 @@ class ToyTransform:
 class ToyEstimator:
     """The advantage of one step: `reward + gamma * V(next) - V`, without the middle term after a terminated step."""
 
+    takes_memory = True
+
     class Config(BaseModel, extra="forbid"):
         """The discount."""
 
@@ -130,6 +132,7 @@ class ToyLoss(nn.Module):
 
     requires = ("actor", "critic")
     reads = ("observation", "action", "advantage", "value_target")
+    takes_memory = True
 
     class Config(BaseModel, extra="forbid"):
         """Nothing to configure."""

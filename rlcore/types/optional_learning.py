@@ -127,3 +127,16 @@ class WithDistribution(Protocol):
     """
 
     distribution: Distribution
+
+
+class MemoryTaker(Protocol):
+    """A loss, estimator or buffer that knows policies with a state; a run with one refuses all others.
+
+    A loss and an estimator call the parts of the model as `rlcore.types` says, and average over steps whose mask is
+    True. A buffer hands out sequences.
+
+    Attributes:
+        takes_memory: True.
+    """
+
+    takes_memory: bool

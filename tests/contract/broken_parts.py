@@ -7,7 +7,9 @@ import numpy as np
 import torch
 from pydantic import Field
 
+from rlcore.buffers.sequences import RolloutSequences
 from rlcore.hooks.specs import hookimpl
+from rlcore.testing.toy_memory import ToyBody, ToyMemoryModel
 from rlcore.testing.toy_parts import ToyEstimator, ToyHook, ToyLoss, ToyTransform
 
 
@@ -316,3 +318,91 @@ class CountingLoss(ToyLoss):
         self.calls += 1
         losses = super().forward(minibatch)
         return {**losses, "loss_actor": losses["loss_actor"] * self.calls}
+
+
+class AmnesicModel(ToyMemoryModel):
+    """Its policy acts on the latest observation alone."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        act = self.policy.act
+
+        def forgetting(seen, noise, state, first):
+            return *act(seen, noise, state, torch.ones_like(first))[:2], act(seen, noise, state, first)[2]
+
+        self.policy.act = forgetting
+
+
+class HauntedModel(ToyMemoryModel):
+    """Its policy goes on with the state of the episode before."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        act, mode = self.policy.act, self.policy.mode
+        self.policy.act = lambda seen, noise, state, first: act(seen, noise, state, torch.zeros_like(first))
+        self.policy.mode = lambda seen, state, first: mode(seen, state, torch.zeros_like(first))
+
+
+class StuckModel(ToyMemoryModel):
+    """Its policy returns the state that it was given."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        act, mode = self.policy.act, self.policy.mode
+        self.policy.act = lambda seen, noise, state, first: (*act(seen, noise, state, first)[:2], state.clone())
+        self.policy.mode = lambda seen, state, first: (mode(seen, state, first)[0], state.clone())
+
+
+class HoardingModel(ToyMemoryModel):
+    """Its policy keeps the state itself."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        act, kept = self.policy.act, {}
+
+        def remembering(seen, noise, state, first):
+            found = act(seen, noise, kept.get(len(seen), state), first)
+            kept[len(seen)] = found[2]
+            return found
+
+        self.policy.act = remembering
+
+
+class SeamlessModel(ToyMemoryModel):
+    """Its critic does not begin again inside a sequence."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        forward = self.critic.forward
+        self.critic.forward = lambda seen, state, first: forward(
+            seen, state, torch.zeros_like(first) if first.ndim == 3 else first
+        )
+
+
+class LeakyBody(ToyBody):
+    def step(self, observation, state, first):
+        return super().step(observation, state - (state * first.reshape(-1, 1)).detach(), torch.zeros_like(first))
+
+
+class LeakyModel(ToyMemoryModel):
+    """Its gradient crosses the beginning of an episode."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self.actor.body.__class__ = LeakyBody
+
+
+class WrongStateBuffer(RolloutSequences):
+    """Hands out the state after the first step of a sequence."""
+
+    def minibatches(self, batch):
+        later = batch.copy()
+        later["policy_state"] = batch["policy_state"].roll(-1, 1)
+        return super().minibatches(later)
+
+
+class ShufflingBuffer(RolloutSequences):
+    """Hands out steps that do not follow each other."""
+
+    def minibatches(self, batch):
+        return super().minibatches(batch[:, torch.randperm(batch.shape[1], generator=torch.Generator().manual_seed(0))])

@@ -26,6 +26,7 @@ from rlcore.testing.contracts import (
     OptimizerContract,
     PluginContract,
     RolloutBufferContract,
+    RolloutSequencesContract,
     SchedulerContract,
     TransformContract,
 )
@@ -38,6 +39,7 @@ BATCH_KEYS = [
     *("observation", "action", "sample_log_prob"),
     *(["next", name] for name in ("observation", "reward", "done", "terminated", "truncated")),
 ]
+SEQUENCES = {"buffer": {"use": "rollout-sequences", "minibatch_size": 8, "sequence_length": 4}}
 SEEING_DICTS = {"model": {"use": "mlp", "hidden": [8]}}
 TOY_ENDS = {"terminates": {"ends": ["terminated"]}, "truncates": {"ends": ["truncated"]}}
 OF_A_STOCK_HOOK = {"transient": ("_trainer",)}  # the hook is told of its trainer again
@@ -63,6 +65,14 @@ def with_actions(actions):
 SUITES = {
     "Core": (PluginContract, {"plugin": "core"}),
     "LocalCollector": (CollectorContract, {"use": "local", "config": {"frames_per_batch": 14}}),
+    "RolloutSequences": (
+        RolloutSequencesContract,
+        {
+            "use": "rollout-sequences",
+            "config": {"minibatch_size": 8, "sequence_length": 4},
+            "around": {"model": {"use": "testing:toy-memory"}},
+        },
+    ),
     "RolloutBuffer": (RolloutBufferContract, {"use": "rollout", "config": {"minibatch_size": 8}}),
     "FillingRolloutBuffer": (
         RolloutBufferContract,
@@ -126,8 +136,11 @@ SUITES = {
     "ToyModel": (ModelContract, {"use": "testing:toy"}),
     "DiscreteToyModel": (ModelContract, {"use": "testing:toy", "around": with_actions("discrete")}),
     "BoundedToyModel": (ModelContract, {"use": "testing:toy", "around": with_actions("bounded")}),
-    "ToyMemoryModel": (ModelContract, {"use": "testing:toy-memory"}),
-    "DiscreteToyMemoryModel": (ModelContract, {"use": "testing:toy-memory", "around": with_actions("discrete")}),
+    "ToyMemoryModel": (ModelContract, {"use": "testing:toy-memory", "around": SEQUENCES}),
+    "DiscreteToyMemoryModel": (
+        ModelContract,
+        {"use": "testing:toy-memory", "around": {**SEQUENCES, **with_actions("discrete")}},
+    ),
     "ToyNormal": (
         DistributionContract,
         {"parameters": [[0.0], [-3.0], [1.5]], "extremes": [[1e4]], "distribution": toy_normal},

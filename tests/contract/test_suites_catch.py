@@ -57,6 +57,15 @@ class TwoStartsEnv(ToyEnv):
 SOUND = {"RolloutBuffer": RolloutBuffer, "ConstantEnv": ConstantEnv, "TwoStartsEnv": TwoStartsEnv}
 
 
+class Remembering(c.ModelContract):
+    around = {"buffer": {"use": "rollout-sequences", "minibatch_size": 8, "sequence_length": 4}}
+
+
+class Sequences(c.RolloutSequencesContract):
+    config = {"minibatch_size": 8, "sequence_length": 4}
+    around = {"model": {"use": "testing:toy-memory"}}
+
+
 class ToyLines(c.LoggerContract):
     def read_back(self, folder):
         return [tuple(json.loads(line)) for line in (folder / "toy.jsonl").read_text().splitlines()]
@@ -133,6 +142,14 @@ BROKEN = [
         "foretold and act differ",
     ),
     (c.ModelContract, "StaleModel", "test_refresh_follows_the_weights", "stale"),
+    (Remembering, "AmnesicModel", "test_what_was_seen_is_remembered", "the latest observation alone"),
+    (Remembering, "HauntedModel", "test_an_episode_begins_with_the_initial_state", "the episode before"),
+    (Remembering, "StuckModel", "test_what_was_seen_is_remembered", "does not depend on earlier observations"),
+    (Remembering, "HoardingModel", "test_the_policy_keeps_nothing_itself", "for the same arguments"),
+    (Remembering, "SeamlessModel", "test_parts_run_over_time_as_they_do_step_by_step", "critic over sequences differs"),
+    (Remembering, "LeakyModel", "test_no_gradient_crosses_the_beginning_of_an_episode", "actor: the last step reaches"),
+    (Sequences, "WrongStateBuffer", "test_a_sequence_begins_with_its_state", "not that before the first step"),
+    (Sequences, "ShufflingBuffer", "test_a_sequence_is_a_stretch_of_time", "do not follow each other"),
     (c.EnvContract, "UnseededEnv", "test_equal_seeds_give_equal_episodes", "seed everything"),
     (c.EnvContract, "ConfusedEnv", "test_terminated_is_not_truncated", "also reported as truncated"),
     (c.EnvContract, "SometimesBothEnv", "test_terminated_is_not_truncated", "also reported as truncated"),
@@ -190,7 +207,7 @@ BROKEN_IN_A_FOLDER = [
 
 def broken(contract, name):
     """Return an instance of a suite for a broken component."""
-    config = {"minibatch_size": 8} if contract is c.BufferContract else {}
+    config = {"minibatch_size": 8} if contract is c.BufferContract else contract.config
     return type("TestBroken", (contract,), {"target": (PARTS | SOUND)[name], "config": config})()
 
 

@@ -69,6 +69,7 @@ DOORS = {"__init__", "__main__"}
 PARTS = (
     "rlcore.collectors.local",
     "rlcore.buffers.rollout",
+    "rlcore.buffers.sequences",
     "rlcore.learners.gradient",
     "rlcore.learners.optimizers",
     "rlcore.envs.evaluator",

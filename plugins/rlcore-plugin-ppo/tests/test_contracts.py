@@ -40,6 +40,29 @@ class TestPPOWithMasks(LossContract):
     around = {"model": {"use": "mlp", "hidden": [8]}, "env": {"use": "testing:toy-dict", "actions": "choices"}}
 
 
+REMEMBERING = {
+    "model": {"use": "testing:toy-memory"},
+    "buffer": {"use": "rollout-sequences", "minibatch_size": 8, "sequence_length": 4},
+    "estimator": {"use": "ppo:gae"},
+}
+
+
+class TestPPOWithMemory(LossContract):
+    use = "ppo"
+    config = {"normalize_advantage": True}
+    around = {**REMEMBERING, "env": {"use": "testing:toy", "reset_mode": "next_step"}}
+
+
+class TestA2CWithMemory(LossContract):
+    use = "ppo:a2c"
+    around = REMEMBERING
+
+
+class TestGAEWithMemory(GAEContract):
+    use = "ppo:gae"
+    around = REMEMBERING
+
+
 class TestA2C(LossContract):
     use = "ppo:a2c"
 

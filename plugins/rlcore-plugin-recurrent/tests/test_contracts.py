@@ -3,6 +3,7 @@
 from rlcore.testing.contracts import ModelContract, PluginContract
 
 SMALL = {"size": 6, "encoder_hidden": [5]}
+SEQUENCES = {"buffer": {"use": "rollout-sequences", "minibatch_size": 8, "sequence_length": 4}}
 
 
 class TestPlugin(PluginContract):
@@ -12,23 +13,25 @@ class TestPlugin(PluginContract):
 class TestLSTM(ModelContract):
     use = "recurrent:lstm"
     config = SMALL
+    around = SEQUENCES
 
 
 class TestGRUOfDiscreteActions(ModelContract):
     use = "recurrent:gru"
     config = {**SMALL, "hidden": [4], "initialisation": "orthogonal", "parts": ["actor", "critic", "q_values"]}
-    around = {"env": {"use": "testing:toy", "actions": "discrete"}}
+    around = {**SEQUENCES, "env": {"use": "testing:toy", "actions": "discrete"}}
 
 
 class TestLSTMWithoutAnEntrance(ModelContract):
     use = "recurrent:lstm"
     config = {"size": 4, "encoder_hidden": [], "log_std": 0.0}
+    around = SEQUENCES
 
 
 class TestGRUOfDictsAndMasks(ModelContract):
     use = "recurrent:gru"
     config = {**SMALL, "encoder_hidden": []}
-    around = {"env": {"use": "testing:toy-dict"}}
+    around = {**SEQUENCES, "env": {"use": "testing:toy-dict"}}
 
 
 class TestLSTMOfImages(ModelContract):
@@ -38,4 +41,4 @@ class TestLSTMOfImages(ModelContract):
         "encoder": "rlcore_plugin_cnn.bodies:NatureCNN",
         "encoder_kwargs": {"channels": [4], "kernels": [3], "strides": [2], "features": 8},
     }
-    around = {"env": {"use": "testing:toy-pixels", "actions": "discrete"}}
+    around = {**SEQUENCES, "env": {"use": "testing:toy-pixels", "actions": "discrete"}}

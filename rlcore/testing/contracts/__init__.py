@@ -27,6 +27,7 @@ from rlcore.testing.contracts.model import ModelContract
 from rlcore.testing.contracts.optimizer import OptimizerContract
 from rlcore.testing.contracts.plugin import PluginContract
 from rlcore.testing.contracts.scheduler import SchedulerContract
+from rlcore.testing.contracts.sequences import RolloutSequencesContract
 from rlcore.testing.contracts.spooling_logger import SpoolingLoggerContract
 from rlcore.testing.contracts.transform import TransformContract
 
@@ -48,6 +49,7 @@ __all__ = [
     "OptimizerContract",
     "PluginContract",
     "RolloutBufferContract",
+    "RolloutSequencesContract",
     "SchedulerContract",
     "SpoolingLoggerContract",
     "TransformContract",

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rlcore.buffers.minibatch import Minibatch
 from rlcore.envs.rollout import random_actions
-from rlcore.types import MASK
+from rlcore.types import FIRST, MASK, NEXT_POLICY_STATE, POLICY_STATE, has_memory
 from rlcore.types.context import Context
 
 if TYPE_CHECKING:
@@ -76,6 +76,9 @@ def made_up(context: Context, terminated: Tensor, truncated: Tensor, mask: Tenso
 
 def add_actions(context: Context, batch: TensorDict) -> None:
     """Let the policy of the bench act on every observation of a batch."""
+    if has_memory(context.model):
+        _add_remembered_actions(context.model.policy, batch)
+        return
     policy, (num_envs, steps) = context.model.policy, batch.batch_size
     observation = batch["observation"]
     with torch.no_grad():
@@ -85,6 +88,26 @@ def add_actions(context: Context, batch: TensorDict) -> None:
         batch["action"] = action
         for key, value in policy.describe(parameters, action).items():
             batch[key] = value
+
+
+def _add_remembered_actions(policy: Any, batch: TensorDict) -> None:
+    """Let a policy with a state act along a batch, in which an observation after an end is the first of an episode."""
+    num_envs, steps = batch.batch_size
+    first = torch.ones(num_envs, steps, dtype=torch.bool)
+    first[:, 1:] = batch["next", "done"][:, :-1, 0]
+    states, acted = [policy.initial_state(num_envs)], []
+    with torch.no_grad():
+        noise = policy.draw(steps, num_envs, torch.Generator().manual_seed(4))
+        for time in range(steps):
+            *pair, state = policy.act(batch["observation"][:, time], noise[time], states[-1], first[:, time])
+            acted.append(pair)
+            states.append(state)
+        action, parameters = (torch.stack(column, dim=1) for column in zip(*acted, strict=True))
+        described = policy.describe(parameters, action)
+    remembered = torch.stack(states, dim=1)
+    own = {POLICY_STATE: remembered[:, :-1], FIRST: first.unsqueeze(-1), NEXT_POLICY_STATE: remembered[:, 1:]}
+    for key, value in {"action": action, **described, **own}.items():
+        batch[key] = value
 
 
 def steps_of(env: Env, plan: list[Array]) -> Iterator[dict[str, object]]:

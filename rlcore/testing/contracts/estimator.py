@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import made_up
-from rlcore.types import Estimator
+from rlcore.types import FIRST, NEXT_POLICY_STATE, POLICY_STATE, Estimator, has_memory
 from rlcore.types.context import Context
 from rlcore.types.optional import offers
 
@@ -203,9 +203,8 @@ class GAEContract(EstimatorContract):
         estimator(batch)
         settings: Any = self.settings()
         model: Any = context.model
-        expected = reference_gae(batch, model.critic, settings.gamma, settings.lmbda)
-        with torch.no_grad():
-            value = model.critic(batch["observation"])
+        value, following = values_of(model, batch)
+        expected = reference_gae(batch, value, following, settings.gamma, settings.lmbda)
         assert torch.allclose(batch["state_value"], value, atol=1e-5), "state_value is not the critic's"
         target = expected + value.squeeze(-1).double()
         if _standardises(settings):
@@ -225,11 +224,28 @@ def _standardises(settings: object) -> bool:
     return offers(settings, _Standardising) and bool(settings.standardise)
 
 
-def reference_gae(batch: TensorDict, critic: Any, gamma: float, lmbda: float) -> Tensor:
-    """Return advantages `[env, time]` in double precision, each summed on its own as the definition says."""
+def values_of(model: Any, batch: TensorDict) -> tuple[Tensor, Tensor]:
+    """Return the critic's values of the observations of a batch and of those after them, `[env, time, 1]`."""
+    inputs = [[batch["observation"]], [batch["next", "observation"]]]
+    if has_memory(model):
+        inputs[0] += [batch[POLICY_STATE], batch[FIRST]]
+        inputs[1] += [batch[NEXT_POLICY_STATE], torch.zeros_like(batch[FIRST])]
     with torch.no_grad():
-        value = critic(batch["observation"]).squeeze(-1).double()
-        next_value = critic(batch["next", "observation"]).squeeze(-1).double()
+        now, then = (model.critic(*(entry.flatten(0, 1) for entry in entries)) for entries in inputs)
+    return now.unflatten(0, batch.batch_size), then.unflatten(0, batch.batch_size)
+
+
+def reference_gae(batch: TensorDict, value: Tensor, following: Tensor, gamma: float, lmbda: float) -> Tensor:
+    """Return advantages `[env, time]` in double precision, each summed on its own as the definition says.
+
+    Args:
+        batch: has rewards and ends.
+        value: of its observations, `[env, time, 1]`.
+        following: of those after them.
+        gamma: the discount.
+        lmbda: the weight of longer returns.
+    """
+    value, next_value = value.squeeze(-1).double(), following.squeeze(-1).double()
     reward, terminated, done = (batch["next", key].squeeze(-1) for key in ("reward", "terminated", "done"))
     result = torch.zeros_like(value)
     for env, start in torch.cartesian_prod(torch.arange(value.shape[0]), torch.arange(value.shape[1])).tolist():

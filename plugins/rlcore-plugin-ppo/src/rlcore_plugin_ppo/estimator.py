@@ -9,7 +9,8 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.types import MASK, Context
+from rlcore.buffers import rows
+from rlcore.types import FIRST, MASK, POLICY_STATE, Context, has_memory
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,6 +25,7 @@ class GAE:
     """
 
     requires = ("critic",)
+    takes_memory = True
 
     class Config(BaseModel, extra="forbid"):
         """The two discounts, and when to estimate."""
@@ -40,12 +42,13 @@ class GAE:
         self._standardise = config.standardise
         model: Any = context.model
         self._critic = model.critic
+        self._has_memory = has_memory(model)
 
     @torch.no_grad()
     def __call__(self, batch: TensorDict) -> None:
         """Set `state_value`, `advantage` and `value_target`, each `[env, time, 1]`."""
         following = batch.get("next")
-        value = self._critic(batch.get("observation"))
+        value = self._values(batch) if self._has_memory else self._critic(batch.get("observation"))
         next_value = self._next_values(value, following)
         terminated, done = following.get("terminated"), following.get("done")
         delta = following.get("reward") + self._gamma * next_value * ~terminated - value
@@ -65,8 +68,20 @@ class GAE:
         last = following.get("done").clone()
         last[:, -1] = True
         places = (last & ~following.get("terminated")).squeeze(-1)
-        next_value[places] = self._critic(following.get("observation")[places])
+        inputs = [following.get("observation")[places]]
+        if self._has_memory:  # the last observation of an episode goes with the state after it, and begins none
+            state = following.get("policy_state")[places]
+            inputs += [state, torch.zeros(len(state), 1, dtype=torch.bool, device=state.device)]
+        next_value[places] = self._critic(*inputs)
         return next_value
+
+    def _values(self, batch: TensorDict) -> Tensor:
+        """Return the values of a critic with memory: of single steps, each from the state that was stored before it.
+
+        The weights are those of the collection, so these are the values along whole sequences.
+        """
+        found = self._critic(*(rows(batch.get(key)) for key in ("observation", POLICY_STATE, FIRST)))
+        return found.unflatten(0, batch.batch_size[::-1]).transpose(0, 1)  # type: ignore[no-any-return]
 
 
 def discounted_sum(values: Tensor, discounts: Tensor) -> Tensor:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import torch
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
-from rlcore.types import Context, Key, offers
+from rlcore.learners import inputs_of, mean_of
+from rlcore.types import FIRST, MASK, POLICY_STATE, Context, Key, has_memory, offers
 from rlcore_plugin_ppo.kl_stop import KLStop
 
 CriticLoss = Literal["smooth_l1", "l2"]
@@ -18,8 +20,8 @@ CriticLoss = Literal["smooth_l1", "l2"]
 class _WithSharedBody(Protocol):
     """A model whose actor and critic begin with the same layers, which it can run once for both."""
 
-    def actor_and_critic(self, observation: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what `actor(observation)` and `critic(observation)` would, with the same gradients."""
+    def actor_and_critic(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what `actor(*inputs)` and `critic(*inputs)` would, with the same gradients."""
         ...
 
 
@@ -39,12 +41,14 @@ class _ActorCriticLoss(nn.Module):
         loss_names: of what can be asked for one by one.
         gives_td_error: False: no buffer can set priorities from them.
         sides: the losses of the actor and that of the critic, which may be computed at the same time.
+        takes_memory: True; of a policy with a state a minibatch has sequences, and steps that are masked do not count.
         schedulable: the weights, which schedules may move.
     """
 
     requires = ("actor", "critic")
     loss_names = ("loss_objective", "loss_critic", "loss_entropy")
     gives_td_error = False
+    takes_memory = True
     sides = (("loss_objective", "loss_entropy"), ("loss_critic",))
     reads: tuple[Key, ...] = ("observation", "action", "advantage", "value_target")
 
@@ -55,7 +59,13 @@ class _ActorCriticLoss(nn.Module):
         self.critic = model.critic
         self._both = model.actor_and_critic if offers(model, _WithSharedBody) else None
         self.schedulable: dict[str, Any] = {"entropy_coef": config.entropy_coef, "critic_coef": config.critic_coef}
-        self._critic_error = torch.nn.functional.smooth_l1_loss if config.critic_loss == "smooth_l1" else _half_l2
+        self._inputs, self._mean = inputs_of(model), mean_of(model)
+        remembers = has_memory(model)
+        if remembers:
+            self.reads = (*self.reads, POLICY_STATE, FIRST)
+        error = nn.functional.smooth_l1_loss if config.critic_loss == "smooth_l1" else _half_l2
+        self._critic_error = partial(_counted_error, error) if remembers else partial(_error, error)
+        self._standardise = _standardise_counted if remembers else _standardise
         self._normalize_advantage = config.normalize_advantage
 
     def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
@@ -68,22 +78,22 @@ class _ActorCriticLoss(nn.Module):
         asked = self.loss_names if names is None else names
         outputs: tuple[Tensor | None, Tensor | None] = (None, None)
         if self._both is not None and len(asked) == len(self.loss_names):
-            outputs = self._both(minibatch["observation"])
+            outputs = self._both(*self._inputs(minibatch))
         parameters, value = outputs
         found: dict[str, Tensor] = {}
         metrics: dict[str, Tensor] = {}
         if "loss_objective" in asked or "loss_entropy" in asked:
-            parameters = self.actor(minibatch["observation"]) if parameters is None else parameters
+            parameters = self.actor(*self._inputs(minibatch)) if parameters is None else parameters
             log_prob, entropies = self.actor.distribution.log_prob_and_entropy(parameters, minibatch["action"])
             if "loss_entropy" in asked:
-                entropy = entropies.mean()
+                entropy = self._mean(entropies, minibatch)
                 found["loss_entropy"] = -self.schedulable["entropy_coef"] * entropy
                 metrics["entropy"] = entropy.detach()
             if "loss_objective" in asked:
                 found["loss_objective"], of_objective = self._objective(log_prob, minibatch)
                 metrics.update(of_objective)
         if "loss_critic" in asked:
-            value = self.critic(minibatch["observation"]) if value is None else value
+            value = self.critic(*self._inputs(minibatch)) if value is None else value
             error = self._critic_loss(value, minibatch)
             found["loss_critic"] = self.schedulable["critic_coef"] * error
         return {name: found[name] for name in self.loss_names if name in found} | metrics
@@ -94,11 +104,11 @@ class _ActorCriticLoss(nn.Module):
 
     def _critic_loss(self, value: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
         """Return the critic's error."""
-        return self._critic_error(value, minibatch["value_target"])
+        return self._critic_error(value, minibatch["value_target"], minibatch)
 
     def _advantage(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         advantage = minibatch["advantage"]
-        return standardise(advantage) if self._normalize_advantage else advantage
+        return self._standardise(advantage, minibatch) if self._normalize_advantage else advantage
 
 
 class PPOLoss(_ActorCriticLoss):
@@ -137,34 +147,34 @@ class PPOLoss(_ActorCriticLoss):
         clip = self.schedulable["clip_epsilon"]
         with torch.no_grad():
             clipped = ratio.clamp(1 - clip, 1 + clip)
-            kl_approx = (ratio - 1 - log_ratio).mean()
-            clip_fraction = (ratio != clipped).to(ratio.dtype).mean()
+            kl_approx = self._mean(ratio - 1 - log_ratio, minibatch)
+            clip_fraction = self._mean((ratio != clipped).to(ratio.dtype), minibatch)
         metrics = {"kl_approx": kl_approx, "clip_fraction": clip_fraction}
-        return self._surrogate(ratio, clipped, self._advantage(minibatch)), metrics
+        return self._mean(self._surrogate(ratio, clipped, self._advantage(minibatch)), minibatch), metrics
 
     @staticmethod
     def _surrogate(ratio: Tensor, clipped: Tensor, advantage: Tensor) -> Tensor:
-        """Return minus the mean of min(advantage * ratio, advantage * clipped).
+        """Return minus min(advantage * ratio, advantage * clipped).
 
         A clipped ratio has no gradient, so choosing between the two beforehand gives the same gradient as taking the
         minimum of both products, for half of the work.
         """
         with torch.no_grad():
             whole = advantage * ratio <= advantage * clipped
-        return (-advantage * torch.where(whole, ratio, clipped)).mean()
+        return -advantage * torch.where(whole, ratio, clipped)
 
     def _critic_loss(self, value: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
         """Return the critic's error; when clipped, that of the worse of value and clipped value."""
         target = minibatch["value_target"]
         if not self._clip_value:
-            return self._critic_error(value, target)
+            return self._critic_error(value, target, minibatch)
         old, clip = minibatch["state_value"], self.schedulable["clip_epsilon"]
         with torch.no_grad():
             change = value - old
             clipped = old + change.clamp(-clip, clip)
             # a value within the range is itself, gradient included, though `old + change` may round to another one
             whole = (change.abs() <= clip) | ((value - target).abs() >= (clipped - target).abs())
-        return self._critic_error(torch.where(whole, value, clipped), target)
+        return self._critic_error(torch.where(whole, value, clipped), target, minibatch)
 
 
 class A2CLoss(_ActorCriticLoss):
@@ -177,7 +187,7 @@ class A2CLoss(_ActorCriticLoss):
     Config = ActorCriticConfig
 
     def _objective(self, log_prob: Tensor, minibatch: Mapping[Key, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        return -(log_prob * self._advantage(minibatch)).mean(), {}
+        return -self._mean(log_prob * self._advantage(minibatch), minibatch), {}
 
 
 def standardise(advantage: Tensor) -> Tensor:
@@ -188,5 +198,33 @@ def standardise(advantage: Tensor) -> Tensor:
     return centred / (advantage.std() + 1e-8)
 
 
-def _half_l2(value: Tensor, target: Tensor) -> Tensor:
-    return 0.5 * torch.nn.functional.mse_loss(value, target)
+def _standardise(advantage: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
+    return standardise(advantage)
+
+
+def _standardise_counted(advantage: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
+    """Return advantages, of which those that are masked do not count, with mean 0 and standard deviation 1."""
+    if MASK not in minibatch:
+        return standardise(advantage)
+    mask = minibatch[MASK]
+    count = mask.sum()
+    centred = torch.where(mask, advantage, 0)
+    centred = torch.where(mask, centred - centred.sum() / count.clamp(min=1), 0)
+    return centred / ((centred.square().sum() / (count - 1).clamp(min=1)).sqrt() + 1e-8)
+
+
+def _half_l2(value: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    return 0.5 * nn.functional.mse_loss(value, target, reduction=reduction)
+
+
+def _error(error: Callable[..., Tensor], value: Tensor, target: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
+    return error(value, target)
+
+
+def _counted_error(
+    error: Callable[..., Tensor], value: Tensor, target: Tensor, minibatch: Mapping[Key, Tensor]
+) -> Tensor:
+    if MASK not in minibatch:
+        return error(value, target)
+    mask = minibatch[MASK]
+    return torch.where(mask, error(value, target, reduction="none"), 0).sum() / mask.sum().clamp(min=1)
