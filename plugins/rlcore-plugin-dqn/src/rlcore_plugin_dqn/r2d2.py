@@ -86,7 +86,7 @@ class R2D2Loss(QLearningLoss):
         value = values.gather(-1, self._taken(trained).unsqueeze(-1))
         mask = trained[MASK]
         count = mask.sum().clamp(min=1)
-        errors = self._error(value, target)
+        errors = self._error(value, target, reduction="none")
         weight = minibatch.get("priority_weight", None)
         if weight is not None:
             errors = errors * weight[self.burn_in :]
