@@ -5,7 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PLUGINS := $(wildcard plugins/*/)
-EDITABLE := -e .[test,plot,parity,onnx,safetensors] $(addprefix -e ,$(filter-out %gymnasium/,$(PLUGINS))) -e plugins/rlcore-plugin-gymnasium[mujoco,classic-control]
+EDITABLE := -e .[test,plot,parity,onnx,safetensors] $(addprefix -e ,$(filter-out %gymnasium/,$(PLUGINS))) \
+	-e plugins/rlcore-plugin-gymnasium[mujoco,classic-control,box2d,highway,minatar,minigrid]
 PEERS := .venv-peers
 # one thread per test process: more only wait for each other
 export OMP_NUM_THREADS ?= 1

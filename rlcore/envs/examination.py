@@ -158,6 +158,7 @@ def _state(env: Env, make: Callable[[], Env], steps: int) -> Finding:
     other: Any = make()
     try:
         plan = list(islice(random_actions(env.spec, _SEED), _BEFORE + min(steps, 200)))
+        inexact_env(other)  # an env may find out only then how its episodes are to be saved
         env.reset(seed=_SEED)
         other.reset(seed=_SEED + 1)
         for action in plan[:_BEFORE]:

@@ -7,7 +7,7 @@ buffers, workers and checkpoints see one array of integers, and an observation t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import gymnasium
@@ -51,12 +51,13 @@ class Packed(gymnasium.spaces.Box):
             raise ConfigError("[env] an observation that is a dict has no leaf")
         self.leaves = dict(leaves)
         self.choices = tuple(choices)
-        for name, space in self.leaves.items():
-            if space.shape is None or space.dtype is None or np.dtype(space.dtype).kind not in "biuf":
-                raise ConfigError(
-                    f"[env] the leaf {name!r} of the observations is {space}, which is not one array of numbers; "
-                    f"{wrapper_for(space)}"
-                )
+        others = [name for name, space in self.leaves.items() if not _is_array(space)]
+        if others:
+            space, kept = self.leaves[others[0]], _tops(self.leaves) - _tops(others)
+            raise ConfigError(
+                f"[env] the leaf {others[0]!r} of the observations is {space}, which is not one array of numbers; "
+                + (_filter_for(kept) if kept and not is_flattenable(space) else wrapper_for(space))
+            )
         self.dtypes = {name: np.dtype(observation_dtype(space)) for name, space in self.leaves.items()}
         self._begins: dict[str, int] = {}
         offset = 0
@@ -188,6 +189,10 @@ class Packed(gymnasium.spaces.Box):
         return cast("tuple[int, ...]", self.leaves[name].shape)
 
 
+def _is_array(space: gymnasium.Space[Any]) -> bool:
+    return space.shape is not None and space.dtype is not None and np.dtype(space.dtype).kind in "biuf"
+
+
 def _holds(space: gymnasium.Space[Any], array: Array) -> bool:
     value = array.astype(space.dtype)
     return space.contains(value if space.shape else value[()])
@@ -232,9 +237,31 @@ def _choices_of(mask: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> li
 
 def wrapper_for(space: gymnasium.Space[Any]) -> str:
     """Return which Gymnasium wrapper makes an array of observations of a space, as `[env] wrappers` names it."""
-    if space.is_np_flattenable:
+    if is_flattenable(space):
         return 'the Gymnasium wrapper FlattenObservation makes one of it: [env] wrappers = ["FlattenObservation"]'
     return (
         "let the Gymnasium wrapper TransformObservation make one of it, in a class of your own that [env] wrappers "
         'names: wrappers = ["my_wrappers:MyObservations"]'
+    )
+
+
+def is_flattenable(space: gymnasium.Space[Any]) -> bool:
+    """Return whether Gymnasium makes one array of numbers of what a space holds; a text is none that says anything."""
+    try:
+        return space.is_np_flattenable and not isinstance(space, gymnasium.spaces.Text)
+    except NotImplementedError:  # of a space of another package, such as a text of its own
+        return False
+
+
+def _tops(leaves: Iterable[str]) -> set[str]:
+    """Return the keys of an observation that leaves are in, which may be in dicts within it."""
+    return {name.partition(".")[0] for name in leaves}
+
+
+def _filter_for(leaves: set[str]) -> str:
+    """Return which Gymnasium wrapper leaves these leaves of an observation alone."""
+    kept = ", ".join(f'"{name}"' for name in sorted(leaves))
+    return (
+        'the Gymnasium wrapper FilterObservation leaves it out: [env] wrappers = [{ use = "FilterObservation", '
+        f"filter_keys = [{kept}] }}]"
     )

@@ -58,5 +58,8 @@ def box_of(space: gymnasium.Space[Any], transform: str) -> gymnasium.spaces.Box:
     from gymnasium.spaces import Box  # here, so that transforms of plugins without Gymnasium do without it
 
     if not isinstance(space, Box):
-        raise ConfigError(f"[transform] {transform} needs observations in a Box, not {space}")
+        raise ConfigError(
+            f"[transform] {transform} needs observations in a Box, not {space}; the transform 'flatten' before it "
+            "makes one of them"
+        )
     return space

@@ -33,12 +33,31 @@ def test_every_example_is_known():
     assert names == {path.name for path in EXAMPLES.glob("*.toml")} | set(SCRIPTS) | set(LOOSE_FILES) | MODULES
 
 
+# what the envs of an example need that the development install may lack, by how `id` begins, or by `use`
+LIBRARIES = {
+    "atari": "ale_py cv2",
+    "LunarLander": "Box2D",
+    "CarRacing": "Box2D cv2",
+    "MinAtar/": "minatar",
+    "MiniGrid-": "minigrid",
+    "highway-": "highway_env",
+}
+
+
+def libraries(env):
+    """Return the libraries that an [env] needs; none where Gymnasium is enough."""
+    names = (env["use"], env.get("id", ""))
+    found = (needed for begin, needed in LIBRARIES.items() if any(name.startswith(begin) for name in names))
+    return next(found, "").split()
+
+
 def configs():
-    """Every config, those of Atari slow ones: a game is played to its end, and there may be no emulator."""
-    missing = find_spec("ale_py") is None or find_spec("cv2") is None
-    atari = (pytest.mark.slow, pytest.mark.skipif(missing, reason="ale-py or opencv is not installed"))
+    """Every config, those of other libraries slow ones: an episode is played to its end, and they may be missing."""
     for path in sorted(EXAMPLES.glob("*.toml")):
-        yield pytest.param(path, marks=atari if read(path).values["env"]["use"] == "atari" else (), id=path.name)
+        needed = libraries(read(path).values["env"])
+        missing = [name for name in needed if find_spec(name) is None]
+        marks = (pytest.mark.slow, pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}"))
+        yield pytest.param(path, marks=marks if needed else (), id=path.name)
 
 
 @pytest.mark.parametrize("path", configs())

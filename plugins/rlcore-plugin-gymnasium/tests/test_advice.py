@@ -1,5 +1,6 @@
 """What the error of an env that cannot be made advises, which is another thing for each family."""
 
+import importlib.metadata
 import sys
 
 import gymnasium
@@ -7,6 +8,7 @@ import pytest
 from rlcore_plugin_gymnasium import advice
 from rlcore_plugin_gymnasium.config import Config
 from rlcore_plugin_gymnasium.env import make
+from rlcore_plugin_gymnasium.families import FAMILIES, OWN, family_of
 
 from rlcore.errors import ConfigError
 from rlcore.types import Context
@@ -18,7 +20,7 @@ from rlcore.types import Context
         ("LunarLander-v3", "rlcore-plugin-gymnasium[box2d]"),
         ("Ant-v5", "rlcore-plugin-gymnasium[mujoco]"),
         ("CartPole-v1", "rlcore-plugin-gymnasium[classic-control]"),
-        ("FrozenLake-v1", "gymnasium[toy-text]"),
+        ("FrozenLake-v1", "rlcore-plugin-gymnasium[toy-text]"),
         ("phys2d/CartPole-v1", "gymnasium[jax]"),
     ],
 )
@@ -37,11 +39,17 @@ def test_a_missing_package_is_that_of_the_family(monkeypatch, id, package):
 @pytest.mark.parametrize(
     ("id", "told"),
     [
-        ("ALE/Pong-v5", r"pip install 'rlcore-plugin-gymnasium\[atari\]'" r', and write id = "ale_py:ALE/Pong-v5"'),
-        (
-            "MiniGrid-Empty-5x5-v0",
-            r"pip install 'rlcore-plugin-gymnasium\[minigrid\]', and write id = .minigrid:MiniGrid-Empty-5x5-v0",
-        ),
+        ("ALE/Pong-v5", r"pip install 'rlcore-plugin-gymnasium\[atari\]'$"),
+        ("MiniGrid-Empty-5x5-v0", r"pip install 'rlcore-plugin-gymnasium\[minigrid\]'$"),
+        ("BabyAI-GoToObj-v0", r"pip install 'rlcore-plugin-gymnasium\[minigrid\]'$"),
+        ("MinAtar/Breakout-v1", r"pip install 'rlcore-plugin-gymnasium\[minatar\]'$"),
+        ("highway-fast-v0", r"pip install 'rlcore-plugin-gymnasium\[highway\]'$"),
+        ("parking-v0", r"pip install 'rlcore-plugin-gymnasium\[highway\]'$"),
+        ("FetchReach-v4", r"pip install 'rlcore-plugin-gymnasium\[robotics\]'$"),
+        ("PointMaze_UMaze-v3", r"pip install 'rlcore-plugin-gymnasium\[robotics\]'$"),
+        ("dm_control/cartpole-swingup-v0", r"pip install 'rlcore-plugin-gymnasium\[dm-control\]'$"),
+        ("bsuite/catch-v0", r"pip install 'shimmy\[bsuite\]'$"),
+        ("procgen-coinrun-v0", r"pip install procgen$"),
         ("mine/Grid-v0", r'names the module that registers it: "module:Id-v0"'),
         ("ale_py:ALE/Pong-v5", r"pip install 'rlcore-plugin-gymnasium\[atari\]'$"),
         ("minigrid:MiniGrid-Empty-5x5-v0", r"pip install 'rlcore-plugin-gymnasium\[minigrid\]'$"),
@@ -50,9 +58,10 @@ def test_a_missing_package_is_that_of_the_family(monkeypatch, id, package):
     ],
 )
 def test_an_unknown_id_says_where_it_may_come_from(monkeypatch, id, told):
-    for package in ("ale_py", "minigrid", "minatar"):
-        monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.delitem(gymnasium.registry, "ALE/Pong-v5", raising=False)  # another test may have imported ale_py
+    for family in FAMILIES:
+        for module in family.modules:
+            monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(gymnasium.registry, id.rpartition(":")[2], raising=False)  # a library may have been imported
     with pytest.raises(ConfigError, match=told):
         make(Config(id=id), Context.alone("tests"))
 
@@ -61,3 +70,38 @@ def test_nothing_is_advised_where_nothing_is_known():
     assert advice.on_an_unknown_id("CartPole-v99") == ""
     assert advice.on_a_missing_package("CartPole-v99") == ""
     assert advice.on_a_missing_module("CartPole-v1", "numpy") == ""
+
+
+def test_every_extra_that_is_named_exists():
+    named = {family.package.removeprefix(OWN).strip("[]") for family in FAMILIES if family.package.startswith(OWN)}
+    assert named <= set(importlib.metadata.metadata(OWN).get_all("Provides-Extra"))
+
+
+def test_an_unknown_id_of_a_library_that_is_here_is_no_reason_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "minigrid", sys)
+    assert advice.on_an_unknown_id("MiniGrid-Nowhere-v0") == ""
+
+
+@pytest.mark.parametrize(
+    ("id", "version", "told"),
+    [
+        ("FetchReach-v4", "4.0.0", "with mujoco 4.0.0, not <3.12: pip install 'rlcore-plugin-gymnasium[robotics]'"),
+        ("dm_control/cartpole-swingup-v0", "4.0.0", "with mujoco 4.0.0, not <4: pip install"),
+        ("FetchReach-v4", "3.11.0", ""),
+        ("CartPole-v99", "4.0.0", ""),
+    ],
+)
+def test_a_library_that_fails_beside_another_version_is_told_so(monkeypatch, id, version, told):
+    def of(name):
+        if name == "mujoco":
+            return version
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", of)
+    assert told in advice.on_other_versions(id)
+    assert bool(told) == bool(advice.on_other_versions(id))
+
+
+def test_ids_of_gymnasium_belong_to_the_family_of_their_code():
+    assert family_of("LunarLander-v3").package == f"{OWN}[box2d]"
+    assert family_of("CartPole-v99") is None

@@ -66,4 +66,7 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
     except FROM_OUTSIDE:
         raise
     except BaseException as error:  # an exit too
-        raise EnvError(f"env {config.id!r} cannot be made: {describe(error)}{advice_on_making(error)}") from error
+        raise EnvError(
+            f"env {config.id!r} cannot be made: {describe(error)}{advice.on_other_versions(config.id)}"
+            f"{advice_on_making(error)}"
+        ) from error

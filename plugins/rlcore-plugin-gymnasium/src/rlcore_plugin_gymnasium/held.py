@@ -241,14 +241,15 @@ def attributes_of(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, types.FunctionType):
         names, cells = value.__code__.co_freevars, value.__closure__ or ()
         return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True) if _is_filled(cell)}
-    top = type(value).__module__.partition(".")[0]
+    top = getattr(type(value), "__module__", "").partition(".")[0]  # some types of extensions have none
     if isinstance(value, type | types.ModuleType) or (
         top in sys.stdlib_module_names and type(value) is not types.SimpleNamespace
     ):
         return None
     slots = [name for kind in type(value).__mro__ for name in _slots(kind) if hasattr(value, name)]
     slotted = {name: getattr(value, name) for name in slots}
-    return {**slotted, **getattr(value, "__dict__", {})} if slotted or hasattr(value, "__dict__") else None
+    own = getattr(value, "__dict__", None)
+    return {**slotted, **(own if isinstance(own, Mapping) else {})} if slotted or own is not None else None
 
 
 def _slots(kind: type) -> Sequence[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+import gymnasium
 import numpy as np
 
 from rlcore.envs import keeping_to_masks
@@ -85,8 +87,10 @@ class _Pass:
         steps: the bytes of each step after the save.
         infos: for each of those steps, the hashes of the infos by name.
         held: at the save, or after the restore.
+        begun: held where the episode of the save began, or after a restore of that.
         seen: the observations at the save.
         state: at the save.
+        beginning: the state where the episode of the save began.
         changed: what changed in classes and modules.
         constant: large attributes that did not change.
     """
@@ -94,8 +98,10 @@ class _Pass:
     steps: list[bytes]
     infos: list[dict[str, str]]
     held: dict[str, str]
+    begun: dict[str, str]
     seen: Any = None
     state: Any = None
+    beginning: Any = None
     changed: tuple[str, ...] = ()
     constant: frozenset[str] = frozenset()
 
@@ -103,32 +109,33 @@ class _Pass:
 def tried_out(make: Callable[[], Saved]) -> Outcome:
     """Compare a restored env with the one that was saved.
 
-    One env goes through two episodes, is saved in the middle of the second, and goes on, over a reset too. Another gets
-    its state and the same actions. Every observation, reward and flag must be equal to the bit, and the infos and what
-    the envs hold, too. Where only the last differ, a third env repeats the first, which tells a memory from a clock.
+    One env goes through two episodes, is saved at the begin and in the middle of the second, and goes on, over a reset
+    too. Others get its states, and one the same actions. Every observation, reward and flag must be equal to the bit,
+    and the infos and what the envs hold, too. Where only the last differ, one more env repeats the first, which tells a
+    memory from a clock.
     """
     with untouched_generators():
         first = make()
         try:
-            actions = _actions(first)
-            one = _until_the_end(first, actions)
+            with closing(first):
+                actions = _actions(first)
+                one = _until_the_end(first, actions)
         except FROM_OUTSIDE:
             raise
         except BaseException as error:
             return Outcome(f"saving fails: {describe(error)}")
-        finally:
-            first.close()
-        second = make()
         try:
-            second.load_state_dict(one.state)
-            held = second.held()
-            restored = _Pass(*_rest(second, actions, one.seen), held)
+            with closing(make()) as second:
+                second.load_state_dict(one.beginning)
+                begun = second.held()
+            with closing(make()) as third:  # a new one, as at a resume
+                third.load_state_dict(one.state)
+                held = third.held()
+                restored = _Pass(*_rest(third, actions, one.seen), held, begun)
         except FROM_OUTSIDE:
             raise
         except BaseException as error:
             return Outcome(f"restoring fails: {describe(error)}")
-        finally:
-            second.close()
         behaviour = _first_difference(one, restored)
         forgotten = _differing(one, restored)
         unrepeatable = _differing(one, _repeated(make, actions)) if forgotten else []
@@ -147,25 +154,26 @@ def _until_the_end(env: Saved, actions: list[Any]) -> _Pass:
     seen = env.reset(seed=SEED)
     shared, before = env.shared(), env.held()
     _steps(env, actions[:STEPS], seen)
-    _, seen = _steps(env, actions[STEPS : 2 * STEPS], env.begin())
+    seen = env.begin()
+    beginning, begun = through_checkpoint(env.state_dict()), env.held()
+    _, seen = _steps(env, actions[STEPS : 2 * STEPS], seen)
     state, held = through_checkpoint(env.state_dict()), env.held()
     steps, infos = _rest(env, actions, seen)
     changed = tuple(name for name, value in env.shared().items() if shared.get(name) != value)
     same = {name for name, value in env.held().items() if before.get(name) == value == held.get(name)}
-    return _Pass(steps, infos, held, seen, state, changed, frozenset(env.large_attributes() & same))
+    constant = frozenset(env.large_attributes() & same)
+    return _Pass(steps, infos, held, begun, seen, state, beginning, changed, constant)
 
 
 def _repeated(make: Callable[[], Saved], actions: list[Any]) -> _Pass:
-    env = make()
-    try:
+    with closing(make()) as env:
         return _until_the_end(env, actions)
-    finally:
-        env.close()
 
 
 def _differing(one: _Pass, other: _Pass) -> list[str]:
     """Return the attributes, and the infos, that differ between two instances."""
-    names = [name for name in {**one.held, **other.held} if one.held.get(name) != other.held.get(name)]
+    pairs = ((one.begun, other.begun), (one.held, other.held))
+    names = [name for before, after in pairs for name in {**before, **after} if before.get(name) != after.get(name)]
     alike = one.steps == other.steps  # else infos differ for that reason
     for before, after in zip(one.infos, other.infos, strict=True) if alike else ():
         names += [name for name in {**before, **after} if before.get(name) != after.get(name)]
@@ -176,7 +184,10 @@ def _actions(env: Saved) -> list[Any]:
     """Return random actions, from a copy of the space, as the generator of a space may be shared."""
     space = copy.deepcopy(env.spec.action_space)
     space.seed(SEED)
-    return [np.stack([space.sample() for _ in range(env.spec.num_envs)]) for _ in range(4 * STEPS)]
+    actions = [np.stack([space.sample() for _ in range(env.spec.num_envs)]) for _ in range(4 * STEPS)]
+    if isinstance(space, gymnasium.spaces.Discrete):
+        actions[STEPS - 1][:] = space.start + space.n - 1  # a memory of the last one shows: the first is that of none
+    return actions
 
 
 def _rest(env: Saved, actions: list[Any], seen: Any) -> tuple[list[bytes], list[dict[str, str]]]:

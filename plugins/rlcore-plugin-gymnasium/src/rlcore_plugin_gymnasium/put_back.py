@@ -48,7 +48,7 @@ class _Putter:
     def __call__(self, value: Any, piece: Piece, path: str) -> Any:
         """Return what stands in the place of `value` now: the same object, wherever it can be changed."""
         kind, content = piece
-        if id(value) in self._constants:
+        if value is not None and id(value) in self._constants:
             value = _ABSENT
         if value is _ABSENT and kind in _UNMADE:
             raise LookupError(f"{path}: nothing is here that this could be put into")
@@ -136,7 +136,9 @@ def _numbers(value: Any, kind: str, content: Any) -> Any:
 
 
 def _set_state(value: Any, kind: str, content: Any) -> Any:
-    """Set the state of a generator, where there is one of that kind; where there is none, nothing can be done."""
+    """Set the state of a generator; one of NumPy is made where there is none yet, of others nothing can be done."""
+    if value is None and "bit_generator" in content and kind == "Generator":
+        value = np.random.Generator(getattr(np.random, content["bit_generator"])())
     if type(value).__name__ == kind:
         _STATES[kind](value, content)
     return value

@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium.wrappers.utils import RunningMeanStd
 
 from rlcore.errors import EnvError
+from rlcore_plugin_gymnasium.box2d import reset_of
 from rlcore_plugin_gymnasium.chain import layers
 from rlcore_plugin_gymnasium.held import held, take
 from rlcore_plugin_gymnasium.put_back import put_back
@@ -64,6 +65,7 @@ class Recording:
         self.too_much = False
         self.lost: list[str] = []
         self._env = env
+        self._reset = reset_of(env)
         self._way = way
         self._memory: dict[str, Any] | None = None
         self._seeds = np.random.default_rng(seed)
@@ -78,13 +80,13 @@ class Recording:
         elif self._way.reseeded:
             seed = int(self._seeds.integers(2**31))
         self._seed = seed
-        self._generator = None if seed is not None else dict(self._env.unwrapped.np_random.bit_generator.state)
+        self._generator = None if seed is not None else _state_of(self._env.unwrapped.np_random)
         self._wrappers = wrapper_states(self._env)
         if self._way.remembers:
             self._memory, complete = take(self._env, ignored=self._way.ignored)
             self.too_much = not complete
         self.actions.clear()
-        return self._env.reset(seed=seed)[0]  # type: ignore[no-any-return]
+        return self._reset(seed=seed)[0]  # type: ignore[no-any-return]
 
     def state_dict(self, observation: npt.NDArray[Any]) -> dict[str, Any]:
         """Return the recording, with the last observation to check it against."""
@@ -112,13 +114,13 @@ class Recording:
             EnvError: the last observation is not the one that was recorded.
         """
         if state["generator"] is not None:
-            self._env.unwrapped.np_random.bit_generator.state = state["generator"]
+            _set_state_of(self._env.unwrapped.np_random, state["generator"])
         set_wrapper_states(self._env, state["wrappers_before"])
         memory = state.get("memory_before")
         if memory is not None:
             put_back(self._env, memory, self._way.ignored)
         self.actions.clear()
-        observation, _ = self._env.reset(seed=state["seed"])
+        observation, _ = self._reset(seed=state["seed"])
         if "np_random_seed" in state:
             self._env.unwrapped._np_random_seed = state["np_random_seed"]
         for action in state["actions"].tolist() if state["actions"].ndim == 1 else state["actions"]:
@@ -136,6 +138,19 @@ class Recording:
         self._seeds.bit_generator.state = state["seeds"]
         self._memory = memory
         self.lost = differing(state.get("held"), held(self._env, self._way.ignored))
+
+
+def _state_of(generator: Any) -> dict[str, Any]:
+    """Return the state of a generator of NumPy, of the older kind too, as those of dm_control are."""
+    older = isinstance(generator, np.random.RandomState)
+    return dict(generator.get_state(legacy=False) if older else generator.bit_generator.state)
+
+
+def _set_state_of(generator: Any, state: dict[str, Any]) -> None:
+    if isinstance(generator, np.random.RandomState):
+        generator.set_state(state)
+    else:
+        generator.bit_generator.state = state
 
 
 def differing(before: Mapping[str, str] | None, now: Mapping[str, str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Ids of packages that register none when they are imported, but name in their metadata what does."""
+"""Ids that are not registered yet: the package is imported that does, and where importing is not enough, asked to."""
 
 from __future__ import annotations
 
@@ -8,25 +8,48 @@ from typing import Final
 
 import gymnasium
 
+from rlcore_plugin_gymnasium.families import Family, family_of
+from rlcore_plugin_gymnasium.rendering import prepare_rendering
+
 # read by Gymnasium before 1.0, and by packages of that time, such as MinAtar, still relied upon
 GROUP: Final = "gymnasium.envs"
 
 
 def register(env_id: str) -> None:
-    """Import the module that an id names; where that does not register the id, call what the package says.
+    """Import what registers an id: the module that it names, or that of its family where that is installed.
 
     Args:
-        env_id: `"module:Id-v0"`, or an id alone, for which there is nothing to do.
+        env_id: `"module:Id-v0"`, or an id alone.
 
     Raises:
-        ImportError: there is no such module, or it cannot be imported.
+        ImportError: the module that it names is not there, or one cannot be imported.
     """
     module, _, name = env_id.rpartition(":")
-    if not module:
-        return
-    importlib.import_module(module)
     if name in gymnasium.registry:
+        if module:
+            importlib.import_module(module)
         return
-    for entry_point in importlib.metadata.entry_points(group=GROUP):
-        if entry_point.module.partition(".")[0] == module.partition(".")[0]:
-            entry_point.load()()
+    family = family_of(name)
+    if family is not None:
+        _import_family(family)
+    if module:
+        importlib.import_module(module)
+    elif family is not None and family.is_here:
+        module = family.modules[0]
+    if module and name not in gymnasium.registry:
+        for entry_point in importlib.metadata.entry_points(group=GROUP):
+            if entry_point.module.partition(".")[0] == module.partition(".")[0]:
+                entry_point.load()()
+
+
+def _import_family(family: Family) -> None:
+    """Import the modules of a family; where one of them is not installed, the rest is left as it is."""
+    if "dm_control" in family.modules:
+        prepare_rendering()  # it chooses its renderer when it is imported, rendering or not
+    for module in reversed(family.modules):
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+            return
