@@ -61,6 +61,7 @@ class ReplayBuffer(SamplingBuffer):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
+        self._is_there = self._device == context.device  # whether rows lie where they are learnt from
         self._ring = Ring(config.capacity, partial(self._allocate, "transitions"))
         self._stacks = None if config.stack is None else self._new_stacks(config.stack)
         self._intake = self._new_intake()
@@ -212,13 +213,14 @@ class ReplayBuffer(SamplingBuffer):
         layout = self._ring.layout
         assert layout is not None
         rows = self._ring.rows(index)
-        if self._stacks is None:
-            entries = layout.views(rows.to(self._context.device))
+        if self._stacks is None:  # an entry that nobody reads is not even viewed
+            read = layout.reader(rows if self._is_there else rows.to(self._context.device))
+            minibatch = Minibatch(index.shape[0], (*layout.keys, INDEX, *further), read)
         else:
             entries = layout.views(rows)
             self._stacks.fill(entries, self._config.n_steps == 1)
-            entries = {key: value.to(self._context.device) for key, value in entries.items()}
-        entries[INDEX] = index
+            minibatch = Minibatch.of({key: value.to(self._context.device) for key, value in entries.items()})
+        minibatch[INDEX] = index
         for key, value in further.items():
-            entries[key] = value.to(self._context.device)
-        return Minibatch.of(entries)
+            minibatch[key] = value.to(self._context.device)
+        return minibatch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -50,8 +50,7 @@ class RowLayout:
             self._fields[key] = _Field(dtype, shape, begin, end)
             offset = end * dtype.itemsize
         self.words = -(-offset // WORD.itemsize)
-        self._dtypes = tuple(dict.fromkeys(field.dtype for field in self._fields.values()))
-        self._places = [self._place(key) for key in self.keys]
+        self._places = {key: self._place(key) for key in self.keys}
 
     @classmethod
     def of(cls, columns: Mapping[Key, Tensor], dims: int = 1) -> RowLayout:
@@ -65,17 +64,26 @@ class RowLayout:
         return column if len(field.shape) == 1 else column.view(rows.shape[0], *field.shape)
 
     def views(self, rows: Tensor) -> dict[Key, Tensor]:
-        """Return every entry `[row, *shape]` of packed rows `[row, words]`, in the same memory.
+        """Return every entry `[row, *shape]` of packed rows `[row, words]`, in the same memory."""
+        read = self.reader(rows)
+        return {key: read(key) for key in self.keys}
+
+    def reader(self, rows: Tensor) -> Callable[[Key], Tensor]:
+        """Return what finds an entry `[row, *shape]` of packed rows `[row, words]`, in the same memory, by its key.
 
         The places are known, so that each takes one operation: slices and shapes would cost twice as much.
         """
-        count, offset = rows.shape[0], int(rows.storage_offset())
-        of_dtype = {dtype: rows.view(dtype) for dtype in self._dtypes}
-        found: dict[Key, Tensor] = {}
-        for key, (dtype, shape, strides, begin) in zip(self.keys, self._places, strict=True):
+        count, offset, places = rows.shape[0], int(rows.storage_offset()), self._places
+        of_dtype: dict[torch.dtype, Tensor] = {}
+
+        def read(key: Key) -> Tensor:
+            dtype, shape, strides, begin = places[key]
+            if dtype not in of_dtype:
+                of_dtype[dtype] = rows.view(dtype)
             begin += offset * (WORD.itemsize // dtype.itemsize)
-            found[key] = of_dtype[dtype].as_strided((count, *shape), strides, begin)
-        return found
+            return of_dtype[dtype].as_strided((count, *shape), strides, begin)
+
+        return read
 
     def check(self, found: Mapping[Key, Entry]) -> None:
         """Refuse entries that would not fit.
