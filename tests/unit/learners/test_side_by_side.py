@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -50,7 +51,6 @@ class Loss(nn.Module):
         self.actor, self.critic = model.actor, model.critic
         self.threads = []
         self.raises = None
-        self.seconds = 0.0
 
     def forward(self, minibatch, names=None):
         found = {}
@@ -66,7 +66,6 @@ class Loss(nn.Module):
                 found["loss_actor"] = (action - minibatch["y"]).square().mean()
             if "loss_wide" in names:
                 found["loss_wide"] = 0.1 * action.square().mean()
-        time.sleep(self.seconds * len(names))
         return found
 
 
@@ -187,10 +186,27 @@ def test_what_cannot_be_side_by_side_is_refused_where_it_is_asked_for_and_left_a
         assert {thread.name for thread in learner._loss.threads} == {"MainThread"}
 
 
-def test_the_faster_way_is_kept_where_the_config_leaves_it_open(caplog):
+@pytest.fixture
+def told_times(monkeypatch):
+    """A clock that says how long an update takes on one thread, and on several: what is measured depends on both."""
+    clock = SimpleNamespace(now=0.0, alone=3.0, beside=2.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+
+    def taking(name, inner):
+        def update(*arguments):
+            clock.now += getattr(clock, name)
+            return inner(*arguments)
+
+        return update
+
+    for way, name in (("_one_after_the_other", "alone"), ("_beside", "beside")):
+        monkeypatch.setattr(module.SideBySide, way, taking(name, getattr(module.SideBySide, way)))
+    return clock
+
+
+def test_the_faster_way_is_kept_where_the_config_leaves_it_open(told_times, caplog):
     caplog.set_level(logging.INFO)
     learner = learner_of(None)
-    learner._loss.seconds = 0.001  # in which other threads run
     for number in range(30):
         learner.update(minibatch(number))
     assert learner._beside is not None
@@ -198,17 +214,10 @@ def test_the_faster_way_is_kept_where_the_config_leaves_it_open(caplog):
     assert {thread.name for thread in learner._loss.threads[-4:]} == {"rlcore-side"}
 
 
-def test_one_thread_is_kept_where_two_take_as_long(caplog):
+def test_one_thread_is_kept_where_two_take_as_long(told_times, caplog):
     caplog.set_level(logging.INFO)
-    learner, other, turn = learner_of(None), learner_of(False), threading.Lock()
-    inner = learner._loss.forward
-
-    def in_turns(*arguments):
-        with turn:
-            time.sleep(0.001 * len(arguments[1]))
-            return inner(*arguments)
-
-    learner._loss.forward = in_turns
+    told_times.beside = told_times.alone
+    learner, other = learner_of(None), learner_of(False)
     for number in range(30):
         learner.update(minibatch(number))
         other.update(minibatch(number))
@@ -271,7 +280,16 @@ def test_the_thread_ends_with_its_owner_and_computes_with_its_number_of_threads(
     assert not running.is_alive()
 
 
-def test_a_forked_process_gets_a_thread_of_its_own():
+@pytest.fixture
+def one_torch_thread():
+    """A process forked from one whose operators used several threads waits for ever at its own first such operator."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_a_forked_process_gets_a_thread_of_its_own(one_torch_thread):
     learner, other = learner_of(True), learner_of(False)
     for number in range(3):
         learner.update(minibatch(number))
