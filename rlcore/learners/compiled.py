@@ -158,7 +158,7 @@ class CompiledUpdate:
     def _trace(self, minibatch: Mapping[Key, Tensor], due: Due) -> TracedLoss:
         """Find out what the loss reads and returns, and refuse one that the optimizers do not fit."""
         adams = [self._adams[number] for number in due.numbers]
-        parameters = [adam.adam.parameters for adam in adams]
+        parameters = {adam.name: adam.adam.parameters for adam in adams}
         traced = TracedLoss(self._loss, due.names, minibatch, [adam.names for adam in adams], parameters)
         if due.names is None:
             check_losses(self._named_steps, traced.returned)

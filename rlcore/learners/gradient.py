@@ -18,7 +18,7 @@ from rlcore.learners.base import Updating
 from rlcore.learners.gradient_step import GradientStep
 from rlcore.learners.joint import JointGradients, rows_of
 from rlcore.learners.noise import LossNoise, noise_of
-from rlcore.learners.paces import Paces, check_losses, check_optimizers, every_of, losses_of
+from rlcore.learners.paces import Paces, check_losses, check_optimizers, check_trained, every_of, losses_of
 from rlcore.learners.schedules import Scheduled, ScheduledOfPart, bind
 from rlcore.learners.side_by_side import SideBySide, side_by_side
 from rlcore.learners.statistics import statistics_of
@@ -89,6 +89,7 @@ class GradientLearner(Updating):
         self._checked = self._paces.loss_names is not None  # otherwise the first losses are the first to know
         if self._paces.loss_names is not None:
             check_losses(self._named_steps, self._paces.loss_names)
+        check_trained(self._named_steps, self._loss, self.model)
         self._due = self._paces.at(1)
         self._schedules = bind(context.schedulers, self.optimizers, context.built)
         of_parts = [schedule for schedule in self._schedules if isinstance(schedule, ScheduledOfPart)]
@@ -204,9 +205,13 @@ class GradientLearner(Updating):
 
     def _apply(self, metrics: dict[str, Tensor]) -> dict[str, Tensor]:
         """Step with every optimizer that is due, and add the norms of their gradients."""
-        alone = len(self._steps) == 1
-        for number in self._due.numbers:
-            metrics["grad_norm" if alone else f"grad_norm/{self._names[number]}"] = self._steps[number].apply()
+        alone, name = len(self._steps) == 1, ""
+        try:
+            for number in self._due.numbers:
+                name = self._names[number]
+                metrics["grad_norm" if alone else f"grad_norm/{name}"] = self._steps[number].apply()
+        except ConfigError as error:
+            raise ConfigError(f"[optimizer] {name!r}: {error}") from error
         return metrics
 
     def end_iteration(self) -> None:

@@ -106,7 +106,7 @@ def parameters_of(parts: list[str], context: Context) -> list[Parameter]:
     """Return the trainable parameters of these parts of the model, each once; all of the model's without names.
 
     Raises:
-        ConfigError: the model has no such part.
+        ConfigError: the model has no such part, or these have no weights to train.
     """
     model: Any = context.model
     modules = [model] if not parts else []
@@ -117,4 +117,11 @@ def parameters_of(parts: list[str], context: Context) -> list[Parameter]:
                 f"{did_you_mean(part, context.model.parts())}; it has {', '.join(context.model.parts())}"
             )
         modules.append(part_of(model, part))
-    return list({id(p): p for module in modules for p in module.parameters() if p.requires_grad}.values())
+    found = list({id(p): p for module in modules for p in module.parameters() if p.requires_grad}.values())
+    if not found:
+        raise ConfigError(
+            f"[optimizer] {context.name!r}: {f'the parts {parts} have' if parts else 'the model has'} no weights to "
+            "train, as a target network or a fixed number has none; name other parts in the key `parameters`, or leave "
+            "this optimizer out"
+        )
+    return found

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from rlcore.errors import ConfigError, did_you_mean
+from rlcore.types.models import part_of
 from rlcore.types.optional import offers
-from rlcore.types.optional_learning import LossChooser, Paced, SeparableLoss
+from rlcore.types.optional_learning import LossChooser, Paced, PartTrainer, SeparableLoss
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -149,6 +150,35 @@ def check_losses(steps: Mapping[str, GradientStep], returned: Collection[str]) -
         raise ConfigError(
             f"[optimizer] losses: no optimizer minimises {left[0]!r}; add it to the key `losses` of one, or another "
             "[[optimizer]]"
+        )
+
+
+def check_trained(steps: Mapping[str, GradientStep], loss: Any, model: Any) -> None:
+    """Refuse optimizers that minimise losses of parts which they do not move.
+
+    Args:
+        steps: by the name of the optimizer.
+        loss: one that is a `PartTrainer` is asked.
+        model: has the parts.
+
+    Raises:
+        ConfigError: names each such optimizer with its losses.
+    """
+    if not offers(loss, PartTrainer):
+        return
+    ids = {part: {id(parameter) for parameter in part_of(model, part).parameters()} for part in model.parts()}
+    problems = []
+    for name, step in steps.items():
+        moved = {id(parameter) for parameter in step.parameters}
+        own = [part for part in ids if ids[part] & moved]
+        for trained, parts in ((each, loss.trains[each]) for each in step.names if each in loss.trains):
+            if not any(part in own for part in parts):
+                problems.append(
+                    f"{name!r} minimises {trained}, which trains {' and '.join(parts)}, and moves {', '.join(own)}"
+                )
+    if problems:
+        raise ConfigError(
+            f"[optimizer] parameters: {'; '.join(problems)}; name in each the parts that its losses train"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -15,10 +16,16 @@ Result = TypeVar("Result")
 
 # what a module keeps for torch; a graph is given parameters and buffers, and returns what becomes of them
 _OF_TORCH: Final = frozenset(vars(nn.Module()))
+# whose globals are their own matter
+_LIBRARIES: Final = frozenset(("builtins", "tensordict", "torch", "torchrl", "typing"))
+_PLAIN: Final = (bool, int, float, str)
+_HOLDERS: Final = (dict, list, tuple, set, deque)
 
 
 class Attributes:
     """The attributes of a loss and its parts as they are now, with what their lists, dicts and sets hold.
+
+    The plain values and containers among the globals of the Python modules of their classes belong to them.
 
     Args:
         loss: a module.
@@ -35,19 +42,28 @@ class Attributes:
         return [name for name in names if not _same(self._values.get(name), now.get(name))]
 
     def _now(self) -> dict[str, list[Any]]:
-        return {
+        own = {
             f"{prefix}.{name}".removeprefix("."): _contents(value)
             for prefix, module in self._loss.named_modules()
             for name, value in vars(module).items()
             if name not in _OF_TORCH
         }
+        kinds = {kind for module in self._loss.modules() for kind in type(module).__mro__}
+        files = {kind.__module__ for kind in kinds if kind.__module__.partition(".")[0] not in _LIBRARIES}
+        of_files = {
+            f"the global {file}.{name}": _contents(value)
+            for file in sorted(files & sys.modules.keys())
+            for name, value in vars(sys.modules[file]).items()
+            if not name.startswith("__") and isinstance(value, (*_PLAIN, *_HOLDERS, Tensor))
+        }
+        return own | of_files
 
 
 def compiled_without_side_effects(loss: nn.Module, call: Callable[[], Result]) -> Result:
     """Return what the first call of a graph of a loss returns.
 
     Raises:
-        ConfigError: the compiler cannot make one graph of the loss, or the loss changes its own attributes.
+        ConfigError: the compiler cannot make one graph of the loss, or the loss changes its own attributes or globals.
     """
     before = Attributes(loss)
     kind = type(loss).__name__
@@ -73,7 +89,7 @@ def _contents(value: Any) -> list[Any]:
     """Return what is compared of a value, which keeps it alive so that nothing else takes its place in memory."""
     if isinstance(value, dict):
         return [value, *(item for pair in value.items() for item in pair)]
-    if isinstance(value, list | tuple | set | deque):
+    if isinstance(value, _HOLDERS):
         return [value, *value]
     if isinstance(value, Tensor) and not value.is_inference():
         return [value, value._version]
@@ -88,5 +104,4 @@ def _same(before: list[Any] | None, after: list[Any] | None) -> bool:
 
 def _equal(one: Any, other: Any) -> bool:
     """Return whether two objects are equal numbers or words; others are the same or not."""
-    plain = (bool, int, float, str)
-    return isinstance(one, plain) and isinstance(other, plain) and one == other
+    return isinstance(one, _PLAIN) and isinstance(other, _PLAIN) and one == other

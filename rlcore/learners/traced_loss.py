@@ -26,7 +26,7 @@ class TracedLoss:
         names: what it is asked for; None for one that computes all.
         minibatch: entries by key, with the noise.
         minimised: for each optimizer that steps the losses that it minimises, empty for all.
-        parameters: those of each optimizer that steps.
+        parameters: those of each optimizer that steps, by its name.
 
     Attributes:
         keys: the entries that it reads.
@@ -45,13 +45,13 @@ class TracedLoss:
         names: tuple[str, ...] | None,
         minibatch: Mapping[Key, Tensor],
         minimised: Sequence[tuple[str, ...]],
-        parameters: Sequence[list[Tensor]],
+        parameters: Mapping[str, list[Tensor]],
     ) -> None:
         self._loss = loss
         self._names = names
         recorder = _Recorder(minibatch)
         buffers = {name: buffer.clone() for name, buffer in loss.named_buffers()}
-        device = parameters[0][0].device
+        device = next(iter(parameters.values()))[0].device
         with torch.enable_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
             losses = self.computed(recorder, buffers)
             self.apart = _are_apart([total_loss(losses, chosen) for chosen in minimised], parameters)
@@ -84,20 +84,20 @@ class _Recorder(dict[Key, Tensor]):
         return self[key] if key in self else default  # noqa: SIM401 - this is `get`
 
 
-def _are_apart(totals: list[Tensor], parameters: Sequence[list[Tensor]]) -> bool:
+def _are_apart(totals: list[Tensor], parameters: Mapping[str, list[Tensor]]) -> bool:
     """Return whether each total has gradients to the parameters of its own optimizer alone."""
     apart = True
-    everything = [parameter for several in parameters for parameter in several]
-    for number, total in enumerate(totals):
+    everything = [parameter for several in parameters.values() for parameter in several]
+    for (name, several), total in zip(parameters.items(), totals, strict=True):
         found: Sequence[Tensor | None] = [None] * len(everything)
         if total.requires_grad:
             found = torch.autograd.grad(total, everything, retain_graph=True, allow_unused=True)
         reached = {id(parameter) for parameter, value in zip(everything, found, strict=True) if value is not None}
-        own = {id(parameter) for parameter in parameters[number]}
+        own = {id(parameter) for parameter in several}
         if not reached & own:
             raise ConfigError(
-                f"the losses depend on none of the {len(own)} parameters of an optimizer, so it has no step to take; "
-                "build it over those of the loss"
+                f"[optimizer] {name!r}: the losses depend on none of its {len(own)} parameters, so it has no step to "
+                "take; build it over those of the loss"
             )
         apart = apart and reached <= own
     return apart

@@ -28,7 +28,7 @@ from rlcore.training.memory import check_memory
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
-from rlcore.training.updates import check_paces
+from rlcore.training.updates import check_paces, warn_of_no_updates
 from rlcore.types.context import Context
 from rlcore.types.optional import Schedulable, offers
 from rlcore.types.progress import Every, Progress
@@ -99,7 +99,7 @@ class Builder:
             parts["hooks"] = resolved
         self._build_one("learner")
         self._attempt("ranges", self._check_ranges)
-        self._attempt("paces", lambda: check_paces(self._context.optimizers, self._context))
+        self._attempt("paces", self._check_updates)
         self._build_one("evaluator")
         self._attempt("entries", self._check_entries)
         self._attempt("memory", self._check_memory)
@@ -160,6 +160,10 @@ class Builder:
             owner = f"{section.provided}, at the end of the schedule of {scheduler.target!r}"
             if checked(type(section.config), {**values, number: value}, kind, owner, problems) is None:
                 raise ConfigError("; ".join(problems))
+
+    def _check_updates(self) -> None:
+        check_paces(self._context.optimizers, self._context)
+        warn_of_no_updates(self._context)
 
     def _parts(self) -> TrainerParts:
         built = self._context.built

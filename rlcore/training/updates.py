@@ -1,7 +1,12 @@
-"""How many updates a run will make, where that is known before it; an optimizer that would never step is refused."""
+"""How many updates a run will make, where that is known before it.
+
+An optimizer that would never step is refused; of a run that would never update, a warning is all, as such a run may be
+meant to fill a buffer, or to be extended.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +16,8 @@ from rlcore.types.context import Context
 from rlcore.types.optional import BatchSized, offers
 from rlcore.types.optional_learning import Paced, UpdateCounter
 from rlcore.types.progress import ENDLESS
+
+log = logging.getLogger(__name__)
 
 
 def check_paces(optimizers: Mapping[str, Any], context: Context) -> None:
@@ -35,6 +42,18 @@ def check_paces(optimizers: Mapping[str, Any], context: Context) -> None:
                 f"[optimizer] {name!r}: every = {optimizer.every} never comes round, as the run makes {updates} "
                 "updates, so that it would take no step; lower it, or let the run be longer ([run] total_frames)"
             )
+
+
+def warn_of_no_updates(context: Context) -> None:
+    """Warn of a run that ends before its warm-up does."""
+    warmup, horizon = context.built["buffer"].warmup_frames, context.run.total_frames
+    if warmup > horizon:
+        log.warning(
+            "[buffer] warmup_frames = %s: the run ends after %s frames ([run] total_frames), so it trains nothing; "
+            "lower the one or raise the other",
+            f"{warmup:,}",
+            f"{horizon:,}",
+        )
 
 
 def most_updates(context: Context) -> int | None:

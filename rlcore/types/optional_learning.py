@@ -49,6 +49,19 @@ class SideBySideLoss(Protocol):
     sides: tuple[tuple[str, ...], ...]
 
 
+class PartTrainer(Protocol):
+    """A loss that says which parts of the model each of its losses trains.
+
+    An optimizer that minimises a loss by name, and moves none of the parts that it trains, is then refused before the
+    first frame; else the first update finds that an optimizer has no step to take.
+
+    Attributes:
+        trains: by the name of a loss, the parts of the model to which it has gradients; it has none to other parts.
+    """
+
+    trains: Mapping[str, tuple[str, ...]]
+
+
 class WithTDError(Protocol):
     """A loss that says whether a buffer may set priorities from what it returns.
 

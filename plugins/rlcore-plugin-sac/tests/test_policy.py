@@ -56,6 +56,15 @@ def test_frames_are_those_of_the_env():
     assert policy.draw(2, 4, generator())[..., -1].sum() == 5
 
 
+@pytest.mark.parametrize(("random_frames", "warnings"), [(63, 0), (64, 1)])
+def test_a_run_whose_policy_never_acts_is_warned_of_once(random_frames, warnings, caplog):
+    trainer = make_trainer(sections=around(model={"random_frames": random_frames}))
+    trainer.train()
+    assert trainer.progress.frames == 64
+    expected = f"[model] random_frames = {random_frames}: the run ends after 64 frames ([run] total_frames)"
+    assert caplog.text.count(expected) == warnings
+
+
 def test_random_actions_are_uniform_over_the_box():
     model = model_of(random_frames=10_000)
     noise = model.policy.draw(100, 100, generator())

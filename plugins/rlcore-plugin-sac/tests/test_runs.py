@@ -1,11 +1,12 @@
 """Small runs: stopped and resumed, compiled, over wrong rewards."""
 
+import re
 import shutil
 
 import pytest
 import torch
 
-from rlcore.errors import EnvError
+from rlcore.errors import ConfigError, EnvError
 from rlcore.testing import make_trainer
 
 from .sections import DETERMINISTIC, DROPOUT, ONE_CRITIC, REPLAY, around
@@ -39,6 +40,29 @@ def test_a_resumed_run_is_the_run_without_a_stop(tmp_path, sections):
     assert second.progress.updates == whole.progress.updates
     state = second.model.state_dict()
     assert all(torch.equal(value, state[name]) for name, value in whole.model.state_dict().items())
+
+
+SWAPPED = [{**THREE[0], "parameters": ["actor"]}, {**THREE[1], "parameters": ["critics"]}, THREE[2]]
+UNTRAINED = [*THREE, {"use": "adam", "name": "slow", "parameters": ["target_critics"]}]
+FORGOTTEN = [{**THREE[0], "losses": ["loss_critics", "loss_temperature"]}, THREE[1]]
+
+
+@pytest.mark.parametrize(
+    ("optimizers", "message"),
+    [
+        (
+            SWAPPED,
+            "'critics' minimises loss_critics, which trains critics, and moves actor; 'actor' minimises loss_actor, "
+            "which trains actor, and moves critics",
+        ),
+        (FORGOTTEN, "'critics' minimises loss_temperature, which trains temperature, and moves critics"),
+        (UNTRAINED, "'slow': the parts ['target_critics'] have no weights to train"),
+    ],
+    ids=["swapped", "forgotten", "untrained"],
+)
+def test_optimizers_that_move_other_parts_than_their_losses_train_are_refused(optimizers, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        make_trainer(sections=around(buffer=REPLAY, optimizer=optimizers))
 
 
 @pytest.mark.parametrize("name", ["sac", "sac three optimizers", "droq", "td3"])

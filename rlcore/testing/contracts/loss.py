@@ -21,7 +21,7 @@ from rlcore.types import Key
 from rlcore.types.context import Context
 from rlcore.types.models import part_of
 from rlcore.types.optional import EntryReader, NoiseSampler, offers
-from rlcore.types.optional_learning import SeparableLoss, WithTDError
+from rlcore.types.optional_learning import PartTrainer, SeparableLoss, WithTDError
 
 
 class LossContract(StateContract):
@@ -215,6 +215,20 @@ class LossContract(StateContract):
                 torch.testing.assert_close(
                     other, value, msg=f"{name} asked for alone has another gradient to {parameter} than with all"
                 )
+
+    def test_trains_the_parts_that_it_says(self) -> None:
+        """An optimizer that minimises a loss and moves none of the parts that it trains is refused by this."""
+        loss, losses, context = self.losses()
+        every = [parameter for parameter in loss.parameters() if parameter.requires_grad]
+        if not offers(loss, PartTrainer):
+            pytest.skip("does not say which parts its losses train: it has no `trains`")
+        for name in (name for name in losses if name.startswith("loss_")):
+            assert name in loss.trains, f"`trains` does not say which parts {name} trains"
+            found = torch.autograd.grad(losses[name], every, retain_graph=True, allow_unused=True)
+            reached = {id(value) for value, gradient in zip(every, found, strict=True) if gradient is not None}
+            parts = [{id(value) for value in part_of(context.model, part).parameters()} for part in loss.trains[name]]
+            assert all(part & reached for part in parts), f"{name} has no gradient to one of {loss.trains[name]}"
+            assert reached <= set().union(*parts), f"{name} has gradients to other parts than {loss.trains[name]}"
 
     def _separable(self) -> tuple[Any, Mapping[Key, Tensor]]:
         """Return a loss that can be asked for some of its losses, and a minibatch with its noise."""

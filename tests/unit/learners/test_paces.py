@@ -262,6 +262,14 @@ def test_what_cannot_be_trained_is_refused_before_the_first_update(wanted, messa
     assert message in str(caught.value)
 
 
+def test_optimizers_of_a_loss_that_says_nothing_of_its_parts_are_refused_at_the_first_update_by_name():
+    swapped = changed(0, parameters=["actor"])
+    swapped[1] = changed(1, parameters=["critics"], every=None)[1]
+    learner = learner_of(*swapped)
+    with pytest.raises(ConfigError, match=r"\[optimizer\] 'critics': the losses depend on none of the 2 parameters"):
+        learner.update(*minibatches(1))
+
+
 def test_the_losses_of_one_without_names_are_compared_at_its_first_update():
     learner = learner_of(*sections()[:2], loss=Whole)
     with pytest.raises(ConfigError, match=r"\[optimizer\] losses: no optimizer minimises 'loss_temperature'"):

@@ -37,9 +37,29 @@ def begin(loss):
     loss.part.latest = 0
 
 
+CALLS, SEEN = 0, []
+
+
+def count_outside(loss):
+    global CALLS
+    CALLS += 1
+
+
+def append_outside(loss):
+    SEEN.append(None)
+
+
 @pytest.mark.parametrize(
     ("change", "name"),
-    [(count, "calls"), (append, "seen"), (assign, "by_name"), (move, "mean"), (begin, "part.latest")],
+    [
+        (count, "calls"),
+        (append, "seen"),
+        (assign, "by_name"),
+        (move, "mean"),
+        (begin, "part.latest"),
+        (count_outside, rf"the global {__name__}.CALLS"),
+        (append_outside, rf"the global {__name__}.SEEN"),
+    ],
 )
 def test_a_loss_that_changes_itself_is_refused_by_name(change, name):
     loss = Loss()
@@ -70,6 +90,15 @@ class Counting(nn.Module):
         return (self.weight * x).sum()
 
 
+class CountingOutside(Counting):
+    """Counts its calls in a global."""
+
+    def forward(self, x):
+        global CALLS
+        CALLS += 1
+        return (self.weight * x).sum()
+
+
 class Branching(Counting):
     """Does something else where a sum is above zero."""
 
@@ -81,7 +110,11 @@ class Branching(Counting):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "message"),
-    [(Counting, "Counting changes calls"), (Branching, r"Branching cannot be one graph of tensors \(.*Data-dependent")],
+    [
+        (Counting, "Counting changes calls"),
+        (CountingOutside, rf"CountingOutside changes the global {__name__}.CALLS"),
+        (Branching, r"Branching cannot be one graph of tensors \(.*Data-dependent"),
+    ],
 )
 def test_what_the_compiler_does_not_keep_is_refused(kind, message):
     loss = kind()

@@ -60,6 +60,13 @@ def test_what_cannot_be_known_is_not_refused():
     assert run_of("replay, warm-up beyond the end", "optimizer.0.every=999"), "it only collects"
 
 
+def test_a_run_that_trains_nothing_is_warned_of_before_its_first_frame(caplog):
+    run_of("replay, warm-up to the end")
+    assert "trains nothing" not in caplog.text, "the last batch is followed by updates"
+    run_of("replay, warm-up beyond the end")
+    assert "[buffer] warmup_frames = 65: the run ends after 64 frames ([run] total_frames), so it trains" in caplog.text
+
+
 class Twice(RolloutBuffer):
     """A user's, which inherits a count that is not its own."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import torch
@@ -39,6 +40,7 @@ class _ActorCriticLoss(nn.Module):
 
     Attributes:
         loss_names: of what can be asked for one by one.
+        trains: by loss, the parts that it trains.
         gives_td_error: False: no buffer can set priorities from them.
         sides: the losses of the actor and that of the critic, which may be computed at the same time.
         takes_memory: True; of a policy with a state a minibatch has sequences, and steps that are masked do not count.
@@ -47,6 +49,9 @@ class _ActorCriticLoss(nn.Module):
 
     requires = ("actor", "critic")
     loss_names = ("loss_objective", "loss_critic", "loss_entropy")
+    trains: Mapping[str, tuple[str, ...]] = MappingProxyType(
+        {"loss_objective": ("actor",), "loss_critic": ("critic",), "loss_entropy": ("actor",)}
+    )
     gives_td_error = False
     takes_memory = True
     sides = (("loss_objective", "loss_entropy"), ("loss_critic",))

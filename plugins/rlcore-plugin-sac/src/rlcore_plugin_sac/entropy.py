@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
@@ -12,6 +14,10 @@ from rlcore.errors import ConfigError
 
 FixedTemperature: TypeAlias = Literal["auto"] | Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
+TRAINS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"loss_critics": ("critics",), "loss_actor": ("actor",), "loss_temperature": ("temperature",)}
+)
+
 
 class SoftLoss(nn.Module):
     """A loss with a temperature (Haarnoja et al., 2018, arXiv 1812.05905, section 5).
@@ -19,10 +25,12 @@ class SoftLoss(nn.Module):
     Attributes:
         temperature: the model's.
         loss_names: every loss that it returns; `loss_temperature` where that is learned.
+        trains: by loss, the parts that it trains.
         schedulable: `target_entropy`, or `temperature` where it is fixed.
     """
 
     loss_names: tuple[str, ...] = ("loss_critics", "loss_actor")
+    trains = TRAINS
 
     def keep_temperature(self, temperature: nn.Module, config: BaseModel, target_entropy: float) -> None:
         """Take the part of the model, and what the config says of it.

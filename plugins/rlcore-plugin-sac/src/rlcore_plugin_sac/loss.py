@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from rlcore.learners import TargetConfig, TargetUpdater
 from rlcore.types import Context, Key
 from rlcore_plugin_sac.critics import Critics
+from rlcore_plugin_sac.entropy import TRAINS
 
 # what every loss here reads of a minibatch
 TRANSITION: Final[tuple[Key, ...]] = (
@@ -37,11 +38,13 @@ class ActorCriticLoss(nn.Module):
     Attributes:
         target_updater: moves the targets, called by the learner.
         loss_names: every loss that it returns.
+        trains: by loss, the parts that it trains.
         sides: the losses that may be computed at the same time, as none moves what another does.
         error_scale: times the squared error of the critics.
     """
 
     loss_names: tuple[str, ...] = ("loss_critics", "loss_actor")
+    trains = TRAINS
     sides: tuple[tuple[str, ...], ...] = (("loss_critics",), ("loss_actor", "loss_temperature"))
     error_scale: ClassVar[float] = 1.0
     reads: tuple[Key, ...] = TRANSITION
