@@ -275,6 +275,15 @@ class WritingBuffer(RolloutBuffer):
         batch["next", "reward"].mul_(0.5)
 
 
+class CastingBuffer(RolloutBuffer):
+    """Takes every observation for numbers."""
+
+    def minibatches(self, batch):
+        batch = batch.clone()
+        batch["observation"] = batch["observation"].double().to(batch["observation"].dtype)
+        return super().minibatches(batch)
+
+
 class FirstBuffer(RolloutBuffer):
     """Draws from its first batch for ever."""
 
@@ -292,6 +301,15 @@ class ShiftedCollector(LocalCollector):
     def collect(self):
         batch = super().collect()
         return batch.set(("next", "reward"), batch["next", "reward"].roll(1, dims=1))
+
+
+class UnmaskingCollector(LocalCollector):
+    """Says afterwards that every action was allowed."""
+
+    def collect(self):
+        batch = super().collect().clone()
+        self._spec.observation_space.tensor(batch["observation"], "action_mask").fill_(1)
+        return batch
 
 
 class SilentCollector(LocalCollector):

@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from pydantic import BaseModel
 from rlcore_plugin_mlp.model import MLPModel
 
 from rlcore.buffers.rollout import RolloutBuffer
@@ -172,6 +173,8 @@ BROKEN = [
     (c.BufferContract, "HalfBuffer", "test_every_step_can_be_drawn", "never sampled"),
     (c.BufferContract, "SeedlessBuffer", "test_the_seed_of_the_run_decides", "whatever the run's seed"),
     (c.BufferContract, "MiscountingBuffer", "test_yields_no_more_than_it_says", "most_updates returned"),
+    (c.BufferContract, "CastingBuffer", "test_leaves_keep_their_bits", "'observation' is not what it was, to the bit"),
+    (c.CollectorContract, "UnmaskingCollector", "test_leaves_and_masks_belong_to_their_steps", "a mask belongs to"),
     (c.BufferContract, "WritingBuffer", "test_leaves_the_batch", "reward"),
     (c.CollectorContract, "MutedCollector", "test_state_is_restored_into_a_new_instance", "episodes[0].infos"),
     (
@@ -260,6 +263,81 @@ def test_a_model_that_does_not_keep_to_masks_is_refused(model, expected):
     case = type("TestHeedless", (c.ModelContract,), {"target": model, "config": {"hidden": [8]}})()
     type(case).around = {"env": {"use": "testing:toy-dict"}}
     check_refused(expected, case.test_actions_keep_to_the_mask)
+
+
+class HeedlessLoss(torch.nn.Module):
+    """Takes the actor's network for the actor."""
+
+    requires = ("actor",)
+
+    class Config(BaseModel, extra="forbid"):
+        pass
+
+    def __init__(self, config, context):
+        super().__init__()
+        self.actor = context.model.actor
+
+    def forward(self, minibatch):
+        logits = self.actor.network(minibatch["observation"])
+        return {"loss_objective": -logits.log_softmax(-1).gather(-1, minibatch["action"].reshape(-1, 1)).mean()}
+
+
+class HeedfulLoss(HeedlessLoss):
+    def forward(self, minibatch):
+        parameters = self.actor(minibatch["observation"])
+        return {"loss_objective": -self.actor.distribution.log_prob(parameters, minibatch["action"]).mean()}
+
+
+def test_a_loss_that_does_not_look_at_masks_is_refused():
+    cases = [type("TestLoss", (c.LossContract,), {"target": loss})() for loss in (HeedlessLoss, HeedfulLoss)]
+    for case in cases:
+        type(case).around = {"env": {"use": "testing:toy-dict"}, "model": {"use": "mlp", "hidden": [8]}}
+    check_refused("the same whatever the masks forbid", cases[0].test_follows_the_mask)
+    cases[1].test_follows_the_mask()
+
+
+class StrictEnv(ToyDict):
+    """Fails at a forbidden action, as many games do."""
+
+    def reset(self, seed=None):
+        seen = super().reset(seed)
+        self.mask = seen["action_mask"].copy()
+        return seen
+
+    def step(self, action):
+        if not (self.mask[np.arange(len(action)), action] | ~self.mask.any(1)).all():
+            raise EnvError("an illegal action")
+        step = super().step(action)
+        self.mask = step.observation["action_mask"].copy()
+        return step
+
+    def state_dict(self):
+        return {**super().state_dict(), "mask": self.mask}
+
+    def load_state_dict(self, state):
+        super().load_state_dict(state)
+        self.mask = state["mask"]
+
+
+@pytest.mark.parametrize(
+    "test", ["test_ends_follow_the_reset_mode", "test_each_env_has_its_own_seed", "test_state_is_restored"]
+)
+def test_a_suite_takes_allowed_actions_only(test):
+    case = type("TestStrict", (c.EnvContract,), {"target": StrictEnv, "config": {}})()
+    getattr(case, test)()
+
+
+class OpenMaskEnv(ToyDict):
+    """Masks with other numbers than 0 and 1."""
+
+    def _seen(self, state, ended=None):
+        seen = super()._seen(state, ended)
+        return {**seen, "action_mask": 2 * seen["action_mask"]}
+
+
+def test_an_env_whose_mask_is_none_is_refused():
+    case = type("TestOpenMask", (c.EnvContract,), {"target": OpenMaskEnv, "config": {}})()
+    check_refused("is outside", case.test_spec_describes_the_observations)
 
 
 def test_an_env_whose_leaf_changes_shape_is_refused():

@@ -145,6 +145,23 @@ def test_leaves_and_masks_are_those_of_one_process_whatever_changes_a_leaf():
     assert_equal(found, expected)
 
 
+def test_a_run_with_leaves_and_masks_resumes_to_the_bit(tmp_path):
+    sections = {
+        "env": {"use": "testing:toy-dict", "episode_lengths": [19, 7, 12]},
+        "model": {"use": "mlp", "hidden": [8]},
+        "transform": [{"use": "transforms:frame-stack", "frames": 3, "leaf": "frame"}],
+        "collector": {"use": "parallel:workers", "num_workers": 2, "frames_per_batch": 16, "start_method": "fork"},
+    }
+    digests = []
+    for name, stops in (("whole", (64,)), ("part", (32, 64))):
+        for stop_at in stops:
+            run = make_run(sections=sections, folder=tmp_path / name, resume=(tmp_path / name).exists())
+            run.trainer.stop_at = stop_at
+            run.trainer.train()
+        digests.append(run.trainer.parts.store.entries()[-1].manifest["digest"])
+    assert digests[0] == digests[1]
+
+
 def test_rows_of_the_own_envs_alone_give_the_same_up_to_rounding():
     expected, _ = collected(collector_of(PENDULUM, use="local"), batches=1)
     found, _ = collected(collector_of(PENDULUM, exact_rows=False, **FORK), batches=1)

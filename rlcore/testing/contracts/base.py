@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import pytest
@@ -47,6 +47,9 @@ def find(kind: str, use: str) -> Provided:
 def _validated(sections: str, folder: Path | None) -> Config:
     """Return the config of a small run; the suites ask for the same one again and again."""
     return make_config(sections=json.loads(sections), folder=folder)
+
+
+DICTS: Final[Mapping[str, Any]] = {"env": {"use": "testing:toy-dict"}, "model": {"use": "mlp", "hidden": [4]}}
 
 
 class ComponentContract:
@@ -137,6 +140,14 @@ class ComponentContract:
         context = context.for_component(self.kind, self.provided().component.name)
         info = context.run
         return replace(context, run=RunInfo(info.name, info.seed, info.total_frames, folder, info.resolved_config))
+
+    def seeing_dicts(self) -> Context:
+        """Return a bench whose env observes a dict with a mask of its actions, or skip where there cannot be one."""
+        env, model = self.around.get("env", {"use": "testing:toy"}), self.around.get("model", DICTS["model"])
+        if env["use"] != "testing:toy" or model["use"].startswith("testing:") or not PluginHost().is_installed("mlp"):
+            pytest.skip("the env is another one, or the model takes no dicts")
+        keys = {key: value for key, value in env.items() if key != "use"}
+        return self.bench(around={"env": {**DICTS["env"], **keys}, "model": model})
 
     def make(self, context: Context, **changes: Any) -> Any:
         """Build the component on a bench."""

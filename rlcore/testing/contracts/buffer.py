@@ -94,6 +94,18 @@ class BufferContract(StateContract):
                 )
         assert drawn, "the buffer yields no minibatch"
 
+    def test_leaves_keep_their_bits(self) -> None:
+        """Observations that are dicts are rows of words, in which every leaf has its own dtype."""
+        context = self.seeing_dicts()
+        buffer, batch = self.make(context), self.batch(context)
+        buffer.add(batch)
+        for found in buffer.minibatches(batch):
+            for key in ("observation", ("next", "observation")):
+                if key in found:
+                    there = {tuple(row) for row in batch[key].flatten(0, 1).tolist()}
+                    drawn = {tuple(row) for row in self.trained(found, key).tolist()}
+                    assert drawn <= there, f"{key!r} is not what it was, to the bit"
+
     def test_yields_no_more_than_it_says(self) -> None:
         """A run refuses optimizers whose steps come less often than all its updates."""
         context = self.bench()

@@ -158,6 +158,22 @@ class CollectorContract(StateContract):
             error = float((batch["next", "observation"][..., 2] - expected)[mask].abs().max())
             assert error < 1e-5, "the actions of the batch are not those that the envs were stepped with"
 
+    def test_leaves_and_masks_belong_to_their_steps(self) -> None:
+        """The toy env that observes dicts shows the number of the step, and which action it forbids there."""
+        context = self.seeing_dicts()
+        space: Any = context.env_spec.observation_space
+        for batch in self.collect(context):
+            assert batch["observation"].dtype == torch.int64, "rows of leaves are not to be cast"
+            seen, following = (space.tensors(batch[key]) for key in ("observation", ("next", "observation")))
+            steps = (10 * seen["state"][..., 0]).round().long()
+            assert torch.equal(seen["frame"][..., 0, 0].long(), steps), "a leaf belongs to another step"
+            assert torch.equal(following["frame"][..., 1, 1].long(), steps + 1), "a leaf belongs to another next step"
+            forbidden = torch.nn.functional.one_hot(steps % 3, 3)
+            assert torch.equal(seen["action_mask"].long(), 1 - forbidden), "a mask belongs to another step"
+            ended = batch["next", "terminated"].squeeze(-1)
+            assert torch.equal(following["action_mask"].sum(-1) == 0, ended), "a mask belongs to another next step"
+            assert (batch["action"].reshape(steps.shape) != steps % 3).all(), "a forbidden action was taken"
+
     def test_the_seed_of_the_run_decides(self) -> None:
         """Runs of several seeds must differ in where episodes begin and in how they are explored."""
         starts, noises = [], []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from rlcore.buffers.minibatch import Minibatch
+from rlcore.envs.action_masks import keeping_to_masks, masks_actions
 from rlcore.envs.rollout import random_actions
 from rlcore.types import FIRST, MASK, NEXT_POLICY_STATE, POLICY_STATE, has_memory
 from rlcore.types.context import Context
@@ -28,13 +30,53 @@ def observations(spec: EnvSpec, *shape: int, seed: int = 0) -> Tensor:
     if np.issubdtype(np.dtype(space.dtype), np.floating):
         return torch.randn(*shape, *space.shape, generator=torch.Generator().manual_seed(seed))
     space.seed(seed)
-    samples = np.stack([space.sample() for _ in range(int(np.prod(shape)))])
+    samples = np.array([space.sample() for _ in range(int(np.prod(shape)))], dtype=space.dtype)
     return torch.from_numpy(samples.reshape(*shape, *space.shape))
 
 
 def actions(env: Env, steps: int, seed: int = 0) -> list[Array]:
     """Return random actions `[env, *shape]` for as many steps."""
     return list(islice(random_actions(env.spec, seed), steps))
+
+
+class Lawful:
+    """An env whose random actions keep to its mask: a forbidden one is taken as the next that is allowed.
+
+    Args:
+        env: that masks actions; everything else is its own.
+    """
+
+    def __init__(self, env: Env) -> None:
+        self._env = env
+        self._allowed = keeping_to_masks(env.spec)
+        self._rows: Array  # the latest observations, from the reset on
+
+    def __getattr__(self, name: str) -> Any:
+        found = attrgetter(name)(self._env)
+        return {"state_dict": self._saved, "load_state_dict": self._restore}.get(name, found)
+
+    def reset(self, seed: int | None = None) -> Array:
+        """Reset the env."""
+        self._rows = np.array(self._env.reset(seed=seed))
+        return self._rows.copy()
+
+    def step(self, action: Array) -> Step:
+        """Step the env."""
+        step = self._env.step(self._allowed(action, self._rows))
+        self._rows = np.array(step.observation)
+        return step
+
+    def _saved(self) -> dict[str, Any]:
+        return {"env": self._env.state_dict(), "rows": self._rows}  # type: ignore[attr-defined]
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._env.load_state_dict(state["env"])  # type: ignore[attr-defined]
+        self._rows = state["rows"]
+
+
+def lawful(env: Env) -> Env:
+    """Return an env that a suite may step with any actions: itself, where all of them are allowed."""
+    return Lawful(env) if masks_actions(env.spec) else env
 
 
 def collected(context: Context) -> TensorDict:

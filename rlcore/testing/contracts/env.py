@@ -12,7 +12,7 @@ from rlcore.envs.checks import end_problem, observation_problem, step_problem
 from rlcore.envs.packing import packed_env
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract, saved
-from rlcore.testing.contracts.data import actions, infos_of, steps_of
+from rlcore.testing.contracts.data import actions, infos_of, lawful, steps_of
 from rlcore.types import Env, RenderableEnv
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class EnvContract(ComponentContract):
     seeds_each_env: ClassVar[bool] = True
 
     def env(self, **changes: Any) -> Env:
-        """Build the env."""
-        return packed_env(self.make(self.bench(), **changes))
+        """Build the env; of random actions it takes those that its mask allows."""
+        return lawful(packed_env(self.make(self.bench(), **changes)))
 
     def test_builds_as_many_envs_as_asked(self) -> None:
         """Evaluation asks for its own number of envs by the key `num_envs`."""
@@ -200,8 +200,10 @@ class EnvContract(ComponentContract):
         """Videos are made of envs with `render_mode = "rgb_array"`; those must go on as they do without."""
         if "render_mode" not in type(self.settings()).model_fields:
             pytest.skip("has no key render_mode: no videos of this env")
-        shown, plain = self.env(render_mode="rgb_array"), self.env()
-        assert isinstance(shown, RenderableEnv), "an env with the key render_mode needs render() and render_fps"
+        made = self.make(self.bench(), render_mode="rgb_array")
+        shown: Any = lawful(packed_env(made))
+        plain = self.env()
+        assert isinstance(made, RenderableEnv), "an env with the key render_mode needs render() and render_fps"
         plan = actions(plain, 10)
         starts = [np.array(env.reset(seed=7)) for env in (shown, plain)]
         pictures = [np.array(shown.render())]

@@ -12,6 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from rlcore.envs.action_masks import masks_actions
+from rlcore.envs.packed import ACTION_MASK
 from rlcore.learners.joint import rows_of
 from rlcore.learners.noise import NoisyMinibatch
 from rlcore.testing.compare import difference
@@ -149,6 +151,29 @@ class LossContract(StateContract):
             losses = computed(loss, {**recorder.all(), ("next", "terminated"): flags})
             totals.append(sum(float(value.detach().sum()) for value in losses.values()))
         assert totals[0] != totals[1], 'the loss reads ("next", "terminated") and does not use it'
+
+    def test_follows_the_mask(self) -> None:
+        """Which actions are allowed says what is likely, and what the next observation is worth."""
+        context = self.bench()
+        space: Any = context.env_spec.observation_space
+        if not masks_actions(context.env_spec):
+            pytest.skip("all actions are allowed")
+        loss, found = self.make(context), minibatch(context)
+        entries = {key: found[key].clone() for key in found}
+        seen = [entries[key] for key in ("observation", ("next", "observation")) if key in entries]
+        choice, size = np.ravel(context.env_spec.action_space.start)[0], space.choices[0]  # type: ignore[attr-defined]
+        taken = entries["action"].reshape(len(entries["action"]), -1)[:, 0].long() - int(choice)
+        outcomes = []
+        for step in range(size):
+            for rows in seen:
+                mask = space.tensor(rows, ACTION_MASK)
+                mask.fill_(1)
+                if step:
+                    mask.scatter_(-1, ((taken + step) % size).unsqueeze(-1), 0)
+            outcomes.append(_detached(computed(loss, entries)))
+        assert any(difference(outcomes[0], other) for other in outcomes[1:]), (
+            "the losses are the same whatever the masks forbid; compute them with parts of the model that keep to them"
+        )
 
     def test_samples_its_noise_from_the_generator(self) -> None:
         """All that is random in a loss is in its noise, from the generator that it is given."""

@@ -15,7 +15,7 @@ from rlcore.envs.packed import Packed
 from rlcore.envs.rollout import random_actions
 from rlcore.testing.compare import difference, snapshot
 from rlcore.testing.contracts.base import StateContract
-from rlcore.testing.contracts.data import actions, collected, steps_of
+from rlcore.testing.contracts.data import actions, collected, lawful, steps_of
 from rlcore.types import Env, Transform
 from rlcore.types.context import Context
 from rlcore.types.exports import ActionModule, ObservationModule
@@ -36,8 +36,7 @@ class TransformContract(StateContract):
 
     def env(self, context: Context) -> Env:
         """Return an env of the bench, whose observations the transform has not seen."""
-        env: Env = context.make_env(2)
-        return env
+        return lawful(context.make_env(2))
 
     def make(self, context: Context, **changes: Any) -> Any:
         """Build the transform and fit it as a run does."""
