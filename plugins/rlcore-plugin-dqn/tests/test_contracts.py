@@ -45,6 +45,24 @@ class TestMaskedQNetwork(ModelContract):
     around = {**AROUND, "env": {"use": "testing:toy-dict"}}
 
 
+class TestRecurrentQNetwork(ModelContract):
+    use = "dqn:recurrent-q-network"
+    config = {"size": 6, "encoder_hidden": [5], "hidden": [4], "duelling": True}
+    around = SEQUENCES
+
+
+class TestGRUQNetwork(ModelContract):
+    use = "dqn:recurrent-q-network"
+    config = {"cell": "gru", "size": 6, "encoder_hidden": []}
+    around = {**SEQUENCES, "env": {**SEQUENCES["env"], "actions": "numbered"}}
+
+
+class TestMaskedRecurrentQNetwork(ModelContract):
+    use = "dqn:recurrent-q-network"
+    config = {"size": 6}
+    around = {**SEQUENCES, "env": {"use": "testing:toy-dict"}}
+
+
 class TestDQN(LossContract):
     use = "dqn"
     around = AROUND
@@ -123,6 +141,15 @@ class TestNoisyDuellingQuantiles(LossContract):
 class TestR2D2(LossContract):
     use = "dqn:r2d2"
     around = SEQUENCES
+
+
+class TestR2D2WithMasks(LossContract):
+    use = "dqn:r2d2"
+    around = {
+        **SEQUENCES,
+        "env": {"use": "testing:toy-dict", "actions": "numbered"},
+        "model": {"use": "dqn:recurrent-q-network", "size": 6},
+    }
 
 
 class TestPlainR2D2(LossContract):

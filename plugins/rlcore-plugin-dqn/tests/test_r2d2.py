@@ -149,3 +149,68 @@ def test_it_is_refused_without_memory_and_without_sequences():
         make_run(sections={**SEQUENCES, "model": AROUND["model"]})
     with pytest.raises(ConfigError, match="bootstrap_row"):
         make_run(sections={**SEQUENCES, "buffer": {"use": "replay"}})
+
+
+RECURRENT = {**SEQUENCES, "model": {"use": "dqn:recurrent-q-network", "size": 6, "encoder_hidden": [5]}}
+
+
+@pytest.mark.slow
+def test_a_resumed_run_with_workers_goes_on_in_the_middle_of_episodes_and_sequences(tmp_path):
+    pytest.importorskip("rlcore_plugin_parallel")
+    check_resumed(
+        {**RECURRENT, "collector": {"use": "parallel:workers", "frames_per_batch": 16, "num_workers": 2}}, tmp_path
+    )
+
+
+def test_a_resumed_run_goes_on_in_the_middle_of_episodes_and_sequences(tmp_path):
+    check_resumed(RECURRENT, tmp_path)
+
+
+def check_resumed(sections, tmp_path):
+    total = "run.total_frames=96"
+    whole = make_trainer(total, folder=tmp_path / "whole", sections=sections)
+    whole.train()
+    stopped = make_trainer(total, folder=tmp_path / "parts", sections=sections)
+    stopped.stop_at = 48
+    stopped.train()
+    resumed = make_trainer(total, folder=tmp_path / "parts", sections=sections, resume=True)
+    resumed.train()
+    assert resumed.progress.updates == whole.progress.updates > 2
+    expected, found = (trainer.parts.store.entries()[-1].manifest for trainer in (whole, resumed))
+    assert expected["exact"]
+    observers = whole.parts.provenance.observers
+    differing = [name for name in expected["digests"] if expected["digests"][name] != found["digests"][name]]
+    assert set(differing) <= set(observers)
+
+
+def test_a_policy_with_memory_sees_the_same_sequences_as_its_network():
+    """Values that the unrolled network gives at stored states are those by which the policy acted."""
+    trainer = make_trainer("run.total_frames=64", "buffer.warmup_frames=1000", sections=RECURRENT)
+    batches = []
+    for _ in trainer:
+        batches.append(trainer.collector.collect().clone())
+        trainer.buffer.add(batches[-1])
+    model, samples = trainer.model, trainer.buffer.sample(50)
+    acted = {}
+    for batch in batches:
+        for env in range(2):
+            for time in range(batch.shape[1]):
+                step = batch[env, time]
+                with torch.no_grad():
+                    one = (entry.unsqueeze(0) for entry in (step["observation"], step["policy_state"], step["first"]))
+                    acted[tuple(step["observation"].tolist())] = model.q_values(*one)[0]
+    with torch.no_grad():
+        values = model.q_values(samples["observation"], samples["policy_state"], samples["first"])
+    compared = 0
+    for row, sequence in samples[MASK].squeeze(-1).nonzero().tolist():
+        seen = tuple(samples["observation"][row, sequence].tolist())
+        if seen in acted:
+            compared += 1
+            assert torch.allclose(values[row, sequence], acted[seen], atol=1e-5)
+    assert compared > 20
+
+
+def test_a_policy_with_memory_is_refused_where_steps_are_shuffled():
+    for changes in ({"buffer": {"use": "replay"}, "loss": {"use": "dqn"}}, {"buffer": {"use": "rollout"}}):
+        with pytest.raises(ConfigError, match=r"\[(buffer|loss)\]|bootstrap_row"):
+            make_run(sections={**RECURRENT, **changes})

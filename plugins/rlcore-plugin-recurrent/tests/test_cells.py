@@ -57,6 +57,15 @@ def test_values_and_gradients_are_those_of_torchs_cells(kind):
 
 
 @KINDS
+def test_the_state_after_the_last_step_is_that_of_torchs_cells(kind):
+    cell, seen, state, first = problem(kind)
+    _, expected = by_hand(cell, seen, state, first)
+    found = cell.after(seen, state, first)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    assert not found.requires_grad
+
+
+@KINDS
 def test_gradients_are_those_of_differences(kind):
     cell, seen, state, first = problem(kind, times=3, count=2, inputs=2, size=2)
     names, weights = zip(*cell.named_parameters(), strict=True)

@@ -10,6 +10,12 @@ def provide_components() -> list[Component]:
         Component(
             "model", "q-network", f"{__name__}.model:QNetworkModel", summary="an MLP of action values, its target"
         ),
+        Component(
+            "model",
+            "recurrent-q-network",
+            f"{__name__}.recurrent:RecurrentQNetworkModel",
+            summary="action values behind an LSTM or a GRU, their target",
+        ),
         Component("loss", "dqn", f"{__name__}.loss:DQNLoss", summary="the error of action values; DQN and double DQN"),
         Component("loss", "c51", f"{__name__}.distributional:C51Loss", summary="the error of distributions of values"),
         Component(

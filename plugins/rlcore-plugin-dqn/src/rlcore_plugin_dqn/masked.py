@@ -41,18 +41,14 @@ class MaskedEpsilonGreedy(EpsilonGreedy):
         """Return None: which random action is taken depends on the mask."""
         return None
 
-    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
-        return self._chosen(observation, noise[:, : 1 + self._num_actions], self._forward(observation))
-
-    def mode(self, observation: Tensor) -> Tensor:
-        """Return the greedy actions, int64 `[env]`."""
-        return self._mask(self._forward(observation), observation).argmax(-1)
-
-    def _chosen(self, observation: Tensor, noise: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    def explored(self, values: Tensor, observation: Tensor, noise: Tensor) -> Tensor:
+        """Return actions, int64 `[env]`, by their values `[env, action]`, some of them random."""
         numbers = torch.where(noise[:, :1] > 0, noise[:, 1:], values)
-        action = self._mask(numbers, observation).argmax(-1)
-        return action, action
+        return self._mask(numbers, observation).argmax(-1)
+
+    def best(self, values: Tensor, observation: Tensor) -> Tensor:
+        """Return the greedy actions, int64 `[env]`, by their values `[env, action]`."""
+        return self._mask(values, observation).argmax(-1)
 
 
 class MaskedNoisyEpsilonGreedy(MaskedEpsilonGreedy):
@@ -66,4 +62,5 @@ class MaskedNoisyEpsilonGreedy(MaskedEpsilonGreedy):
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
         of_actions, of_network = noise.tensor_split([1 + self._num_actions], dim=-1)
-        return self._chosen(observation, of_actions, self._forward(observation, *given(of_network)))
+        action = self.explored(self._forward(observation, *given(of_network)), observation, of_actions)
+        return action, action

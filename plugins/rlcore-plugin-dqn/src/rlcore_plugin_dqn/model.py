@@ -93,7 +93,7 @@ class QNetworkModel(nn.Module):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
         spec = context.env_spec
-        num_actions, self.first_action = _actions(spec.action_space)
+        num_actions, self.first_action = actions_of(spec.action_space, "q-network")
         networks = Networks.of(config, spec.observation_space, context.seed("encoder"))
         generator = torch.Generator().manual_seed(context.seed("q_values"))
         network = _network(config, networks, num_actions, generator)
@@ -141,12 +141,12 @@ def _network(config: QNetworkModel.Config, networks: Networks, num_actions: int,
     return network if encoder is None else EncodedMLP(encoder, network, networks.space.shape or ())
 
 
-def _actions(space: gymnasium.Space[object]) -> tuple[int, int]:
-    """Return how many actions there are, and the number of the first one.
+def actions_of(space: gymnasium.Space[object], model: str) -> tuple[int, int]:
+    """Return how many actions there are for a model, and the number of the first one.
 
     Raises:
         ConfigError: the space is of another kind.
     """
     if not isinstance(space, gymnasium.spaces.Discrete):
-        raise ConfigError(f"[model] q-network needs a discrete action space, not {space}")
+        raise ConfigError(f"[model] {model} needs a discrete action space, not {space}")
     return int(space.n), int(space.start)

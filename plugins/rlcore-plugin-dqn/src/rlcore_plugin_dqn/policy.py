@@ -124,10 +124,19 @@ class EpsilonGreedy:
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
-        action = self.mode(observation)
+        action = self.explored(self._forward(observation), observation, noise)
+        return action, action
+
+    def explored(self, values: Tensor, observation: Tensor, noise: Tensor) -> Tensor:
+        """Return actions, int64 `[env]`, by their values `[env, action]`, some of them random."""
+        action = values.argmax(-1)
         if noise.shape[0] > 1 or not noise.is_cpu or int(noise) != GREEDY:
             action = torch.where(noise == GREEDY, action, noise)
-        return action, action
+        return action
+
+    def best(self, values: Tensor, observation: Tensor) -> Tensor:
+        """Return the greedy actions, int64 `[env]`, by their values `[env, action]`."""
+        return values.argmax(-1)
 
     def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
         """Return nothing: the losses need no more than the transition."""
@@ -135,7 +144,7 @@ class EpsilonGreedy:
 
     def mode(self, observation: Tensor) -> Tensor:
         """Return the greedy actions, int64 `[env]`."""
-        return self._forward(observation).argmax(-1)
+        return self.best(self._forward(observation), observation)
 
     def follow(self, progress: Progress) -> None:
         """Let epsilon fall with other clocks, as those of a trainer that is built later."""

@@ -71,7 +71,7 @@ class R2D2Loss(QLearningLoss):
         if not has_memory(context.model) or not offers(self.q_values, Unrolled):
             raise ConfigError(
                 "[loss] r2d2 learns from sequences with the state of a policy with memory, and this model has none; "
-                'take the model "recurrent-q-network", or the loss "dqn"'
+                'take the model "dqn:recurrent-q-network", or the loss "dqn"'
             )
         self.burn_in = 0
         self._error = ERRORS[config.error]

@@ -107,6 +107,11 @@ class Body(nn.Module):
             return self.cell(features, state, first)  # type: ignore[no-any-return]
         return self.cell(features.unsqueeze(0), state, first.reshape(1, -1, 1)).squeeze(0)  # type: ignore[no-any-return]
 
+    @torch.no_grad()
+    def after(self, observation: Tensor, state: Tensor, first: Tensor) -> Tensor:
+        """Return the state after the last row of `[time, sequence, ...]`, without gradients."""
+        return self.cell.after(self.entrance(observation), state, first)
+
     def raw(self) -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
         """Return a step without gradients: observations, states and `first` `[row]` to what is known, and states.
 

@@ -60,6 +60,13 @@ class Cell(nn.Module):
         """Return the state with which episodes begin, `[row, num_states * size]`: zeros."""
         return self.weight_hh_l0.detach().new_zeros(rows, self.num_states * self.size)
 
+    def after(self, inputs: Tensor, state: Tensor, first: Tensor) -> Tensor:
+        """Return the state after the last step, `[sequence, num_states * size]`, without gradients.
+
+        The arguments are those of a call; for steps that only bring a state up to date.
+        """
+        raise NotImplementedError
+
     def raw(self) -> Step:
         """Return a step without gradients over the weights as they lie in memory now."""
         raise NotImplementedError

@@ -131,6 +131,11 @@ class GRU(Cell):
         hidden: Tensor = gru_loop(projected, begun, first, self.weight_hh_l0, self.bias_hh_l0)[0]
         return hidden
 
+    @torch.no_grad()
+    def after(self, inputs: Tensor, state: Tensor, first: Tensor) -> Tensor:
+        """Return the state after the last step, without gradients; see `Cell`."""
+        return self(inputs, state, first)[-1]  # type: ignore[no-any-return]
+
     def raw(self) -> Step:
         """Return a step without gradients over the weights as they lie in memory now."""
         size = self.size

@@ -139,10 +139,21 @@ class LSTM(Cell):
 
     def forward(self, inputs: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """Return the hidden states `[time, sequence, size]`; see `Cell`."""
+        return self._run(inputs, state, first)[0]
+
+    @torch.no_grad()
+    def after(self, inputs: Tensor, state: Tensor, first: Tensor) -> Tensor:
+        """Return the state after the last step, without gradients; see `Cell`."""
+        hidden, _, cells = self._run(inputs, state, first)
+        return torch.cat([hidden[-1], cells[-1]], -1)
+
+    def _run(self, inputs: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return hidden states, gates and cell states of all steps."""
         bias = self.bias_ih_l0 + self.bias_hh_l0
         projected = nn.functional.linear(inputs, self.weight_ih_l0, bias)
-        hidden: Tensor = lstm_loop(projected, torch.where(first[0], 0, state), first, self.weight_hh_l0)[0]
-        return hidden
+        found: tuple[Tensor, Tensor, Tensor]
+        found = lstm_loop(projected, torch.where(first[0], 0, state), first, self.weight_hh_l0)
+        return found
 
     def raw(self) -> Step:
         """Return a step without gradients over the weights as they lie in memory now."""
