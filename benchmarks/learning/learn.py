@@ -7,6 +7,7 @@ qr-dqn-acrobot  100,000 frames of qr-dqn-acrobot.toml, mean return of the last 1
 {sac,td3,ddpg,crossq}-pendulum  20,000 frames, then 100 deterministic episodes; peers: SB3, sb3-contrib
 discrete-sac-cartpole  100,000 frames, mean return of the last 100 training episodes
 {dqn,c51}-{cartpole,acrobot}-500k  500,000 frames with CleanRL's settings, mean return of the last 100 training episodes
+{ppo,dqn}-minatar-{breakout,space-invaders}  1,000,000 frames, mean return of the last 100 training episodes; peer: SB3
 
 A finished seed lies in results/learning-TASK.parts/ and is not run again; delete its file to repeat it.
 
@@ -31,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 ACROBOT = "env.id='Acrobot-v1'"
+INVADERS = "env.id='MinAtar/SpaceInvaders-v1'"
 NO_EVALUATION = "evaluator.every=1_000_000"
 # config and changes of it by task
 TASKS: dict[str, tuple[str, list[str]]] = {
@@ -47,11 +49,16 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "crossq-pendulum": ("examples/crossq-pendulum.toml", ["evaluator.episodes=100"]),
     "discrete-sac-cartpole": ("examples/discrete-sac-cartpole.toml", [NO_EVALUATION]),
     "c51-acrobot-500k": ("examples/c51-cartpole.toml", [NO_EVALUATION, ACROBOT]),
+    "ppo-minatar-breakout": ("examples/ppo-minatar-breakout.toml", [NO_EVALUATION]),
+    "ppo-minatar-space-invaders": ("examples/ppo-minatar-breakout.toml", [NO_EVALUATION, INVADERS]),
+    "dqn-minatar-breakout": ("examples/dqn-minatar-breakout.toml", [NO_EVALUATION]),
+    "dqn-minatar-space-invaders": ("examples/dqn-minatar-breakout.toml", [NO_EVALUATION, INVADERS]),
 }
+MINATAR = tuple(task for task in TASKS if "-minatar-" in task)
 # evaluated at the end, with the peer of learning/sb3_off_policy.py
 PENDULUMS = ("sac-pendulum", "td3-pendulum", "ddpg-pendulum", "crossq-pendulum")
 PEERS = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl"), "dqn-cartpole": ("sb3",)}
-PEERS |= dict.fromkeys(PENDULUMS, ("sb3",))
+PEERS |= dict.fromkeys((*PENDULUMS, *MINATAR), ("sb3",))
 
 
 def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
@@ -94,8 +101,9 @@ def peer(python: str, task: str, name: str, seed: int) -> dict[str, Any]:
         return last_line([python, str(script), "--peer", name, "--seed", str(seed), "--frames", "50000"])
     if task == "dqn-cartpole":
         return last_line([python, str(Path(__file__).with_name("sb3_dqn.py")), "--seed", str(seed)])
-    if task in PENDULUMS:
-        return last_line([python, str(Path(__file__).with_name("sb3_off_policy.py")), task, "--seed", str(seed)])
+    if task in PENDULUMS or task in MINATAR:
+        script = Path(__file__).with_name("sb3_minatar.py" if task in MINATAR else "sb3_off_policy.py")
+        return last_line([python, str(script), task, "--seed", str(seed)])
     script = ROOT / "benchmarks" / "speed" / f"{name}_ppo.py"
     result = last_line([python, str(script), "--workload", task, "--frames", "500000", "--seed", str(seed)])
     return {"peer": name, "task": task, "seed": seed, "mean": result["return_last_100"]}
