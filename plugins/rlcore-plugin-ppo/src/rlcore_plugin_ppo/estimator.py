@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.buffers import rows
-from rlcore.types import FIRST, MASK, POLICY_STATE, Context, has_memory
+from rlcore.types import MASK, Context
+from rlcore_plugin_ppo.state_values import StateValues
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,48 +40,19 @@ class GAE:
         self._gamma = config.gamma
         self._lmbda = config.lmbda
         self._standardise = config.standardise
-        model: Any = context.model
-        self._critic = model.critic
-        self._has_memory = has_memory(model)
+        self._values = StateValues(context.model)
 
     @torch.no_grad()
     def __call__(self, batch: TensorDict) -> None:
         """Set `state_value`, `advantage` and `value_target`, each `[env, time, 1]`."""
         following = batch.get("next")
-        value = self._values(batch) if self._has_memory else self._critic(batch.get("observation"))
-        next_value = self._next_values(value, following)
-        terminated, done = following.get("terminated"), following.get("done")
-        delta = following.get("reward") + self._gamma * next_value * ~terminated - value
-        advantage = discounted_sum(delta, self._gamma * self._lmbda * ~done)
+        value = self._values.before(batch)
+        delta = following.get("reward") + self._gamma * self._values.after(value, following) - value
+        advantage = discounted_sum(delta, self._gamma * self._lmbda * ~following.get("done"))
         batch.set("state_value", value)
         batch.set("value_target", advantage + value)
         mask = batch.get(MASK, None)
         batch.set("advantage", _standardised(advantage, mask) if self._standardise else advantage)
-
-    def _next_values(self, value: Tensor, following: TensorDict) -> Tensor:
-        """Return the value after each step `[env, time, 1]`.
-
-        Inside an episode it is the value of the following step; the critic runs only for the last observations.
-        """
-        next_value = torch.zeros_like(value)  # zero after a terminated last step, which nothing below sets
-        next_value[:, :-1] = value[:, 1:]
-        last = following.get("done").clone()
-        last[:, -1] = True
-        places = (last & ~following.get("terminated")).squeeze(-1)
-        inputs = [following.get("observation")[places]]
-        if self._has_memory:  # the last observation of an episode goes with the state after it, and begins none
-            state = following.get("policy_state")[places]
-            inputs += [state, torch.zeros(len(state), 1, dtype=torch.bool, device=state.device)]
-        next_value[places] = self._critic(*inputs)
-        return next_value
-
-    def _values(self, batch: TensorDict) -> Tensor:
-        """Return the values of a critic with memory: of single steps, each from the state that was stored before it.
-
-        The weights are those of the collection, so these are the values along whole sequences.
-        """
-        found = self._critic(*(rows(batch.get(key)) for key in ("observation", POLICY_STATE, FIRST)))
-        return found.unflatten(0, batch.batch_size[::-1]).transpose(0, 1)  # type: ignore[no-any-return]
 
 
 def discounted_sum(values: Tensor, discounts: Tensor) -> Tensor:
