@@ -10,10 +10,11 @@ import torch
 
 from rlcore.envs import Packed, PassThrough, observation_dtype
 from rlcore.envs.action_check import ActionCheck
+from rlcore.envs.carrying import Carrying, Playing
 from rlcore.envs.step_checks import as_numbers
 from rlcore.envs.transformed import transformed_spec
 from rlcore.errors import ArgumentTypeError, ConfigError
-from rlcore.types import EnvSpec, Policy, Transform
+from rlcore.types import EnvSpec, Policy, StatefulPolicy, Transform
 from rlcore.types.optional import ActionChanger, EpisodeKeeper, offers
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Agent:
         frames: training frames of the weights.
         spec: of the env, before any transform.
         policy: takes observations as the transforms leave them.
-        remembers: whether a transform keeps something of the running episodes, as a frame stack does.
+        remembers: whether a transform keeps something of the running episodes, as a frame stack does, or the policy.
     """
 
     def __init__(
@@ -65,9 +66,11 @@ class Agent:
             seen = transformed_spec(seen, transform)
         self._check = ActionCheck(seen)
         self._seen_dtype = dtype or observation_dtype(seen.observation_space)
-        self.remembers = any(
+        self._is_stateful = offers(policy, StatefulPolicy)
+        self.remembers = self._is_stateful or any(
             changes_observations(transform) and offers(transform, EpisodeKeeper) for transform in transforms
         )
+        self._carrying: Carrying | None = None
         self.spec, self.policy = spec, policy
         self._device = torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
@@ -92,9 +95,11 @@ class Agent:
             PluginError: the policy gave an action outside of its space.
         """
         batch, single = self._batch(observation)
+        first = self._beginning(len(batch))
         with torch.inference_mode():
-            inputs = torch.tensor(self._seen(batch), device=self._device)
-            action = (self.policy.mode(inputs) if deterministic else self._sampled(inputs)).cpu().numpy()
+            inputs = torch.tensor(self._seen(batch, first), device=self._device)
+            policy = self._carried(first) if self._is_stateful else self.policy
+            action = (policy.mode(inputs) if deterministic else self._sampled(policy, inputs)).cpu().numpy()
         self._check(action)
         for change in self._action_changes:
             action = change(action)
@@ -168,24 +173,36 @@ class Agent:
             raise ConfigError("agent.act: the observation is not finite")
         return (numbers[None] if single else numbers), single
 
-    def _seen(self, observation: Array) -> Array:
-        """Return what the policy sees, after all transforms."""
-        first, count = self._first, len(observation)
+    def _beginning(self, count: int) -> BoolArray:
+        """Return which of so many episodes begin with these observations, `[env]`."""
+        first = self._first
         if first is None or (len(first) != count and not self.remembers):
-            first = np.ones(count, dtype=bool)
-        elif len(first) != count:
+            return np.ones(count, dtype=bool)
+        if len(first) != count:
             raise ConfigError(
                 f"agent.act: {count} observations after {len(first)}, and the agent remembers earlier ones of each "
                 "episode; call agent.reset() before another number of envs"
             )
+        return first
+
+    def _seen(self, observation: Array, first: BoolArray) -> Array:
+        """Return what the policy sees, after all transforms."""
         for transform in self._transforms:
             observation = transform.step(observation, first)
-        self._first = np.zeros(count, dtype=bool)
+        self._first = np.zeros(len(first), dtype=bool)
         return np.asarray(observation, dtype=self._seen_dtype)
 
-    def _sampled(self, observation: torch.Tensor) -> torch.Tensor:
+    def _carried(self, first: BoolArray) -> Carrying:
+        """Return the policy with what it remembers of the running episodes."""
+        if self._carrying is None or first.all():  # their number may be another one
+            self._carrying = Carrying(self.policy, len(first))
+        else:
+            self._carrying.begin(first)
+        return self._carrying
+
+    def _sampled(self, policy: Playing, observation: torch.Tensor) -> torch.Tensor:
         noise = self.policy.draw(1, len(observation), self._generator)
-        return self.policy.act(observation, noise[0])[0]
+        return policy.act(observation, noise[0])[0]
 
 
 def changes_observations(transform: Transform) -> bool:

@@ -13,7 +13,7 @@ from rlcore.agents.builder import AgentParts
 from rlcore.envs import observation_dtype
 from rlcore.envs.transformed import transformed_spec
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
-from rlcore.types import Transform
+from rlcore.types import Transform, has_memory
 from rlcore.types.exports import ActionModule, ObservationModule
 from rlcore.types.optional import offers
 
@@ -33,6 +33,11 @@ class Program(nn.Module):
 
     def __init__(self, parts: AgentParts) -> None:
         super().__init__()
+        if has_memory(parts.model):
+            raise ConfigError(
+                f"{parts.labels['model']} cannot be exported: its policy has a state, and a program acts on one "
+                "observation alone; the format safetensors keeps both"
+            )
         seen = parts.spec
         before, after = [], []
         for number, transform in enumerate(parts.transforms):

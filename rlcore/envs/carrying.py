@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -10,9 +10,16 @@ from torch import Tensor
 from rlcore.types import offers
 from rlcore.types.models import StatefulPolicy
 
+if TYPE_CHECKING:
+    from rlcore.types import BoolArray
 
-class WithMode(Protocol):
-    """What playing needs of a policy."""
+
+class Playing(Protocol):
+    """How a policy is played, with or without a state."""
+
+    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions `[env, *action]` for observations `[env, *shape]`, and what `describe` needs."""
+        ...
 
     def mode(self, observation: Tensor) -> Tensor:
         """Return the deterministic actions `[env, *action]` for observations `[env, *shape]`."""
@@ -20,7 +27,7 @@ class WithMode(Protocol):
 
 
 class Carrying:
-    """A policy with a state, called as one without, through one episode in each env.
+    """A policy with a state, called as one without; an episode begins with the first call in each env.
 
     Args:
         policy: has a state.
@@ -31,6 +38,10 @@ class Carrying:
         self._policy = policy
         self._state: Tensor = policy.initial_state(num_envs)
         self._first = torch.ones(num_envs, dtype=torch.bool, device=self._state.device)
+
+    def begin(self, envs: BoolArray) -> None:
+        """Let episodes begin with the next call in these envs, `[env]`."""
+        self._first = self._first | torch.from_numpy(envs).to(self._first.device)
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions, and what `describe` needs."""
@@ -45,6 +56,6 @@ class Carrying:
         return action  # type: ignore[no-any-return]
 
 
-def carried(policy: Any, num_envs: int) -> WithMode:
+def carried(policy: Any, num_envs: int) -> Playing:
     """Return how a policy is called through one episode in each env: itself where it has no state."""
     return Carrying(policy, num_envs) if offers(policy, StatefulPolicy) else policy

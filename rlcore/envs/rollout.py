@@ -17,7 +17,7 @@ from rlcore.envs.exploration import choose
 from rlcore.envs.step_checks import StepCheck
 from rlcore.envs.transformed import observation_dtype
 from rlcore.errors import ConfigError
-from rlcore.types import MASK, Env, EnvSpec, Policy, Step
+from rlcore.types import MASK, Env, EnvSpec, Policy, StatefulPolicy, Step
 from rlcore.types.optional import BatchChanger, offers
 
 if TYPE_CHECKING:
@@ -99,6 +99,11 @@ class _Actor(Protocol):
 def _actor(spec: EnvSpec, policy: PolicyLike | None, steps: int, seed: int, device: torch.device) -> _Actor:
     if policy is None:
         return _RandomActor(spec, seed)
+    if offers(policy, StatefulPolicy):
+        raise ConfigError(
+            f"rollout: a {type(policy).__name__} has a state, which goes from step to step; let a collector or an "
+            "agent (rlcore.load_agent) carry it"
+        )
     if isinstance(policy, Policy):
         return _PolicyActor(policy, policy.draw(steps, spec.num_envs, torch.Generator(device).manual_seed(seed)))
     if not callable(policy):

@@ -113,6 +113,11 @@ class TotalsContract(PassThroughContract):
         return [changed[self.key], changed["next", self.key]]
 
 
+class TestSelect(TransformContract):
+    use = "transforms:select"
+    config = {"indices": [2, 0]}
+
+
 class TestDoubleToFloat(PassThroughContract):
     use = "transforms:double-to-float"
 

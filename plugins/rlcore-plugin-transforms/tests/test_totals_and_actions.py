@@ -9,6 +9,7 @@ from rlcore_plugin_transforms.double_to_float import DoubleToFloat
 from rlcore import Factory
 from rlcore.errors import ConfigError
 from rlcore.testing import make_run
+from rlcore.testing.contracts import TransformContract
 
 TOTALS = [{"use": "transforms:step-counter"}, {"use": "transforms:reward-sum"}]
 
@@ -161,3 +162,15 @@ def test_evaluations_and_rollouts_take_the_same_way():
     assert plain[0] == scaled[0] != doubled[0]
     assert torch.equal(plain[1]["next", "reward"], scaled[1]["next", "reward"])
     assert not torch.equal(plain[1]["next", "reward"], doubled[1]["next", "reward"])
+
+
+def test_select_takes_numbers_in_their_order_and_refuses_those_that_are_not_there():
+    def made(indices):
+        return TransformContract.of("transforms:select", {"indices": indices})
+
+    select = made([2, 0]).make(made([2, 0]).bench())
+    box = select.observation_space(gymnasium.spaces.Box(np.float32([0, 1, 2]), np.float32([3, 4, 5])))
+    assert (box.low.tolist(), box.high.tolist()) == ([2, 0], [5, 3])
+    assert select.step(np.array([[10, 11, 12], [20, 21, 22]]), None).tolist() == [[12, 10], [22, 20]]
+    with pytest.raises(ConfigError, match=r"\[2, 0\] reach beyond the 2 numbers"):
+        select.observation_space(gymnasium.spaces.Box(-1, 1, (2,)))

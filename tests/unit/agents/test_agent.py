@@ -99,3 +99,35 @@ def test_observations_of_another_form_are_refused(observation, problem):
 def test_an_action_outside_of_the_space_is_refused():
     with pytest.raises(rlcore.PluginError, match="outside of the action space"):
         rlcore.Agent(SPEC, [], Policy()).act([1000])
+
+
+class Remembering(Policy):
+    """Acts by the sum of what it saw of the episode."""
+
+    def initial_state(self, num_envs):
+        return torch.zeros(num_envs, 1)
+
+    def mode(self, observation, state, first):
+        state = torch.where(first[:, None], 0, state) + observation
+        return state, state
+
+    def act(self, observation, noise, state, first):
+        action, state = self.mode(observation, state, first)
+        return action + noise, noise, state
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_the_state_of_a_policy_goes_from_call_to_call_until_its_episode_ends(deterministic):
+    agent = rlcore.Agent(SPEC, [], Remembering())
+    assert agent.remembers
+
+    def act(*values):
+        return [int(row[0]) for row in agent.act(np.array(values, np.float32)[:, None], deterministic)]
+
+    assert [act(1, 2), act(1, 2), act(0, 0)] == [[1, 2], [2, 4], [2, 4]]
+    agent.reset(done=np.array([False, True]))
+    assert [act(1, 1), act(1, 1)] == [[3, 1], [4, 2]]
+    with pytest.raises(rlcore.ConfigError, match="remembers earlier ones"):
+        act(1, 1, 1)
+    agent.reset()
+    assert act(1, 1, 1) == [1, 1, 1]

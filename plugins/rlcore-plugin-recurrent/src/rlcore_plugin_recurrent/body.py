@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, Field, PositiveInt
+from rlcore_plugin_mlp.by_leaf import LeafEncoder
 from rlcore_plugin_mlp.encoder import EncodedMLP
 from rlcore_plugin_mlp.model import MLPModel
 from rlcore_plugin_mlp.network import ACTIVATIONS, MLP, Activation
@@ -31,6 +32,9 @@ class BodyConfig(BaseModel, extra="forbid"):
     initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
     encoder: str | None = Field(None, description="'module:Name' of a network of your own before all of them")
     encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")
+    encoders: dict[str, LeafEncoder] = Field(
+        default_factory=dict, description="a network for each leaf of observations that are dicts"
+    )
 
 
 class Entrance(nn.Module):
@@ -47,7 +51,8 @@ class Entrance(nn.Module):
     def __init__(self, config: BodyConfig, context: Context) -> None:
         super().__init__()
         space = context.env_spec.observation_space
-        keys = {key: getattr(config, key) for key in ("activation", "initialisation", "encoder", "encoder_kwargs")}
+        names = ("activation", "initialisation", "encoder", "encoder_kwargs", "encoders")
+        keys: dict[str, Any] = {key: getattr(config, key) for key in names}
         networks = Networks.of(
             MLPModel.Config(hidden=config.encoder_hidden[:-1], **keys), space, context.seed("encoder")
         )

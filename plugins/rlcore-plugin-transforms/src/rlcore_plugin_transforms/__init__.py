@@ -13,6 +13,7 @@ _TRANSFORMS: Final = (
     ),
     ("frame-stack", "frame_stack:FrameStack", "the latest observations of each env as one"),
     ("flatten", "flatten:Flatten", "any observation as one vector, numbered choices as one-hot vectors"),
+    ("select", "select:Select", "some of the numbers of an observation"),
     ("reward-scale", "reward_scale:RewardScale", "reward * scale + shift"),
     (
         "reward-norm",
