@@ -5,11 +5,12 @@ Slicing a TensorDict costs more than a small update, so none is made unless some
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import UnwrittenEntryError
 from rlcore.types import Key
+from rlcore.types.mappings import FoundEntries
 
 if TYPE_CHECKING:
     import torch
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Minibatch(dict[Key, "Tensor"]):
+class Minibatch(FoundEntries):
     """Entries by key: `minibatch["observation"]`, `minibatch["next", "reward"]`.
 
     Args:
@@ -64,27 +65,9 @@ class Minibatch(dict[Key, "Tensor"]):
     def __contains__(self, key: object) -> bool:
         return super().__contains__(key) or key in self._available
 
-    def get(self, key: Key, default: Any = None) -> Any:
-        """Return an entry, or `default` when there is none."""
-        return self[key] if key in self else default  # noqa: SIM401 - this is `get`
-
     def keys(self) -> Any:
         """Return every key that can be read."""
         return dict.fromkeys((*self._available, *super().keys())).keys()
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self.keys())
-
-    def __len__(self) -> int:
-        return len(self.keys())
-
-    def items(self) -> Any:
-        """Return every entry, gathering those not read yet."""
-        return [(key, self[key]) for key in self]
-
-    def values(self) -> Any:
-        """Return every tensor, gathering those not read yet."""
-        return [self[key] for key in self]
 
     def to_tensordict(self) -> TensorDict:
         """Return all entries as a TensorDict of batch size `[sample]`."""

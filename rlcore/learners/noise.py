@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,10 +11,11 @@ from torch import Tensor
 from rlcore.errors import ConfigError
 from rlcore.learners.joint import rows_of
 from rlcore.types import Context, Key
+from rlcore.types.mappings import FoundEntries
 from rlcore.types.optional import NoiseSampler, offers
 
 
-class NoisyMinibatch(dict[Key, Tensor]):
+class NoisyMinibatch(FoundEntries):
     """A minibatch with the noise of its update, for the loss alone: hooks and the buffer go on with the one without.
 
     Entries are read from the minibatch when they are asked for, so that one that gathers gathers no more than before.
@@ -42,27 +43,9 @@ class NoisyMinibatch(dict[Key, Tensor]):
     def __contains__(self, key: object) -> bool:
         return super().__contains__(key) or holds(self._minibatch, key)
 
-    def get(self, key: Key, default: Any = None) -> Any:
-        """Return an entry, or `default` when there is none."""
-        return self[key] if key in self else default  # noqa: SIM401 - this is `get`
-
     def keys(self) -> Any:
         """Return every key that can be read."""
         return dict.fromkeys((*self._minibatch.keys(), *self._noise)).keys()
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self.keys())
-
-    def __len__(self) -> int:
-        return len(self.keys())
-
-    def items(self) -> Any:
-        """Return every entry."""
-        return [(key, self[key]) for key in self]
-
-    def values(self) -> Any:
-        """Return every tensor."""
-        return [self[key] for key in self]
 
 
 def holds(minibatch: Any, key: Any) -> bool:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rlcore.process import companion as companion
     from rlcore.process.another import rlcore_command as rlcore_command
     from rlcore.process.signals import STOPPING as STOPPING
+    from rlcore.process.stops import collected_stops as collected_stops
     from rlcore.process.streams import lenient as lenient
 
 __all__, __getattr__, __dir__ = lazy(
@@ -18,6 +19,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.process": "companion",
         "rlcore.process.another": "rlcore_command",
         "rlcore.process.signals": "STOPPING",
+        "rlcore.process.stops": "collected_stops",
         "rlcore.process.streams": "lenient",
     },
 )

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from rlcore.process.signals import ALWAYS, STOPPING
+from rlcore.process.stops import collected_stops
 from rlcore.seeds.child import Child
 
 # between looks at the processes
@@ -31,7 +28,7 @@ def train_all(
         show: called after each look at them.
     """
     waiting = list(children)
-    with _collected() as received:
+    with collected_stops() as received:
         passed_on = 0
         try:
             while True:
@@ -62,24 +59,3 @@ def _end(children: Sequence[Child]) -> None:
         for child in children:
             child.look()
         time.sleep(_LOOK)
-
-
-@contextmanager
-def _collected() -> Iterator[list[int]]:
-    """Collect the signals that ask to stop, instead of what they do otherwise; in the main thread alone."""
-    received: list[int] = []
-
-    def take(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        now = {number: signal.getsignal(number) for number in STOPPING}
-        before = {number: handler for number, handler in now.items() if number in ALWAYS or handler != signal.SIG_IGN}
-    for number in before:
-        signal.signal(number, take)
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

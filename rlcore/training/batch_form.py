@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rlcore.training.overrides import speaks_for
 from rlcore.training.parts import TrainerParts
 from rlcore.types.collected import ColumnCollector, takes_columns
 from rlcore.types.optional import offers
@@ -35,20 +36,9 @@ class BatchForm:
         collector, buffer = parts.collector, parts.buffer
         if collector is not self._asked[0] or buffer is not self._asked[1]:
             self._asked = collector, buffer
-            self._fits = not self._own_steps and _gives_columns(collector) and takes_columns(buffer)
+            gives_columns = offers(collector, ColumnCollector) and speaks_for(collector, "collect_columns", "collect")
+            self._fits = not self._own_steps and gives_columns and takes_columns(buffer)
         needed = parts.transforms or parts.estimator is not None or parts.hooks.need_tensordicts
         if not self._fits or needed or "collect" in vars(collector):  # a script may have put its own there
             return collector.collect()
         return collector.collect_columns()  # type: ignore[attr-defined]  # it was asked
-
-
-def _gives_columns(collector: object) -> bool:
-    """Return whether a collector gives tensors, and none of its classes overrides `collect` alone."""
-    if not offers(collector, ColumnCollector):
-        return False
-    for kind in type(collector).__mro__:
-        if "collect_columns" in vars(kind):
-            return True
-        if "collect" in vars(kind):
-            return False
-    return False

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlcore.errors import ConfigError
+from rlcore.training.overrides import speaks_for
 from rlcore.types import BackgroundCollector
 from rlcore.types.context import Context
 from rlcore.types.optional import BatchSized, offers
@@ -64,7 +65,8 @@ def most_updates(context: Context) -> int | None:
     """
     buffer, collector, spec = context.built["buffer"], context.built["collector"], context.env_spec
     horizon = context.run.total_frames
-    if not _counts(buffer) or not offers(collector, BatchSized) or isinstance(collector, BackgroundCollector):
+    counts = offers(buffer, UpdateCounter) and speaks_for(buffer, "most_updates", "minibatches")
+    if not counts or not offers(collector, BatchSized) or isinstance(collector, BackgroundCollector):
         return None
     if spec.reset_mode == "next_step" or horizon == ENDLESS:  # steps that only reset an env are no frames
         return None
@@ -72,15 +74,3 @@ def most_updates(context: Context) -> int | None:
     without = max(0, -(-buffer.warmup_frames // frames) - 1)
     iterations = max(0, -(-horizon // frames) - without)
     return int(iterations * buffer.num_epochs * buffer.most_updates(collector.batch_steps))
-
-
-def _counts(buffer: Any) -> bool:
-    """Return whether a buffer tells its number of minibatches; a subclass that yields others does not."""
-    if not offers(buffer, UpdateCounter):
-        return False
-    for base in type(buffer).__mro__:
-        if "most_updates" in vars(base):
-            return True
-        if "minibatches" in vars(base):
-            return False
-    return True

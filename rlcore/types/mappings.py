@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rlcore.types.records import Key
 
 
 def is_mapping(value: object) -> bool:
@@ -17,3 +22,27 @@ def is_mapping(value: object) -> bool:
 def detached(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values without their graphs; numbers have none, and stay as they are."""
     return {name: value.detach() if hasattr(value, "detach") else value for name, value in values.items()}
+
+
+class FoundEntries(dict["Key", "Tensor"]):
+    """Entries that are found when they are first read. A class of them has `__missing__`, `__contains__` and `keys`."""
+
+    __slots__ = ()
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """Return an entry, or `default` when there is none."""
+        return self[key] if key in self else default  # noqa: SIM401 - this is `get`
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def items(self) -> Any:
+        """Return every entry, also those not read yet."""
+        return [(key, self[key]) for key in self]
+
+    def values(self) -> Any:
+        """Return every tensor, also those not read yet."""
+        return [self[key] for key in self]

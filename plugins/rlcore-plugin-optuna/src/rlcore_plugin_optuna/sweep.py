@@ -8,6 +8,7 @@ import shlex
 import signal
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,10 +17,10 @@ from optuna.trial import TrialState
 
 from rlcore.errors import ConfigError
 from rlcore.files import Lock, in_use
+from rlcore.process import collected_stops
 from rlcore_plugin_optuna import result
 from rlcore_plugin_optuna.by_name import pruner, sampler
 from rlcore_plugin_optuna.run_process import RunProcess, folder_of, frame_of, is_done, start
-from rlcore_plugin_optuna.signals import Stops
 from rlcore_plugin_optuna.space import check, distributions
 from rlcore_plugin_optuna.study_file import StudyFile, read_study
 from rlcore_plugin_optuna.study_folder import begin, check_same, go_on
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     study = go_on(file) if options.resume else begin(file)
     lock = Lock(file.place)
     try:
-        with Stops() as stops:
+        with collected_stops() as stops:
             sweep = Sweep(file, study, options.jobs, stops)
             sweep.run()
         return _end(sweep, stops, options.study)
@@ -56,12 +57,12 @@ def run(options: argparse.Namespace) -> int:
         lock.release()
 
 
-def _end(sweep: Sweep, stops: Stops, named: str) -> int:
+def _end(sweep: Sweep, stops: Sequence[int], named: str) -> int:
     """Say what was found, write the best config, and return the exit code."""
     result.report(sweep.file, sweep.study)
-    if stops.received is not None:
+    if stops:
         log.info("stopped; continue with: rlcore sweep %s --resume", shlex.quote(named))
-        return 128 + stops.received
+        return 128 + stops[0]
     return 0 if sweep.complete() else 1
 
 
@@ -72,12 +73,13 @@ class Sweep:
         file: says what the study is.
         study: with the trials so far.
         jobs: how many processes train at once.
-        stops: knows whether a signal asked for a stop.
+        stops: the signals that asked for a stop; more may come.
     """
 
-    def __init__(self, file: StudyFile, study: optuna.Study, jobs: int, stops: Stops) -> None:
+    def __init__(self, file: StudyFile, study: optuna.Study, jobs: int, stops: Sequence[int]) -> None:
         self.file, self.study = file, study
         self._jobs, self._stops = jobs, stops
+        self._passed_on = 0
         self._running: list[RunProcess] = []
         self._waiting = unfinished(study)
         self._over: set[tuple[int, int]] = set()
@@ -91,8 +93,9 @@ class Sweep:
                 for process in [process for process in self._running if process.has_ended]:
                     self._running.remove(process)
                     self._ended(process)
-                for number in self._stops.news():
-                    self._send(number)
+                for _ in self._stops[self._passed_on :]:
+                    self._passed_on += 1
+                    self._send(signal.SIGTERM)
         except BaseException:
             self._send(signal.SIGTERM)
             raise
@@ -116,7 +119,7 @@ class Sweep:
 
     def _next(self) -> int | None:
         """Return the number of a trial that is to be trained."""
-        if self._stops.received is not None or self._is_hopeless():
+        if self._stops or self._is_hopeless():
             return None
         if self._waiting:
             number = self._waiting.pop(0)
@@ -162,7 +165,7 @@ class Sweep:
         if process.code == 0:
             self._over.add(place)
         elif process.was_killed:
-            if self._stops.received is not None:
+            if self._stops:
                 return
             self._idle[place] = 0 if process.frame > process.from_frame else self._idle[place] + 1
             if self._idle[place] >= _TRIES:
