@@ -66,7 +66,7 @@ class CompiledUpdate:
         targets: of the loss; those that move a little at a time do so in the graph.
 
     Raises:
-        ConfigError: an optimizer other than Adam or AdamW; or parts of the model share weights.
+        ConfigError: an optimizer other than Adam or AdamW.
     """
 
     def __init__(
@@ -82,11 +82,6 @@ class CompiledUpdate:
             raise ConfigError(
                 f"[learner] compile = true works with the optimizers adam and adamw, without amsgrad; {unfit[0]!r} is "
                 "another: choose one of them in its [[optimizer]], or set compile = false"
-            )
-        if len(list(loss.named_parameters())) < len(list(loss.named_parameters(remove_duplicate=False))):
-            raise ConfigError(
-                "[learner] compile = true: parts of the model share weights, as with share_encoder, which a compiled "
-                "update cannot; set compile = false, or give each part its own"
             )
         self._loss = loss
         self._named_steps = steps

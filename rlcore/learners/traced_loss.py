@@ -49,6 +49,7 @@ class TracedLoss:
     ) -> None:
         self._loss = loss
         self._names = names
+        self._also = _further_places(loss)
         recorder = _Recorder(minibatch)
         buffers = {name: buffer.clone() for name, buffer in loss.named_buffers()}
         device = next(iter(parameters.values()))[0].device
@@ -62,7 +63,20 @@ class TracedLoss:
     def computed(self, minibatch: Mapping[Key, Tensor], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return losses and metrics, with other tensors in the place of parameters and buffers."""
         arguments = (minibatch,) if self._names is None else (minibatch, self._names)
-        return torch.func.functional_call(self._loss, tensors, arguments)  # type: ignore[no-any-return]
+        tensors = tensors | {place: tensors[name] for place, name in self._also.items() if name in tensors}
+        # torch's own way with shared weights puts back the wrong tensors where two parts have one module in common
+        return torch.func.functional_call(self._loss, tensors, arguments, tie_weights=False)  # type: ignore[no-any-return]
+
+
+def _further_places(loss: nn.Module) -> dict[str, str]:
+    """Return where modules hold a parameter or buffer that another module has too, each with its name in the loss."""
+    names: dict[int, str] = {}
+    further: dict[str, str] = {}
+    for path, module in loss.named_modules():  # each module once, by the name of its first place
+        for own, tensor in (*module.named_parameters(path, recurse=False), *module.named_buffers(path, recurse=False)):
+            if names.setdefault(id(tensor), own) != own:
+                further[own] = names[id(tensor)]
+    return further
 
 
 class _Recorder(dict[Key, Tensor]):

@@ -106,9 +106,13 @@ def test_a_shared_encoder_is_one_and_is_trained_once(nets, build):
     run.trainer.train()
 
 
-def test_a_shared_encoder_is_refused_where_the_update_is_compiled(nets, build):
-    with pytest.raises(ConfigError, match=r"compile = true: parts of the model share weights, as with share_encoder"):
-        build(learner={"compile": True}, **model(nets, share_encoder=True))
+@pytest.mark.slow
+def test_a_shared_encoder_in_a_compiled_update_gives_the_weights_of_one_without(nets, build):
+    runs = [build(learner={"compile": compiled}, **model(nets, share_encoder=True)) for compiled in (False, True)]
+    for run in runs:
+        run.trainer.train()
+    for one, other in zip(*map(weights, runs), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_the_policy_acts_as_the_modules_say(nets, build):

@@ -5,6 +5,7 @@ import pytest
 import torch
 from rlcore_plugin_dqn.network import CategoricalQNetwork
 from rlcore_plugin_dqn.policy import GREEDY, EpsilonConfig, EpsilonGreedy
+from rlcore_plugin_dqn.shifted import Shifted
 from rlcore_plugin_mlp.network import MLP
 
 from rlcore.errors import ConfigError
@@ -105,6 +106,17 @@ def test_the_loop_explores_less_and_less():
     trainer = make_trainer(sections={**AROUND, "model": model, "evaluator": None})
     seen = {progress.frames: trainer.model.policy.epsilon for progress in trainer}
     assert seen == pytest.approx({16: 0.8, 32: 0.5, 48: 0.2, 64: 0.2}), "set before each batch of 16"
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_random_actions_are_foretold_as_they_are_taken(first):
+    acting = policy(0.7)
+    acting = Shifted(acting, first) if first else acting
+    noise = acting.draw(30, 2, generator())
+    actions, known = acting.foretold(noise)
+    assert 0 < sum(known) < 30
+    for time in (time for time in range(30) if known[time]):
+        assert torch.equal(acting.act(torch.zeros(2, 3), noise[time])[0], actions[time])
 
 
 def test_one_env_acts_as_it_would_among_others():

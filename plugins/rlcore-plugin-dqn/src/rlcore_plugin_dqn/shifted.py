@@ -60,6 +60,11 @@ class Shifted:
         """Sample for a batch, as the other does."""
         return self._policy.draw(steps, num_envs, generator)
 
+    def foretold(self, noise: Tensor) -> tuple[Tensor, list[bool]] | None:
+        """Return the random actions, int64 `[time, env]`, and in which steps all are random, where the other does."""
+        told = self._policy.foretold(noise)
+        return None if told is None else (told[0] + self._first, told[1])
+
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
         action = self._policy.act(observation, noise)[0] + self._first
