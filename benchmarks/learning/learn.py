@@ -5,6 +5,8 @@ cartpole      500,000 frames of ppo-cartpole.toml, mean return of the last 100 t
 dqn-cartpole  50,000 frames of dqn-cartpole.toml, mean return of the last 100 training episodes; peer: SB3
 qr-dqn-acrobot  100,000 frames of qr-dqn-acrobot.toml, mean return of the last 100 training episodes
 {sac,td3,ddpg,crossq}-pendulum  20,000 frames, then 100 deterministic episodes; peers: SB3, sb3-contrib
+ppo-masked    300,000 frames where 60 of 80 actions are illegal, mean return of the last 100 training episodes; peer:
+              MaskablePPO of sb3-contrib
 discrete-sac-cartpole  100,000 frames, mean return of the last 100 training episodes
 {dqn,c51}-{cartpole,acrobot}-500k  500,000 frames with CleanRL's settings, mean return of the last 100 training episodes
 {ppo,dqn}-minatar-{breakout,space-invaders}  1,000,000 frames, mean return of the last 100 training episodes; peer: SB3
@@ -38,6 +40,7 @@ NO_EVALUATION = "evaluator.every=1_000_000"
 TASKS: dict[str, tuple[str, list[str]]] = {
     "idp": ("examples/ppo-idp.toml", ["evaluator.episodes=20"]),
     "cartpole": ("examples/ppo-cartpole.toml", []),
+    "ppo-masked": ("benchmarks/learning/ppo-masked.toml", []),
     "dqn-cartpole": ("examples/dqn-cartpole.toml", []),
     "dqn-cartpole-500k": ("benchmarks/learning/dqn-cleanrl.toml", []),
     "dqn-acrobot-500k": ("benchmarks/learning/dqn-cleanrl.toml", [ACROBOT]),
@@ -58,7 +61,7 @@ MINATAR = tuple(task for task in TASKS if "-minatar-" in task)
 # evaluated at the end, with the peer of learning/sb3_off_policy.py
 PENDULUMS = ("sac-pendulum", "td3-pendulum", "ddpg-pendulum", "crossq-pendulum")
 PEERS = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl"), "dqn-cartpole": ("sb3",)}
-PEERS |= dict.fromkeys((*PENDULUMS, *MINATAR), ("sb3",))
+PEERS |= dict.fromkeys((*PENDULUMS, *MINATAR), ("sb3",)) | {"ppo-masked": ("sb3-contrib",)}
 
 
 def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
@@ -101,6 +104,8 @@ def peer(python: str, task: str, name: str, seed: int) -> dict[str, Any]:
         return last_line([python, str(script), "--peer", name, "--seed", str(seed), "--frames", "50000"])
     if task == "dqn-cartpole":
         return last_line([python, str(Path(__file__).with_name("sb3_dqn.py")), "--seed", str(seed)])
+    if task == "ppo-masked":
+        return last_line([python, str(Path(__file__).with_name("sb3_masked_ppo.py")), "--seed", str(seed)])
     if task in PENDULUMS or task in MINATAR:
         script = Path(__file__).with_name("sb3_minatar.py" if task in MINATAR else "sb3_off_policy.py")
         return last_line([python, str(script), task, "--seed", str(seed)])
