@@ -12,8 +12,8 @@ from rlcore.types.optional_learning import MemoryTaker
 
 _ADVICE = {
     "buffer": 'it hands out steps one by one, without what came before them; use = "rollout-sequences", or for replay '
-    "one of sequences",
-    "loss": "it calls the parts of the model without a state; ppo and a2c do with one",
+    '"replay:sequences"',
+    "loss": "it calls the parts of the model without a state; ppo, a2c and r2d2 do with one",
     "estimator": "it calls the critic without a state; gae does with one",
 }
 

@@ -19,7 +19,8 @@ EXAMPLES = ROOT / "examples"
 FEW = ("collector.frames_per_batch=256", "run.total_frames=512", "metrics.every=256")
 # and with each kind of buffer, few updates
 FEW_UPDATES = {"rollout": ["buffer.epochs=1"], "replay": ["buffer.warmup_frames=256", "buffer.updates_per_batch=4"]}
-FEW_UPDATES |= {"replay:prioritized": FEW_UPDATES["replay"], "rollout-sequences": FEW_UPDATES["rollout"]}
+FEW_UPDATES |= dict.fromkeys(("replay:prioritized", "replay:sequences"), FEW_UPDATES["replay"])
+FEW_UPDATES["rollout-sequences"] = FEW_UPDATES["rollout"]
 SCRIPTS = {
     "train_from_python.py": ["run.total_frames=512"],
     "ppo_tutorial.py": ["--frames", "2000", "--out", "curves.png"],
