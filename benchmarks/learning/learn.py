@@ -10,6 +10,8 @@ ppo-masked    300,000 frames where 60 of 80 actions are illegal, mean return of 
 r2d2-stateless  1,000,000 frames of r2d2-cartpole.toml, mean return of the last 100 training episodes
 dqn-stateless  the same envs without memory, mean return of the last 100 training episodes
 discrete-sac-cartpole  100,000 frames, mean return of the last 100 training episodes
+{lstm,blind}-cartpole  2,000,000 frames of CartPole without velocities, with a memory and without one, mean return of
+              the last 100 training episodes; peer of the first: sb3-contrib
 {dqn,c51}-{cartpole,acrobot}-500k  500,000 frames with CleanRL's settings, mean return of the last 100 training episodes
 {ppo,dqn}-minatar-{breakout,space-invaders}  1,000,000 frames, mean return of the last 100 training episodes; peer: SB3
 
@@ -56,6 +58,8 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "crossq-pendulum": ("examples/crossq-pendulum.toml", ["evaluator.episodes=100"]),
     "discrete-sac-cartpole": ("examples/discrete-sac-cartpole.toml", [NO_EVALUATION]),
     "c51-acrobot-500k": ("examples/c51-cartpole.toml", [NO_EVALUATION, ACROBOT]),
+    "lstm-cartpole": ("examples/ppo-cartpole-lstm.toml", ["run.total_frames=2_000_000", NO_EVALUATION]),
+    "blind-cartpole": ("benchmarks/learning/ppo-cartpole-blind.toml", [NO_EVALUATION]),
     "ppo-minatar-breakout": ("examples/ppo-minatar-breakout.toml", [NO_EVALUATION]),
     "ppo-minatar-space-invaders": ("examples/ppo-minatar-breakout.toml", [NO_EVALUATION, INVADERS]),
     "dqn-minatar-breakout": ("examples/dqn-minatar-breakout.toml", [NO_EVALUATION]),
@@ -65,6 +69,7 @@ MINATAR = tuple(task for task in TASKS if "-minatar-" in task)
 # evaluated at the end, with the peer of learning/sb3_off_policy.py
 PENDULUMS = ("sac-pendulum", "td3-pendulum", "ddpg-pendulum", "crossq-pendulum")
 PEERS = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl"), "dqn-cartpole": ("sb3",)}
+PEERS["lstm-cartpole"] = ("sb3",)
 PEERS |= dict.fromkeys((*PENDULUMS, *MINATAR), ("sb3",)) | {"ppo-masked": ("sb3-contrib",)}
 
 
@@ -113,8 +118,9 @@ def peer(python: str, task: str, name: str, seed: int) -> dict[str, Any]:
     if task in PENDULUMS or task in MINATAR:
         script = Path(__file__).with_name("sb3_minatar.py" if task in MINATAR else "sb3_off_policy.py")
         return last_line([python, str(script), task, "--seed", str(seed)])
-    script = ROOT / "benchmarks" / "speed" / f"{name}_ppo.py"
-    result = last_line([python, str(script), "--workload", task, "--frames", "500000", "--seed", str(seed)])
+    script, frames = ("lstm_ppo", "2000000") if task == "lstm-cartpole" else ("ppo", "500000")
+    path = ROOT / "benchmarks" / "speed" / f"{name}_{script}.py"
+    result = last_line([python, str(path), "--workload", task, "--frames", frames, "--seed", str(seed)])
     return {"peer": name, "task": task, "seed": seed, "mean": result["return_last_100"]}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
@@ -17,7 +18,6 @@ from rlcore.types.context import Context
 from rlcore.types.optional import BatchSized, offers
 
 if TYPE_CHECKING:
-    import torch
     from tensordict import TensorDict
 
     from rlcore.buffers.minibatch import Minibatch
@@ -88,7 +88,7 @@ class RolloutSequences(RolloutBuffer):
             yield SequenceMinibatch(places[0].numel(), keys, partial(_chunk, chunks_of, index))
 
 
-def _places(stretches: torch.Tensor, length: int, num_envs: int) -> Tensor:
+def _places(stretches: Tensor, length: int, num_envs: int) -> Tensor:
     """Return in which rows, `[time * env]`, the steps of stretches are.
 
     Args:
@@ -100,7 +100,7 @@ def _places(stretches: torch.Tensor, length: int, num_envs: int) -> Tensor:
         `[minibatch, time, sequence]`.
     """
     begin = stretches // num_envs * (length * num_envs) + stretches % num_envs
-    steps = begin.new_tensor(range(length)) * num_envs
+    steps = torch.arange(length, device=stretches.device) * num_envs
     return begin.unsqueeze(1) + steps.view(1, -1, 1)
 
 
