@@ -21,11 +21,12 @@ FEW = ("collector.frames_per_batch=256", "run.total_frames=512", "metrics.every=
 FEW_UPDATES = {"rollout": ["buffer.epochs=1"], "replay": ["buffer.warmup_frames=256", "buffer.updates_per_batch=4"]}
 FEW_UPDATES |= dict.fromkeys(("replay:prioritized", "replay:sequences"), FEW_UPDATES["replay"])
 FEW_UPDATES["rollout-sequences"] = FEW_UPDATES["rollout"]
+FEW_UPDATES["replay:hindsight"] = FEW_UPDATES["replay"]
 SCRIPTS = {
     "train_from_python.py": ["run.total_frames=512"],
     "ppo_tutorial.py": ["--frames", "2000", "--out", "curves.png"],
 }
-MODULES = {"sighted_envs.py"}
+MODULES = {"bit_flip.py", "sighted_envs.py"}
 LOOSE_FILES = {"my_hooks.py": ["stop-when-solved", "stopwatch"]}
 
 
@@ -42,6 +43,8 @@ LIBRARIES = {
     "MinAtar/": "minatar",
     "MiniGrid-": "minigrid",
     "highway-": "highway_env",
+    "PointMaze": "gymnasium_robotics",
+    "dm_control/": "shimmy dm_control",
 }
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from rlcore.envs import wrapper_for
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Heart, Step
+from rlcore_plugin_gymnasium import goals
 from rlcore_plugin_gymnasium.chain import layers, modules
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
 from rlcore_plugin_gymnasium.packing import packed
@@ -132,6 +133,14 @@ class SerialEnv:
         """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`."""
         envs = self._envs if indices is None else [self._envs[index] for index in indices]
         return pictures(envs, self.spec.id)
+
+    def goal_outcome(self, achieved: npt.NDArray[Any], desired: npt.NDArray[Any]) -> goals.Outcome:
+        """Return the rewards of reaching some goals where others were wanted, and whether that ends episodes.
+
+        Raises:
+            ConfigError: the env has no `compute_reward`.
+        """
+        return goals.outcome(self._envs[0], self.spec.id, achieved, desired)
 
     def close(self) -> None:
         """Close every env."""

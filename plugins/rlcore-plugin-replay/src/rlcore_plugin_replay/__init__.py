@@ -16,6 +16,12 @@ def provide_components() -> list[Component]:
         ),
         Component(
             "buffer",
+            "hindsight",
+            f"{__name__}.hindsight:HindsightReplayBuffer",
+            summary="past transitions with goals that were reached later",
+        ),
+        Component(
+            "buffer",
             "sequences",
             f"{__name__}.sequences:SequenceReplayBuffer",
             summary="past sequences of steps, for policies with memory",
