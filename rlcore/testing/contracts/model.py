@@ -18,7 +18,7 @@ from rlcore.testing.contracts.data import observations
 from rlcore.testing.contracts.memory import MemoryTests, beginning, outputs_of
 from rlcore.types import Policy
 from rlcore.types.context import Context
-from rlcore.types.optional import missing, offers
+from rlcore.types.optional import WithPolicy, missing, offers
 from rlcore.types.optional_learning import Foretelling, WithDistribution
 
 
@@ -148,7 +148,12 @@ class ModelContract(MemoryTests, StateContract):
 
     def test_actions_that_are_foretold_are_those_of_act(self) -> None:
         """Whether a collector asks before or after the observation must not change the run."""
-        _, policy, context = self.actor()
+        context = self.bench()
+        model = self.make(context)
+        if not offers(model, WithPolicy):
+            pytest.skip("the model has no policy")
+        policy = beginning(model.policy)
+        policy.refresh()
         foretells = offers(policy, Foretelling)
         if not foretells:
             pytest.skip("the policy foretells nothing")

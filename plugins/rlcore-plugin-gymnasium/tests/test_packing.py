@@ -1,0 +1,107 @@
+"""Dicts, tuples and masks of Gymnasium's envs: what policies see of them, and what is refused with which words."""
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+from rlcore.errors import ConfigError, EnvError
+from rlcore.testing import make_run
+
+spaces = gymnasium.spaces
+HERE = __name__
+
+
+class Game(gymnasium.Env):
+    """Three moves, of which the one of the step is forbidden; ends after four steps, or is faulty at the second one."""
+
+    def __init__(self, fault=None, actions=None, observed="box"):
+        self.action_space = actions or spaces.Discrete(3)
+        state = spaces.Box(0, 9, (2,), np.float32)
+        masked = {"state": state, "action_mask": spaces.MultiBinary(3)}
+        nested = {"state": state, "hand": spaces.Tuple([spaces.Discrete(10), state])}
+        self.observation_space = {"box": state, "masked": spaces.Dict(masked), "nested": spaces.Dict(nested)}[observed]
+        self.fault = fault
+        self.observed = observed
+
+    def _seen(self):
+        state = np.full(2, self.time, np.float32)
+        legal = np.arange(3) != self.time % 3
+        faulty = self.time == 2
+        if faulty and self.fault == "shape":
+            state = state[:1]
+        if faulty and self.fault == "none":
+            legal[:] = False
+        infos = {} if faulty and self.fault == "missing" else {"legal": legal.astype(np.int8)}
+        if isinstance(self.action_space, spaces.MultiDiscrete):
+            infos = {"legal": (infos["legal"], np.array([1, 0], np.int8))}
+        seen = {
+            "box": state,
+            "masked": {"state": state, "action_mask": legal.astype(np.int8)},
+            "nested": {"state": state, "hand": (self.time, state)},
+        }
+        return seen[self.observed], infos
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self._seen()
+
+    def step(self, action):
+        assert int(np.ravel(action)[0]) != self.time % 3, "a forbidden move"
+        self.time += 1
+        seen, infos = self._seen()
+        ends = self.time == 4
+        return seen, 0.0, ends, False, {} if ends else infos
+
+
+gymnasium.register("packing/Game-v0", Game)
+
+
+def collector(mask_key="legal", **kwargs):
+    env = {"use": "gymnasium", "id": f"{HERE}:packing/Game-v0", "num_envs": 2, "kwargs": kwargs}
+    env |= {} if mask_key is None else {"mask_key": mask_key}
+    return make_run(sections={"env": env, "model": {"use": "mlp", "hidden": [4]}}).trainer.collector
+
+
+@pytest.mark.parametrize("observed", ["box", "nested", "masked"])
+def test_no_forbidden_move_is_taken_wherever_the_mask_is(observed):
+    mine = collector(None if observed == "masked" else "legal", observed=observed)
+    space = mine._spec.observation_space
+    batch = mine.collect()
+    name = "observation" if observed == "box" else "state"
+    steps = space.tensor(batch["observation"], name)[..., 0].long()
+    forbidden = torch.nn.functional.one_hot(steps % 3, 3)
+    assert torch.equal(space.tensor(batch["observation"], "action_mask").long(), 1 - forbidden)
+    if observed == "nested":
+        assert set(space.leaves) == {"hand.0", "hand.1", "state", "action_mask"}
+        assert torch.equal(space.tensor(batch["observation"], "hand.0"), steps)
+
+
+def test_masks_of_several_choices_may_be_a_tuple(monkeypatch):
+    monkeypatch.setattr(Game.__init__, "__defaults__", (None, spaces.MultiDiscrete([3, 2]), "box"))
+    mine = collector()
+    assert mine._spec.observation_space.choices == (3, 2)
+    assert (mine.collect()["action"][..., 1] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("none", "its action_mask allows no action; allow one, or end the episode there"),
+        ("missing", r"its infos have no 'legal', which \[env\] mask_key names; there is nothing"),
+        ("shape", r"leaf 'observation' of the observation: expected shape \(2,\), found \(1,\)"),
+    ],
+)
+def test_what_an_env_may_not_do(fault, message):
+    with pytest.raises(EnvError, match=message) as raised:
+        collector(fault=fault).collect()
+    assert "packing/Game-v0" in str(raised.value)
+
+
+def test_a_mask_that_cannot_be_is_refused(monkeypatch):
+    with pytest.raises(ConfigError, match=r"\[env\] mask_key = 'legal': the observations have a leaf 'action_mask'"):
+        collector(observed="masked")
+    monkeypatch.setattr(Game.__init__, "__defaults__", (None, spaces.MultiBinary(3), "box"))
+    with pytest.raises(ConfigError, match=r"\[env\] mask_key = 'legal': masks go with Discrete and MultiDiscrete"):
+        collector()
