@@ -24,10 +24,10 @@ class Greedy:
         self.values = values
 
     def initial_state(self, num_envs):
-        return torch.zeros(num_envs, self.values.body.size)
+        return torch.zeros(num_envs, self.values.body.size, device=self.values.head.weight.device)
 
     def draw(self, steps, num_envs, generator):
-        return torch.randint(-2, 2, (steps, num_envs), generator=generator)
+        return torch.randint(-2, 2, (steps, num_envs), generator=generator, device=generator.device)
 
     def act(self, observation, noise, state, first):
         greedy, following = self.mode(observation, state, first)

@@ -12,17 +12,16 @@ from torch import Tensor
 from rlcore.buffers import Minibatch
 from rlcore.errors import RlcoreError
 from rlcore.state import copy_in_pieces
-from rlcore.types import Key
+from rlcore.types import FIRST, NEXT_POLICY_STATE, POLICY_STATE, Key
 from rlcore_plugin_replay.intake import check_joinable
 from rlcore_plugin_replay.layout import RowLayout, entries_of
 from rlcore_plugin_replay.n_step import DONE
 from rlcore_plugin_replay.packing import Batch
 from rlcore_plugin_replay.ring import Ring
-from rlcore_plugin_replay.sequence_rows import FIRST, POLICY_STATE, sequences
+from rlcore_plugin_replay.sequence_rows import sequences
 from rlcore_plugin_replay.stacks import FOLLOWING, OBSERVATION
 from rlcore_plugin_replay.streams import Cut, Plan, Streams
 
-_NEXT_POLICY_STATE: Final[Key] = ("next", "policy_state")
 _FEW: Final = torch.int32
 
 Allocate = Callable[[str, tuple[int, int]], Tensor]
@@ -140,7 +139,7 @@ class Episodes:
         entries = entries_of(batch.columns, 2)
         check_joinable(entries, "a replay buffer of sequences")
         states = {key: entry for key, entry in entries.items() if key == POLICY_STATE}
-        for key in (FOLLOWING, POLICY_STATE, _NEXT_POLICY_STATE):
+        for key in (FOLLOWING, POLICY_STATE, NEXT_POLICY_STATE):
             entries.pop(key, None)
         entries[FIRST] = (torch.bool, (1,))
         if self._ring.layout is None:

@@ -3,44 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import torch
 from torch import Tensor
 
-from rlcore.buffers import Minibatch
+from rlcore.buffers import SequenceMinibatch
 from rlcore.types import MASK, Key
 from rlcore_plugin_replay.n_step import REWARD, STEPS
 from rlcore_plugin_replay.stacks import FOLLOWING, OBSERVATION
 from rlcore_plugin_replay.streams import Cut
 
-if TYPE_CHECKING:
-    from tensordict import TensorDict
-
-FIRST: Final[Key] = "first"
-POLICY_STATE: Final[Key] = "policy_state"
 BOOTSTRAP: Final[Key] = "bootstrap_row"
 ADDED: Final[tuple[Key, ...]] = (MASK, STEPS, BOOTSTRAP)
 
 
-class SequenceMinibatch(Minibatch):
-    """Entries `[time, sequence, ...]`; what belongs to a sequence as a whole is `[sequence, ...]`."""
-
-    __slots__ = ()
-
-    def to_tensordict(self) -> TensorDict:
-        """Return all entries as a TensorDict, without batch size: the entries do not agree on one."""
-        from tensordict import TensorDict
-
-        result = TensorDict({}, batch_size=[])
-        for key, value in self.items():
-            result.set(key, value)
-        return result
-
-
 def sequences(
     rows: Mapping[Key, Tensor], offset: Tensor, after: Tensor, cut: Cut, gamma: float, own: Mapping[Key, Tensor]
-) -> Minibatch:
+) -> SequenceMinibatch:
     """Return a minibatch of sequences.
 
     Args:
@@ -75,7 +55,7 @@ def sequences(
             return rows[OBSERVATION][bootstrap, sequence]
         return rows[key][last, sequence] if key in following else rows[key]
 
-    minibatch = SequenceMinibatch(len(after), (*rows, FOLLOWING, *entries), gather)
+    minibatch = SequenceMinibatch(trained.numel(), (*rows, FOLLOWING, *entries), gather)
     minibatch.update(entries)
     return minibatch
 
