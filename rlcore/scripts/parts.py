@@ -27,6 +27,7 @@ from rlcore.state.generators import seed_all
 from rlcore.state.sources import modules_of
 from rlcore.state.torchrl import complete
 from rlcore.training.entries import check_entries, writers_of
+from rlcore.training.memory import check_memory
 from rlcore.training.parts import TrainerParts
 from rlcore.types.context import Context
 from rlcore.types.foreign import Collects, MakesMinibatches, WarmsUp, WithParamGroups
@@ -81,7 +82,11 @@ def seed_with(collector: Any, seed: int) -> None:
 
 
 def _check_entries(parts: TrainerParts, context: Context) -> None:
-    """Refuse a loss of rlcore that reads entries which nothing writes, registered operations included."""
+    """Refuse a loss of rlcore that reads entries which nothing writes, and what does not know the model's memory.
+
+    Registered operations count.
+    """
+    check_memory(context.built.get("model"), {"buffer": parts.buffer, "estimator": parts.estimator})
     loss = context.built.get("loss")
     if loss is not None and isinstance(parts.learner, ModuleLearner) and parts.learner.loss_module is loss:
         writers = writers_of(context.built, parts.collector, parts.buffer, parts.hooks)

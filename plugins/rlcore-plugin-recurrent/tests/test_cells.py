@@ -7,6 +7,8 @@ import torch
 from rlcore_plugin_recurrent.gru import GRU
 from rlcore_plugin_recurrent.lstm import LSTM
 
+from rlcore.testing import make_run
+
 KINDS = pytest.mark.parametrize("kind", [LSTM, GRU])
 
 
@@ -63,6 +65,35 @@ def test_the_state_after_the_last_step_is_that_of_torchs_cells(kind):
     found = cell.after(seen, state, first)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     assert not found.requires_grad
+
+
+@KINDS
+def test_what_a_compiled_update_unrolls_is_the_same(kind):
+    cell, seen, state, first = problem(kind)
+    bias = cell.bias_ih_l0 + (cell.bias_hh_l0 if kind is LSTM else 0)
+    found = cell._unrolled(torch.nn.functional.linear(seen, cell.weight_ih_l0, bias), state, first)
+    hidden = found[0] if kind is LSTM else found
+    torch.testing.assert_close(hidden, by_hand(cell, seen, state, first)[0], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.slow
+@KINDS
+def test_a_compiled_update_trains_as_an_eager_one_does(kind):
+    sections = {
+        "env": {"use": "testing:toy", "actions": "discrete"},
+        "model": {"use": f"recurrent:{kind.__name__.lower()}", "size": 6, "encoder_hidden": [5]},
+        "estimator": {"use": "ppo:gae"},
+        "loss": {"use": "ppo"},
+        "buffer": {"use": "rollout-sequences", "minibatch_size": 8, "sequence_length": 4},
+    }
+    weights = []
+    for compiled in (False, True):
+        learner = {"use": "gradient", "compile": compiled}
+        trainer = make_run(sections={**sections, "learner": learner}).trainer
+        trainer.train()
+        weights.append([parameter.detach() for parameter in trainer.model.parameters()])
+    for eager, compiled in zip(*weights, strict=True):
+        torch.testing.assert_close(compiled, eager, rtol=1e-4, atol=1e-5)
 
 
 @KINDS

@@ -127,6 +127,8 @@ class GRU(Cell):
     def forward(self, inputs: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """Return the hidden states `[time, sequence, size]`; see `Cell`."""
         projected = nn.functional.linear(inputs, self.weight_ih_l0, self.bias_ih_l0)
+        if torch.compiler.is_compiling():
+            return self._unrolled(projected, state, first)
         begun = torch.where(first[0], 0, state)
         hidden: Tensor = gru_loop(projected, begun, first, self.weight_hh_l0, self.bias_hh_l0)[0]
         return hidden
@@ -135,6 +137,18 @@ class GRU(Cell):
     def after(self, inputs: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """Return the state after the last step, without gradients; see `Cell`."""
         return self(inputs, state, first)[-1]  # type: ignore[no-any-return]
+
+    def _unrolled(self, projected: Tensor, state: Tensor, first: Tensor) -> Tensor:
+        """Return the same from plain operators: a compiled update differentiates no operator of our own."""
+        size, found = self.size, []
+        for row, begins in zip(projected.unbind(0), first.unbind(0), strict=True):
+            state = torch.where(begins, 0, state)
+            given = torch.addmm(self.bias_hh_l0, state, self.weight_hh_l0.t())
+            resets, updates = (row[:, : 2 * size] + given[:, : 2 * size]).sigmoid().chunk(2, -1)
+            new = (row[:, 2 * size :] + resets * given[:, 2 * size :]).tanh()
+            state = new + updates * (state - new)
+            found.append(state)
+        return torch.stack(found)
 
     def raw(self) -> Step:
         """Return a step without gradients over the weights as they lie in memory now."""

@@ -1,7 +1,7 @@
 """A long short-term memory (Hochreiter and Schmidhuber, 1997), over sequences with resets and in single steps.
 
 The loop over time and its gradient are two operators of their own: torch's LSTM knows no resets, a call for each step
-costs several times as much, and the compiler takes an operator as it is.
+costs several times as much. A compiled update unrolls the loop instead.
 """
 
 from __future__ import annotations
@@ -144,16 +144,30 @@ class LSTM(Cell):
     @torch.no_grad()
     def after(self, inputs: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """Return the state after the last step, without gradients; see `Cell`."""
-        hidden, _, cells = self._run(inputs, state, first)
+        hidden, cells = self._run(inputs, state, first)
         return torch.cat([hidden[-1], cells[-1]], -1)
 
-    def _run(self, inputs: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return hidden states, gates and cell states of all steps."""
+    def _run(self, inputs: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        """Return hidden states and cell states of all steps."""
         bias = self.bias_ih_l0 + self.bias_hh_l0
         projected = nn.functional.linear(inputs, self.weight_ih_l0, bias)
-        found: tuple[Tensor, Tensor, Tensor]
-        found = lstm_loop(projected, torch.where(first[0], 0, state), first, self.weight_hh_l0)
-        return found
+        if torch.compiler.is_compiling():
+            return self._unrolled(projected, state, first)
+        hidden, _, cells = lstm_loop(projected, torch.where(first[0], 0, state), first, self.weight_hh_l0)
+        return hidden, cells
+
+    def _unrolled(self, projected: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the same from plain operators: a compiled update differentiates no operator of our own."""
+        hidden, cell = state.chunk(2, -1)
+        hiddens, cells = [], []
+        for row, begins in zip(projected.unbind(0), first.unbind(0), strict=True):
+            hidden, cell = torch.where(begins, 0, hidden), torch.where(begins, 0, cell)
+            opened, forgets, news, outputs = torch.addmm(row, hidden, self.weight_hh_l0.t()).chunk(4, -1)
+            cell = forgets.sigmoid() * cell + opened.sigmoid() * news.tanh()
+            hidden = outputs.sigmoid() * cell.tanh()
+            hiddens.append(hidden)
+            cells.append(cell)
+        return torch.stack(hiddens), torch.stack(cells)
 
     def raw(self) -> Step:
         """Return a step without gradients over the weights as they lie in memory now."""
