@@ -68,6 +68,25 @@ class TestPrioritizedFrames(TestFrames):
     config = {**TestFrames.config, "n_steps": 1}
 
 
+@pytest.mark.skipif(
+    find_spec("rlcore_plugin_gymnasium") is None or find_spec("rlcore_plugin_dqn") is None,
+    reason="rlcore-plugin-gymnasium or rlcore-plugin-dqn is not installed",
+)
+class TestHindsight(ComponentContract):
+    """The batches of the contract of buffers have no goals; so only that a run goes on as it should."""
+
+    kind = "buffer"
+    use = "replay:hindsight"
+    config = TestReplay.config
+    around = {
+        "plugins": {"path": [str(Path(__file__).parents[3] / "examples")]},
+        "env": {"use": "gymnasium", "id": "bit_flip:BitFlip-v0", "num_envs": 2, "kwargs": {"bits": 3}},
+        "model": {"use": "dqn:q-network", "hidden": [8]},
+        "loss": {"use": "dqn"},
+        "estimator": [],
+    }
+
+
 class TestMappedFile(TestReplay):
     config = {**TestReplay.config, "storage": "memmap"}
 
