@@ -38,6 +38,7 @@ def test_every_example_is_known():
 # what the envs of an example need that the development install may lack, by how `id` begins, or by `use`
 LIBRARIES = {
     "atari": "ale_py cv2",
+    "gymnasium:envpool": "envpool",
     "LunarLander": "Box2D",
     "CarRacing": "Box2D cv2",
     "MinAtar/": "minatar",
