@@ -233,8 +233,8 @@ class UnmaskingBuffer(RolloutBuffer):
 
 
 class OrderedBuffer(RolloutBuffer):
-    def _order(self, batch):
-        order, count = super()._order(batch)
+    def _order(self, *arguments):
+        order, count = super()._order(*arguments)
         return torch.arange(order.shape[0]), count
 
 
@@ -246,9 +246,9 @@ class ForgetfulBuffer(RolloutBuffer):
 class HalfBuffer(RolloutBuffer):
     """Draws from the first half of a batch, twice."""
 
-    def _order(self, batch):
-        order, count = super()._order(batch)
-        return torch.where(order < batch.numel() // 2, order, order - batch.numel() // 2), count
+    def _order(self, units, *arguments):
+        order, count = super()._order(units, *arguments)
+        return torch.where(order < units // 2, order, order - units // 2), count
 
 
 class SeedlessBuffer(RolloutBuffer):

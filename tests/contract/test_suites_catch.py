@@ -210,7 +210,7 @@ BROKEN_IN_A_FOLDER = [
 
 def broken(contract, name):
     """Return an instance of a suite for a broken component."""
-    config = {"minibatch_size": 8} if contract is c.BufferContract else contract.config
+    config = {"minibatch_size": 8} if contract is c.BufferContract else getattr(contract, "config", {})
     return type("TestBroken", (contract,), {"target": (PARTS | SOUND)[name], "config": config})()
 
 
