@@ -210,8 +210,8 @@ BROKEN_IN_A_FOLDER = [
 
 def broken(contract, name):
     """Return an instance of a suite for a broken component."""
-    config = {"minibatch_size": 8} if contract is c.BufferContract else getattr(contract, "config", {})
-    return type("TestBroken", (contract,), {"target": (PARTS | SOUND)[name], "config": config})()
+    config = {"config": {"minibatch_size": 8}} if contract is c.BufferContract else {}
+    return type("TestBroken", (contract,), {"target": (PARTS | SOUND)[name], **config})()
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,8 @@ def test_the_reference_for_gae_is_right_where_it_is_easy():
     flags["terminated"][0, 2] = flags["done"][0, 2] = True
     entries = {"observation": torch.ones(1, 3, 1), "reward": torch.tensor([1.0, 2.0, 3.0]).reshape(1, 3, 1), **flags}
     batch = TensorDict({"observation": torch.ones(1, 3, 1), "next": TensorDict(entries, [1, 3])}, [1, 3])
-    found = reference_gae(batch, lambda observation: observation * 10, 0.5, 1.0)
+    value = torch.full((1, 3, 1), 10.0)
+    found = reference_gae(batch, value, value, 0.5, 1.0)
     assert found.tolist() == [[1 + 1 + 0.75 - 10, 2 + 1.5 - 10, 3 - 10]]
 
 

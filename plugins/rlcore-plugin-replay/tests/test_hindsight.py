@@ -175,7 +175,7 @@ def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(tmp_path):
         ({"env": {"use": "gymnasium", "id": "CartPole-v1"}}, "needs observations with the leaves achieved_goal"),
         ({"transform": [{"use": "transforms:flatten"}]}, "leave out wrappers and transforms"),
         ({"env": {**SECTIONS["env"], "frame_skip": 2}}, "frame_skip = 1"),
-        ({"buffer": {**BUFFER, "n_steps": 3}}, "n_steps = 1, no stack"),
+        ({"buffer": {**BUFFER, "n_steps": 3}}, "n_steps = 1"),
     ],
 )
 def test_what_has_no_goals_or_no_reward_of_one_step_is_refused(changes, told):

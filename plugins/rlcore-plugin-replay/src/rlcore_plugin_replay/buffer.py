@@ -59,11 +59,12 @@ class ReplayBuffer(SamplingBuffer):
 
     _config: Config
 
-    def __init__(self, config: Config, context: Context) -> None:
+    def __init__(self, config: ReplayConfig, context: Context) -> None:
         super().__init__(config, context)
         self._is_there = self._device == context.device  # whether rows lie where they are learnt from
         self._ring = Ring(config.capacity, partial(self._allocate, "transitions"))
-        self._stacks = None if config.stack is None else self._new_stacks(config.stack)
+        stack = config.stack if isinstance(config, ReplayBuffer.Config) else None
+        self._stacks = None if stack is None else self._new_stacks(stack)
         self._intake = self._new_intake()
         self.writes: tuple[Key, ...] = (INDEX,) if config.n_steps == 1 else (INDEX, STEPS)
 

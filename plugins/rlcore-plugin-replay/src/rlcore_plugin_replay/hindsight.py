@@ -14,6 +14,7 @@ from rlcore.buffers import Minibatch
 from rlcore.envs import Packed
 from rlcore.errors import ConfigError, RlcoreError
 from rlcore.types import Context, Env, offers
+from rlcore_plugin_replay.base import ReplayConfig
 from rlcore_plugin_replay.buffer import ReplayBuffer
 from rlcore_plugin_replay.goal_episodes import GoalEpisodes
 from rlcore_plugin_replay.n_step import DONE, REWARD
@@ -60,7 +61,7 @@ class HindsightReplayBuffer(ReplayBuffer):
     hold what was collected; goals are chosen when they are sampled.
     """
 
-    class Config(ReplayBuffer.Config):
+    class Config(ReplayConfig):
         """Size, use, and which goals."""
 
         goals: int = Field(4, ge=0, description="samples with another goal for each that has its own")
@@ -70,11 +71,11 @@ class HindsightReplayBuffer(ReplayBuffer):
 
         @model_validator(mode="after")
         def _are_single_steps(self) -> Self:
-            if self.n_steps > 1 or self.stack is not None:
-                raise ValueError("hindsight is of single steps, whose reward one goal decides: n_steps = 1, no stack")
+            if self.n_steps > 1:
+                raise ValueError("hindsight is of single steps, whose reward one goal decides: n_steps = 1")
             return self
 
-    _config: Config
+    _config: Config  # type: ignore[assignment]  # which has keys of stacks too
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
