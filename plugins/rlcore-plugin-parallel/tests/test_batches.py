@@ -22,6 +22,8 @@ NEXT_STEP = {"use": "testing:toy", "num_envs": 4, "reset_mode": "next_step"}
 def collector_of(env, use="parallel:workers", model="mlp", transform=(), **keys):
     collector = {"use": use, "frames_per_batch": 48, **keys}
     sections = {"env": env, "model": {"use": model}, "collector": collector, "transform": list(transform)}
+    if model == "testing:toy-memory":
+        sections["buffer"] = {"use": "rollout-sequences", "minibatch_size": 12, "sequence_length": 12}
     return make_run(sections=sections).trainer.collector
 
 

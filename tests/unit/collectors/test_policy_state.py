@@ -13,10 +13,13 @@ from rlcore.testing import make_run, through_checkpoint
 from rlcore.testing.toy import ToyEnv
 
 MODEL = {"use": "testing:toy-memory"}
+BUFFER = {"use": "rollout-sequences", "minibatch_size": 3, "sequence_length": 1}
 
 
 def collector_of(reset_mode="same_step", model=MODEL, **env):
     sections = {"env": {"use": "testing:toy", "num_envs": 3, "reset_mode": reset_mode, **env}, "model": model}
+    if model["use"] == MODEL["use"]:
+        sections["buffer"] = BUFFER
     return make_run("collector.frames_per_batch=21", sections=sections).trainer.collector
 
 
@@ -87,7 +90,8 @@ def test_a_policy_without_a_state_pays_nothing(monkeypatch):
 
 
 def test_evaluation_carries_the_state():
-    trainer = make_run(sections={"model": MODEL, "env": {"use": "testing:toy", "reward": "aim"}}).trainer
+    sections = {"model": MODEL, "buffer": BUFFER, "env": {"use": "testing:toy", "reward": "aim"}}
+    trainer = make_run(sections=sections).trainer
     found = trainer.parts.evaluator.evaluate()
     count = len(found.seeds)
     body, actor = trainer.model.actor.body, trainer.model.actor
