@@ -40,7 +40,7 @@ PUBLISHED: Final = {
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
     "dcp": Published({"checkpointer": ("dcp",)}),
     "dqn": Published(
-        {"loss": ("c51", "dqn", "qr-dqn"), "model": ("q-network",)},
+        {"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")},
         presets={
             "c51": ("c51-classic-control", "c51-generic"),
             "dqn": ("dqn-classic-control", "dqn-generic"),
@@ -48,20 +48,20 @@ PUBLISHED: Final = {
             "rainbow": ("rainbow-generic",),
         },
     ),
-    "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
+    "gymnasium": Published({"env": ("envpool", "gymnasium"), "transform": ("observation-norm",)}),
     "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
     "mlp": Published({"model": ("mlp",)}),
     "optuna": Published({"hook": ("sweep-trial",)}, commands=("sweep",)),
     "parallel": Published({"collector": ("workers",)}),
     "ppo": Published(
-        {"estimator": ("gae",), "loss": ("a2c", "ppo")},
+        {"estimator": ("gae", "vtrace"), "loss": ("a2c", "ppo")},
         presets={
             "a2c": ("a2c-classic-control", "a2c-generic"),
             "ppo": ("ppo-classic-control", "ppo-generic", "ppo-mujoco"),
         },
     ),
     "recurrent": Published({"model": ("gru", "lstm")}),
-    "replay": Published({"buffer": ("prioritized", "replay")}),
+    "replay": Published({"buffer": ("hindsight", "prioritized", "replay", "sequences")}),
     "sac": Published(
         {
             "loss": ("crossq", "ddpg", "discrete-sac", "sac", "td3"),
@@ -84,11 +84,13 @@ PUBLISHED: Final = {
                 "action-clip",
                 "action-scale",
                 "double-to-float",
+                "flatten",
                 "frame-stack",
                 "reward-norm",
                 "reward-scale",
                 "reward-sum",
                 "running-observation-norm",
+                "select",
                 "step-counter",
                 "time-feature",
             )
