@@ -49,7 +49,7 @@ def table_of(values, section):
 @pytest.mark.parametrize(("section", "key"), sorted(set(keys_of_example())))
 def test_i1_every_key_misspelt_is_refused_with_the_right_one(cli, workdir, section, key):
     values = tomllib.loads(tomli_w.dumps(EXAMPLE))
-    misspelt = key[:-1] + ("q" if key[-1] != "q" else "x")
+    misspelt = key + "q"  # the last letter stays: some keys differ by it
     table = table_of(values, section)
     table.pop(key, None)
     table[misspelt] = 1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -109,33 +109,25 @@ class _Pass:
 def tried_out(make: Callable[[], Saved]) -> Outcome:
     """Compare a restored env with the one that was saved.
 
-    One env goes through two episodes, is saved at the begin and in the middle of the second, and goes on, over a reset
-    too. Others get its states, and one the same actions. Every observation, reward and flag must be equal to the bit,
-    and the infos and what the envs hold, too. Where only the last differ, one more env repeats the first, which tells a
-    memory from a clock.
+    One env goes through two episodes, is saved at the beginning and in the middle of the second, and goes on, over a
+    reset too. Others get its states, and one the same actions. Every observation, reward and flag must be equal to the
+    bit, and the infos and what the envs hold, too. Where only the last differ, one more env repeats the first, which
+    tells a memory from a clock.
     """
     with untouched_generators():
-        first = make()
-        try:
-            with closing(first):
+        try:  # what closing an env raises is an error of the env, and no failure of the trial
+            with closing(make()) as first, _failing("saving"):
                 actions = _actions(first)
                 one = _until_the_end(first, actions)
-        except FROM_OUTSIDE:
-            raise
-        except BaseException as error:
-            return Outcome(f"saving fails: {describe(error)}")
-        try:
-            with closing(make()) as second:
+            with closing(make()) as second, _failing("restoring"):
                 second.load_state_dict(one.beginning)
                 begun = second.held()
-            with closing(make()) as third:  # a new one, as at a resume
+            with closing(make()) as third, _failing("restoring"):  # a new one, as at a resume
                 third.load_state_dict(one.state)
                 held = third.held()
                 restored = _Pass(*_rest(third, actions, one.seen), held, begun)
-        except FROM_OUTSIDE:
-            raise
-        except BaseException as error:
-            return Outcome(f"restoring fails: {describe(error)}")
+        except _TrialError as failed:
+            return Outcome(str(failed))
         behaviour = _first_difference(one, restored)
         forgotten = _differing(one, restored)
         unrepeatable = _differing(one, _repeated(make, actions)) if forgotten else []
@@ -148,6 +140,21 @@ def _first_difference(saved: _Pass, restored: _Pass) -> str | None:
         if before != after:
             return f"step {number} after a restore is not the step after the save"
     return None
+
+
+class _TrialError(Exception):
+    """Says what an env could not do."""
+
+
+@contextmanager
+def _failing(what: str) -> Iterator[None]:
+    """Let whatever an env raises be the end of the trial."""
+    try:
+        yield
+    except FROM_OUTSIDE:
+        raise
+    except BaseException as error:
+        raise _TrialError(f"{what} fails: {describe(error)}") from error
 
 
 def _until_the_end(env: Saved, actions: list[Any]) -> _Pass:
