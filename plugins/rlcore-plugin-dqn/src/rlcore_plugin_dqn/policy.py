@@ -113,7 +113,7 @@ class EpsilonGreedy:
         if self._threshold.device != device:
             with torch.inference_mode(False):  # it is set outside of that mode too
                 self._threshold = self._threshold.to(device)
-        greedy = torch.rand(shape, generator=generator, device=device) >= self._threshold
+        greedy = torch.rand(shape, generator=generator, device=device) >= self._threshold.fill_(self.epsilon)
         return action.masked_fill_(greedy, GREEDY)
 
     def foretold(self, noise: Tensor) -> tuple[Tensor, list[bool]] | None:
@@ -154,7 +154,6 @@ class EpsilonGreedy:
     def refresh(self) -> None:
         """Set epsilon for the frames collected so far, and follow the weights."""
         self.epsilon = self.schedulable.at(self._progress)
-        self._threshold.fill_(self.epsilon)
         self._forward: Callable[..., Tensor] = self._q_values.raw()
 
 
