@@ -69,7 +69,7 @@ class _ActorCriticLoss(nn.Module):
         if remembers:
             self.reads = (*self.reads, POLICY_STATE, FIRST)
         error = nn.functional.smooth_l1_loss if config.critic_loss == "smooth_l1" else _half_l2
-        self._critic_error = partial(_counted_error, error) if remembers else partial(_error, error)
+        self._critic_error = partial(_counted_error, error, self._mean) if remembers else partial(_error, error)
         self._standardise = _standardise_counted if remembers else _standardise
         self._normalize_advantage = config.normalize_advantage
 
@@ -227,9 +227,10 @@ def _error(error: Callable[..., Tensor], value: Tensor, target: Tensor, minibatc
 
 
 def _counted_error(
-    error: Callable[..., Tensor], value: Tensor, target: Tensor, minibatch: Mapping[Key, Tensor]
+    error: Callable[..., Tensor],
+    mean: Callable[[Tensor, Mapping[Key, Tensor]], Tensor],
+    value: Tensor,
+    target: Tensor,
+    minibatch: Mapping[Key, Tensor],
 ) -> Tensor:
-    if MASK not in minibatch:
-        return error(value, target)
-    mask = minibatch[MASK]
-    return torch.where(mask, error(value, target, reduction="none"), 0).sum() / mask.sum().clamp(min=1)
+    return mean(error(value, target, reduction="none"), minibatch)
