@@ -25,6 +25,10 @@ class TestReplay(BufferContract):
     keeps_experience = True
 
 
+class TestRatio(TestReplay):
+    config = {"capacity": 40, "minibatch_size": 8, "replay_ratio": 1.1, "warmup_frames": 16}
+
+
 class TestNSteps(TestReplay):
     """The contract numbers steps by their rewards, which n-step returns change; so only what else it says."""
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import torch
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 from torch import Tensor
 
 from rlcore.buffers import Minibatch, most_minibatches
 from rlcore.errors import RlcoreError
 from rlcore.types import Context, Key, Progress, RunInfo
+from rlcore_plugin_replay.pace import STATE, ReplayRatio
 from rlcore_plugin_replay.storage import StorageKind, allocate
 
 if TYPE_CHECKING:
@@ -32,7 +33,12 @@ class ReplayConfig(BaseModel, extra="forbid"):
 
     capacity: int = Field(100_000, ge=1, description="transitions that are kept")
     minibatch_size: int = Field(128, ge=1, description="transitions per update")
-    updates_per_batch: int = Field(1, ge=1, description="updates after each collected batch")
+    updates_per_batch: int = Field(
+        1, ge=1, description="updates after each collected batch, unless replay_ratio says how many"
+    )
+    replay_ratio: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="samples that are trained on for each collected step, exactly"
+    )
     warmup_frames: int = Field(1000, ge=0, description="frames to collect before the first update")
     n_steps: int = Field(1, ge=1, description="steps joined into one transition")
     gamma: float = Field(
@@ -50,17 +56,31 @@ class ReplayConfig(BaseModel, extra="forbid"):
         json_schema_extra={"free_at_resume": True},
     )
 
+    @model_validator(mode="after")
+    def _one_decides(self) -> Self:
+        if self.replay_ratio is not None and self.updates_per_batch != 1:
+            raise ValueError(
+                f"replay_ratio = {self.replay_ratio} and updates_per_batch = {self.updates_per_batch} both say how "
+                "many updates follow a batch; leave one out"
+            )
+        return self
+
     @property
     def discounts(self) -> bool:
         """Whether `gamma` counts."""
         return self.n_steps > 1
+
+    @property
+    def trained_steps(self) -> int:
+        """How many steps one update trains on."""
+        return self.minibatch_size
 
 
 class SamplingBuffer(ABC):
     """Keeps what was collected, and samples minibatches from it.
 
     Attributes:
-        num_epochs: always 1; `updates_per_batch` says how many minibatches an iteration samples.
+        num_epochs: always 1; `updates_per_batch` or `replay_ratio` says how many minibatches an iteration samples.
         warmup_frames: frames before the first update.
         writes: the entries of a minibatch that no batch has.
         takes_columns: True; batches may be a `rlcore.types.CollectedBatch`.
@@ -79,6 +99,9 @@ class SamplingBuffer(ABC):
         self._device = context.device if config.storage == "device" else torch.device("cpu")
         self._generator = torch.Generator(self._device).manual_seed(context.seed("draw"))
         self._nothing = torch.empty(0, dtype=torch.int64, device=self._device)
+        self._ratio: ReplayRatio | None = None
+        if config.replay_ratio is not None:
+            self._ratio = ReplayRatio(config.replay_ratio, config.trained_steps, context.group)
 
     @classmethod
     def of(
@@ -108,19 +131,18 @@ class SamplingBuffer(ABC):
         """Copy the valid steps of a batch `[env, time]`."""
 
     def minibatches(self, batch: TensorDict) -> Iterator[Minibatch]:
-        """Yield `updates_per_batch` minibatches; none while there is nothing to sample.
+        """Yield as many minibatches as the config says; none while there is nothing to sample.
 
         Of several processes that train together, one whose buffer is empty yields as many, without rows.
         """
         empty = not len(self)
-        count = 0 if empty else self._config.updates_per_batch
-        if self._context.group.size > 1:
-            count = most_minibatches(self._context.group, count)
-        for _ in range(count):
+        for _ in range(self._updates(empty)):
             yield Minibatch.of({INDEX: self._nothing}) if empty else self._draw(self._config.minibatch_size)
 
     def most_updates(self, batch_steps: int) -> int:
-        """Return `updates_per_batch`, whatever the steps of a batch; there are none while the buffer is empty."""
+        """Return how many minibatches follow a batch at most; there are none while the buffer is empty."""
+        if self._ratio is not None:
+            return self._ratio.most_updates(batch_steps)
         return self._config.updates_per_batch
 
     def sample(self, batch_size: int | None = None) -> TensorDict:
@@ -141,6 +163,22 @@ class SamplingBuffer(ABC):
         if self._saves:
             return None
         return 'the replay buffer is not in the checkpoints ([buffer] save = "none"); a resume begins with an empty one'
+
+    def _updates(self, empty: bool) -> int:
+        if self._ratio is not None:
+            return self._ratio.updates(not empty)
+        count = 0 if empty else self._config.updates_per_batch
+        return count if self._context.group.size == 1 else most_minibatches(self._context.group, count)
+
+    def _sampling_state(self) -> dict[str, Any]:
+        """Return the position of the samples, and how many steps have had their updates."""
+        paced = {} if self._ratio is None else {STATE: self._ratio.steps}
+        return {"generator": self._generator.get_state(), **paced}
+
+    def _load_sampling_state(self, state: Mapping[str, Any]) -> None:
+        self._generator.set_state(state["generator"])
+        if self._ratio is not None:
+            self._ratio.steps = state.get(STATE, 0)
 
     @property
     def _saves(self) -> bool:

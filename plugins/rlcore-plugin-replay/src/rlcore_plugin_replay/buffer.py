@@ -80,6 +80,8 @@ class ReplayBuffer(SamplingBuffer):
         """Copy the valid steps of a batch `[env, time]`."""
         before = self._ring.written
         taken = Batch.of(batch)
+        if self._ratio is not None:
+            self._ratio.collected(taken)
         self._intake.write(taken if self._stacks is None else self._stacks.numbered(taken))
         if self._ring.written > before:
             self._wrote(before)
@@ -111,7 +113,7 @@ class ReplayBuffer(SamplingBuffer):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the samples and, unless they are left out, the transitions."""
-        state: dict[str, Any] = {"generator": self._generator.get_state()}
+        state = self._sampling_state()
         if self._saves:
             state["ring"] = self._ring.state_dict()
             if self._config.n_steps > 1:
@@ -128,7 +130,7 @@ class ReplayBuffer(SamplingBuffer):
                 for them.
         """
         self._check(state)
-        self._generator.set_state(state["generator"])
+        self._load_sampling_state(state)
         saved = "ring" in state
         if saved:
             self._ring.load_state_dict(state["ring"])

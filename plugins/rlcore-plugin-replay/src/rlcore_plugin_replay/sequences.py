@@ -90,6 +90,11 @@ class SequenceReplayBuffer(SamplingBuffer):
             return self
 
         @property
+        def trained_steps(self) -> int:
+            """How many steps one update trains on."""
+            return self.minibatch_size * self.sequence_length
+
+        @property
         def cut(self) -> Cut:
             """How episodes are cut."""
             return Cut(self.sequence_length, self.burn_in, self.overlap, self.n_steps)
@@ -119,6 +124,8 @@ class SequenceReplayBuffer(SamplingBuffer):
             StorageError: there is no room for the rows.
         """
         taken = Batch.of(batch)
+        if self._ratio is not None:
+            self._ratio.collected(taken)
         if self._episodes is None:
             self._episodes = self._new_episodes(taken.size[0] if taken.size else 0)
         self._follow(*self._episodes.add(taken))
@@ -151,7 +158,7 @@ class SequenceReplayBuffer(SamplingBuffer):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the samples and, unless they are left out, the steps and priorities."""
-        state: dict[str, Any] = {"generator": self._generator.get_state()}
+        state = self._sampling_state()
         if self._saves:
             state["cut"] = self._geometry()
             state |= self._priorities.state_dict()
@@ -167,7 +174,7 @@ class SequenceReplayBuffer(SamplingBuffer):
                 there is no room for them.
         """
         self._check(state)
-        self._generator.set_state(state["generator"])
+        self._load_sampling_state(state)
         self._episodes, self._priorities = None, self._new_priorities()
         if "cut" not in state:
             self._warm_up_again()
