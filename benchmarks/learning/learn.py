@@ -9,7 +9,10 @@ ppo-masked    300,000 frames where 60 of 80 actions are illegal, mean return of 
               MaskablePPO of sb3-contrib
 r2d2-stateless  1,000,000 frames of r2d2-cartpole.toml, mean return of the last 100 training episodes
 dqn-stateless  the same envs without memory, mean return of the last 100 training episodes
-discrete-sac-cartpole  100,000 frames, mean return of the last 100 training episodes
+{sac,td3}-halfcheetah  100,000 frames, then 10 deterministic episodes; peer: SB3
+sac-{cartpole-swingup,cup-catch}  100,000 frames of dm_control, two of each action, then 10 deterministic episodes;
+              peer: SB3. Both Pythons need what `rlcore[dm-control]` brings
+discrete-sac-cartpole  100,000 frames, mean return of the last 100 training episodes; peer: TorchRL
 {lstm,blind}-cartpole  2,000,000 frames of CartPole without velocities, with a memory and without one, mean return of
               the last 100 training episodes; peer of the first: sb3-contrib
 {dqn,c51}-{cartpole,acrobot}-500k  500,000 frames with CleanRL's settings, mean return of the last 100 training episodes
@@ -40,6 +43,17 @@ ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 ACROBOT = "env.id='Acrobot-v1'"
 INVADERS = "env.id='MinAtar/SpaceInvaders-v1'"
 NO_EVALUATION = "evaluator.every=1_000_000"
+ONE_EVALUATION = "evaluator.every=100_000"
+TEN_EPISODES = (ONE_EVALUATION, "evaluator.episodes=10")
+CUP = "env.id='dm_control/ball_in_cup-catch-v0'"
+# the settings of TD3 in Stable-Baselines3's zoo
+ZOO_TD3 = (
+    "model.hidden=[400, 300]",
+    "model.random_frames=10_000",
+    "buffer.warmup_frames=10_000",
+    "optimizer.critics.lr=1e-3",
+    "optimizer.actor.lr=1e-3",
+)
 # config and changes of it by task
 TASKS: dict[str, tuple[str, list[str]]] = {
     "idp": ("examples/ppo-idp.toml", ["evaluator.episodes=20"]),
@@ -56,6 +70,10 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "td3-pendulum": ("examples/td3-pendulum.toml", ["evaluator.episodes=100"]),
     "ddpg-pendulum": ("examples/ddpg-pendulum.toml", ["evaluator.episodes=100"]),
     "crossq-pendulum": ("examples/crossq-pendulum.toml", ["evaluator.episodes=100"]),
+    "sac-halfcheetah": ("examples/sac-halfcheetah.toml", ["run.total_frames=100_000", ONE_EVALUATION]),
+    "td3-halfcheetah": ("examples/td3-halfcheetah.toml", ["run.total_frames=100_000", ONE_EVALUATION, *ZOO_TD3]),
+    "sac-cartpole-swingup": ("examples/sac-dm-control.toml", ["run.total_frames=100_000", *TEN_EPISODES]),
+    "sac-cup-catch": ("examples/sac-dm-control.toml", ["run.total_frames=100_000", *TEN_EPISODES, CUP]),
     "discrete-sac-cartpole": ("examples/discrete-sac-cartpole.toml", [NO_EVALUATION]),
     "c51-acrobot-500k": ("examples/c51-cartpole.toml", [NO_EVALUATION, ACROBOT]),
     "lstm-cartpole": ("examples/ppo-cartpole-lstm.toml", ["run.total_frames=2_000_000", NO_EVALUATION]),
@@ -66,11 +84,14 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "dqn-minatar-space-invaders": ("examples/dqn-minatar-breakout.toml", [NO_EVALUATION, INVADERS]),
 }
 MINATAR = tuple(task for task in TASKS if "-minatar-" in task)
-# evaluated at the end, with the peer of learning/sb3_off_policy.py
 PENDULUMS = ("sac-pendulum", "td3-pendulum", "ddpg-pendulum", "crossq-pendulum")
-PEERS = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl"), "dqn-cartpole": ("sb3",)}
-PEERS["lstm-cartpole"] = ("sb3",)
-PEERS |= dict.fromkeys((*PENDULUMS, *MINATAR), ("sb3",)) | {"ppo-masked": ("sb3-contrib",)}
+EVALUATED = (*PENDULUMS, "sac-halfcheetah", "td3-halfcheetah", "sac-cartpole-swingup", "sac-cup-catch")
+PEERS: dict[str, tuple[str, ...]] = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl")}
+PEERS |= dict.fromkeys(("dqn-cartpole", "lstm-cartpole", *EVALUATED, *MINATAR), ("sb3",))
+PEERS |= {"ppo-masked": ("sb3-contrib",), "discrete-sac-cartpole": ("torchrl",)}
+# the script of a peer by task
+SCRIPTS = dict.fromkeys(("dqn-cartpole", "ppo-masked", *EVALUATED), "sb3_tasks.py")
+SCRIPTS |= dict.fromkeys(MINATAR, "sb3_minatar.py") | {"discrete-sac-cartpole": "torchrl_discrete_sac.py"}
 
 
 def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
@@ -92,7 +113,7 @@ def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
         trainer = build(load_config(ROOT / config, overrides), hooks=[hook]).trainer
         trainer.train()
     result = {"peer": "rlcore", "task": task, "seed": seed, "train_s": round(trainer.seconds_trained, 1)}
-    if task != "idp" and task not in PENDULUMS:
+    if task != "idp" and task not in EVALUATED:
         return result | {"mean": statistics.fmean(hook.seen[-100:])}
     evaluation = trainer.last_evaluation
     assert evaluation is not None
@@ -111,13 +132,9 @@ def peer(python: str, task: str, name: str, seed: int) -> dict[str, Any]:
     if task == "idp":
         script = Path(__file__).with_name("peer_idp.py")
         return last_line([python, str(script), "--peer", name, "--seed", str(seed), "--frames", "50000"])
-    if task == "dqn-cartpole":
-        return last_line([python, str(Path(__file__).with_name("sb3_dqn.py")), "--seed", str(seed)])
-    if task == "ppo-masked":
-        return last_line([python, str(Path(__file__).with_name("sb3_masked_ppo.py")), "--seed", str(seed)])
-    if task in PENDULUMS or task in MINATAR:
-        script = Path(__file__).with_name("sb3_minatar.py" if task in MINATAR else "sb3_off_policy.py")
-        return last_line([python, str(script), task, "--seed", str(seed)])
+    if task in SCRIPTS:
+        subject = [] if task == "discrete-sac-cartpole" else [task]
+        return last_line([python, str(Path(__file__).with_name(SCRIPTS[task])), *subject, "--seed", str(seed)])
     script, frames = ("lstm_ppo", "2000000") if task == "lstm-cartpole" else ("ppo", "500000")
     path = ROOT / "benchmarks" / "speed" / f"{name}_{script}.py"
     result = last_line([python, str(path), "--workload", task, "--frames", frames, "--seed", str(seed)])

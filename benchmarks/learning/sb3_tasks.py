@@ -1,4 +1,4 @@
-"""What Stable-Baselines3 and sb3-contrib learn off-policy, with the settings of their zoo where it has some.
+"""What Stable-Baselines3 and sb3-contrib learn, with the settings of their zoo where it has some, or of rlcore.
 
 One JSON line gives the mean return of deterministic episodes on fixed seeds, or of the last 100 training episodes, and
 the seconds that training took.
@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
+import masked_trail  # noqa: F401 - registers the env of ppo-masked
 import numpy as np
 import torch
 from dm_tasks import make_env
-from sb3_contrib import QRDQN, CrossQ
+from sb3_contrib import QRDQN, CrossQ, MaskablePPO
 from stable_baselines3 import DDPG, DQN, SAC, TD3
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.noise import NormalActionNoise
 
 FIRST_SEED = 10_000
@@ -35,6 +36,7 @@ class Task:
         noise: standard deviation of the exploration noise, in units of the box.
         evaluation: deterministic episodes at the end; 0 for the last 100 of training.
         repeat: frames of each action.
+        envs: how many at a time.
     """
 
     algorithm: Callable[..., BaseAlgorithm]
@@ -44,25 +46,42 @@ class Task:
     noise: float | None = None
     evaluation: int = 100
     repeat: int = 1
-    threads: int = 1
+    envs: int = 1
 
 
 PENDULUM = {"gamma": 0.98, "buffer_size": 200_000, "learning_starts": 10_000, "learning_rate": 1e-3}
 WIDE = {"policy_kwargs": {"net_arch": [400, 300]}}
 ONE = {"train_freq": 1, "gradient_steps": 1}
-DQN_CLEANRL = {
-    "learning_rate": 2.5e-4,
-    "buffer_size": 10_000,
-    "learning_starts": 10_000,
-    "batch_size": 128,
+# those of examples/dqn-cartpole.toml: the target is copied after every 128 updates, since 256 frames lie between
+DQN_CARTPOLE = {
+    "learning_rate": 5e-4,
+    "buffer_size": 100_000,
+    "learning_starts": 1000,
+    "batch_size": 64,
     "gamma": 0.99,
-    "train_freq": 10,
-    "gradient_steps": 1,
-    "target_update_interval": 500,
-    "exploration_fraction": 0.5,
-    "exploration_final_eps": 0.05,
-    "policy_kwargs": {"net_arch": [120, 84]},
+    "train_freq": 256,
+    "gradient_steps": 128,
+    "target_update_interval": 256,
+    "exploration_fraction": 0.16,
+    "exploration_final_eps": 0.04,
+    "max_grad_norm": 10,
+    "policy_kwargs": {"net_arch": [256, 256]},
 }
+PPO_MASKED = {
+    "learning_rate": 1e-3,
+    "n_steps": 256,
+    "batch_size": 256,
+    "n_epochs": 8,
+    "gamma": 0.99,
+    "gae_lambda": 0.95,
+    "clip_range": 0.2,
+    "ent_coef": 0.01,
+    "vf_coef": 0.5,
+    "max_grad_norm": 0.5,
+    "policy_kwargs": {"net_arch": [64, 64]},
+}
+# those of examples/sac-dm-control.toml; frames are repeated, so that 1,000 actions are 2,000 of them
+DM_CONTROL = {"learning_rate": 1e-3, "buffer_size": 100_000, "learning_starts": 1_000}
 TASKS = {
     "sac-pendulum": Task(SAC, "Pendulum-v1", 20_000, {"learning_rate": 1e-3}),
     "td3-pendulum": Task(TD3, "Pendulum-v1", 20_000, PENDULUM | WIDE | ONE, 0.1),
@@ -77,8 +96,8 @@ TASKS = {
         0.1,
         evaluation=10,
     ),
-    "sac-cartpole-swingup": Task(SAC, "dm_control/cartpole-swingup-v0", 100_000, evaluation=10, repeat=2),
-    "sac-cup-catch": Task(SAC, "dm_control/ball_in_cup-catch-v0", 100_000, evaluation=10, repeat=2),
+    "sac-cartpole-swingup": Task(SAC, "dm_control/cartpole-swingup-v0", 100_000, DM_CONTROL, evaluation=10, repeat=2),
+    "sac-cup-catch": Task(SAC, "dm_control/ball_in_cup-catch-v0", 100_000, DM_CONTROL, evaluation=10, repeat=2),
     "qr-dqn-acrobot": Task(
         QRDQN,
         "Acrobot-v1",
@@ -97,7 +116,8 @@ TASKS = {
         },
         evaluation=0,
     ),
-    "dqn-cartpole-50k": Task(DQN, "CartPole-v1", 50_000, DQN_CLEANRL, evaluation=0),
+    "dqn-cartpole": Task(DQN, "CartPole-v1", 50_000, DQN_CARTPOLE, evaluation=0),
+    "ppo-masked": Task(MaskablePPO, "Trail-v0", 300_000, PPO_MASKED, evaluation=0, envs=8),
 }
 
 
@@ -122,13 +142,13 @@ def main() -> None:
     parser.add_argument("--frames", type=int, help="default: those of the task")
     args = parser.parse_args()
     task = TASKS[args.task]
-    torch.set_num_threads(task.threads)
+    torch.set_num_threads(1)
     settings = dict(task.settings)
-    env = Monitor(make_env(task.env_id, task.repeat))
+    envs = make_vec_env(lambda: make_env(task.env_id, task.repeat), n_envs=task.envs)
     if task.noise is not None:
-        size = env.action_space.shape[0]
+        size = envs.action_space.shape[0]
         settings["action_noise"] = NormalActionNoise(np.zeros(size), task.noise * np.ones(size))
-    model = task.algorithm("MlpPolicy", env, device="cpu", seed=args.seed, stats_window_size=100, **settings)
+    model = task.algorithm("MlpPolicy", envs, device="cpu", seed=args.seed, stats_window_size=100, **settings)
     started = time.perf_counter()
     frames = args.frames or task.frames
     model.learn(total_timesteps=frames // task.repeat)
@@ -137,7 +157,7 @@ def main() -> None:
         mean = evaluate(model, make_env(task.env_id, task.repeat), task.evaluation)
     else:
         mean = statistics.fmean(episode["r"] for episode in model.ep_info_buffer)
-    peer = "sb3-contrib" if task.algorithm in (QRDQN, CrossQ) else "sb3"
+    peer = "sb3-contrib" if task.algorithm in (QRDQN, CrossQ, MaskablePPO) else "sb3"
     found = {"peer": peer, "task": args.task, "seed": args.seed, "mean": mean, "train_s": round(seconds, 1)}
     print(json.dumps(found | {"frames": frames}))
 
