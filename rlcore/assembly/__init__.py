@@ -9,11 +9,13 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.assembly.env_maker import EnvMaker as EnvMaker
     from rlcore.assembly.importing import import_named as import_named
+    from rlcore.plugins.known import published as published
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.assembly.env_maker": "EnvMaker",
         "rlcore.assembly.importing": "import_named",
+        "rlcore.plugins.known": "published",
     },
 )

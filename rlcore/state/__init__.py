@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from rlcore.state.memory import bytes_of as bytes_of
     from rlcore.state.memory import copy_in_pieces as copy_in_pieces
     from rlcore.state.memory import pieces as pieces
+    from rlcore.state.tree import flatten as flatten
+    from rlcore.state.tree import unflatten as unflatten
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.state.generators": "seed_all untouched_generators",
         "rlcore.state.memory": "bytes_of copy_in_pieces pieces",
+        "rlcore.state.tree": "flatten unflatten",
     },
 )

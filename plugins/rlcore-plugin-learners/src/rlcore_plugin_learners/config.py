@@ -1,0 +1,270 @@
+"""The settings of learners, set in groups by methods that return the config again."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+import gymnasium
+
+from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
+from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID
+from rlcore_plugin_learners.module import RLModuleSpec
+from rlcore_plugin_learners.multi import MultiRLModuleSpec
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from rlcore_plugin_learners.group import LearnerGroup
+    from rlcore_plugin_learners.learner import Learner
+
+Schedule = float | list[list[float]]
+# of the methods; what is left is for `training`
+_OF_METHODS = frozenset(
+    (
+        "env",
+        "observation_space",
+        "action_space",
+        "num_learners",
+        "num_cpus_per_learner",
+        "num_gpus_per_learner",
+        "custom_resources_per_learner",
+        "max_requests_in_flight_per_learner",
+        "rl_module_spec",
+        "model_config",
+        "policies",
+        "policies_to_train",
+        "algorithm_config_overrides_per_module",
+        "seed",
+        "torch_compile_learner",
+    )
+)
+
+
+@dataclass
+class AlgorithmConfig:
+    """Settings of a learner and of a group of them. Methods change it and return it.
+
+    Attributes:
+        lr: learning rate, or `[[0, first], [steps, last], ...]`, linear in between, in sampled steps.
+        grad_clip: limit of gradients; None for none.
+        grad_clip_by: what it limits: the norm of all gradients of an optimizer, or each value.
+        num_epochs: of an update, where it is not said there.
+        minibatch_size: likewise; None for the whole batch.
+        shuffle_batch_per_epoch: likewise.
+        on_nonfinite: a step that is not finite changes nothing; `stop` raises after the update, `skip` counts it.
+        learner_class: a subclass of `Learner`.
+        learner_config_dict: settings of a learner of yours.
+    """
+
+    env: Any = None
+    observation_space: gymnasium.Space[Any] | None = None
+    action_space: gymnasium.Space[Any] | None = None
+    num_learners: int = 0
+    num_cpus_per_learner: int | float | Literal["auto"] = "auto"
+    num_gpus_per_learner: int | float = 0
+    custom_resources_per_learner: dict[str, Any] | None = None
+    max_requests_in_flight_per_learner: int = 3
+    rl_module_spec: RLModuleSpec | MultiRLModuleSpec | None = None
+    model_config: dict[str, Any] = field(default_factory=dict)
+    policies: dict[str, RLModuleSpec | None] = field(default_factory=dict)
+    policies_to_train: Collection[str] | Callable[..., bool] | None = None
+    algorithm_config_overrides_per_module: dict[str, dict[str, Any]] = field(default_factory=dict)
+    seed: int = 0
+    torch_compile_learner: bool = False
+    lr: Schedule = 1e-3
+    grad_clip: float | None = None
+    grad_clip_by: Literal["global_norm", "value"] = "global_norm"
+    num_epochs: int = 1
+    minibatch_size: int | None = None
+    shuffle_batch_per_epoch: bool = False
+    on_nonfinite: Literal["stop", "skip"] = "stop"
+    learner_class: type[Learner] | None = None
+    learner_config_dict: dict[str, Any] = field(default_factory=dict)
+
+    def environment(
+        self,
+        env: Any = None,
+        *,
+        observation_space: gymnasium.Space[Any] | None = None,
+        action_space: gymnasium.Space[Any] | None = None,
+    ) -> Self:
+        """Set the env whose spaces the modules are built for: an env, the id of one, or its spaces."""
+        return self._set(env=env, observation_space=observation_space, action_space=action_space)
+
+    def learners(
+        self,
+        *,
+        num_learners: int | None = None,
+        num_cpus_per_learner: int | float | Literal["auto"] | None = None,
+        num_gpus_per_learner: int | float | None = None,
+        custom_resources_per_learner: dict[str, Any] | None = None,
+        max_requests_in_flight_per_learner: int | None = None,
+    ) -> Self:
+        """Set how many learners there are, and what each of them has.
+
+        Args:
+            num_learners: processes that learn; 0 for the calling one.
+            num_cpus_per_learner: threads of torch in each; `auto` leaves them as they are.
+            num_gpus_per_learner: 0, or 1 for CUDA.
+            custom_resources_per_learner: of a cluster; refused.
+            max_requests_in_flight_per_learner: asynchronous updates that may wait.
+        """
+        if custom_resources_per_learner:
+            raise NotSupportedError("custom_resources_per_learner: only a cluster knows such resources; leave it out")
+        return self._set(
+            num_learners=num_learners,
+            num_cpus_per_learner=num_cpus_per_learner,
+            num_gpus_per_learner=num_gpus_per_learner,
+            max_requests_in_flight_per_learner=max_requests_in_flight_per_learner,
+        )
+
+    def training(self, **settings: Any) -> Self:
+        """Set what is trained how: any attribute that no other method sets.
+
+        Raises:
+            ConfigError: there is no such setting.
+        """
+        names = [entry.name for entry in fields(self) if entry.name not in _OF_METHODS]
+        for name in settings:
+            if name not in names:
+                raise ConfigError(f"{type(self).__name__}.training has no {name!r}{did_you_mean(name, names)}")
+        for name, value in settings.items():
+            setattr(self, name, value)
+        self._check()
+        return self
+
+    def rl_module(
+        self,
+        *,
+        rl_module_spec: RLModuleSpec | MultiRLModuleSpec | None = None,
+        model_config: dict[str, Any] | None = None,
+    ) -> Self:
+        """Set the modules, or the section of a model for those that are built by default."""
+        return self._set(rl_module_spec=rl_module_spec, model_config=model_config)
+
+    def multi_agent(
+        self,
+        *,
+        policies: Collection[str] | Mapping[str, RLModuleSpec | None] | None = None,
+        policies_to_train: Collection[str] | Callable[..., bool] | None = None,
+        algorithm_config_overrides_per_module: dict[str, dict[str, Any]] | None = None,
+    ) -> Self:
+        """Set the ids of several modules, which of them are trained, and settings that hold for one alone.
+
+        Args:
+            policies: ids, or specs by id.
+            policies_to_train: ids, or a function of an id and the batch; None for all.
+            algorithm_config_overrides_per_module: settings of `training`, by id.
+        """
+        if policies is not None and not isinstance(policies, Mapping):
+            policies = dict.fromkeys(policies)
+        return self._set(
+            policies=None if policies is None else dict(policies),
+            policies_to_train=policies_to_train,
+            algorithm_config_overrides_per_module=algorithm_config_overrides_per_module,
+        )
+
+    def framework(self, *, torch_compile_learner: bool | None = None) -> Self:
+        """Set whether updates are compiled."""
+        return self._set(torch_compile_learner=torch_compile_learner)
+
+    def debugging(self, *, seed: int | None = None) -> Self:
+        """Set the seed that weights and the order of rows follow from."""
+        return self._set(seed=seed)
+
+    def copy(self) -> Self:
+        """Return a copy that can be changed by itself; env, spaces and classes are shared."""
+        copied = copy.copy(self)
+        for name in ("model_config", "policies", "algorithm_config_overrides_per_module", "learner_config_dict"):
+            setattr(copied, name, dict(getattr(self, name)))
+        return copied
+
+    def get_config_for_module(self, module_id: str) -> Self:
+        """Return the settings of one module."""
+        overrides = self.algorithm_config_overrides_per_module.get(module_id)
+        return self.copy().training(**overrides) if overrides else self
+
+    def module_spec(self, env: Any = None) -> MultiRLModuleSpec:
+        """Return how the modules are built, with the spaces of the env in it."""
+        observations, actions = self._spaces(env)
+        chosen = self.rl_module_spec or RLModuleSpec()
+        if isinstance(chosen, MultiRLModuleSpec):
+            specs: dict[str, RLModuleSpec] = dict(chosen.specs())
+        else:
+            ids = self.policies or {DEFAULT_MODULE_ID: None}
+            specs = {module_id: spec or chosen for module_id, spec in ids.items()}
+        return MultiRLModuleSpec(
+            {
+                module_id: RLModuleSpec(
+                    spec.module_class,
+                    spec.observation_space or observations,
+                    spec.action_space or actions,
+                    spec.model_config or dict(self.model_config),
+                )
+                for module_id, spec in specs.items()
+            }
+        )
+
+    def build_learner(self, *, env: Any = None) -> Learner:
+        """Return a learner, on which `build` is to be called.
+
+        Args:
+            env: whose spaces count; default: that of `environment`.
+        """
+        return self.learner_type()(self.copy(), self.module_spec(env))
+
+    def build_learner_group(self, *, env: Any = None) -> LearnerGroup:
+        """Return a group of learners, ready for updates."""
+        from rlcore_plugin_learners.group import LearnerGroup
+
+        return LearnerGroup(self.copy(), self.module_spec(env))
+
+    def learner_type(self) -> type[Learner]:
+        """Return the class of learners."""
+        from rlcore_plugin_learners.torch_learner import TorchLearner
+
+        return self.learner_class or self.default_learner_class() or TorchLearner
+
+    def default_learner_class(self) -> type[Learner] | None:
+        """Return the class of learners where none is set."""
+        return None
+
+    def _spaces(self, env: Any) -> tuple[gymnasium.Space[Any] | None, gymnasium.Space[Any] | None]:
+        env = env or self.env
+        if isinstance(env, str):
+            made: Any = gymnasium.make(env)
+            spaces = made.observation_space, made.action_space
+            made.close()
+            return spaces
+        if env is None:
+            return self.observation_space, self.action_space
+        single = getattr(env, "single_observation_space", None)  # vector envs of Gymnasium have both
+        if single is not None:
+            return single, env.single_action_space
+        return env.observation_space, env.action_space
+
+    def _set(self, **settings: Any) -> Self:
+        for name, value in settings.items():
+            if value is not None:
+                setattr(self, name, value)
+        self._check()
+        return self
+
+    def _check(self) -> None:
+        for name in ("num_learners", "num_epochs", "minibatch_size", "max_requests_in_flight_per_learner"):
+            value, least = getattr(self, name), 0 if name == "num_learners" else 1
+            if name == "minibatch_size" and value is None:
+                continue
+            if type(value) is not int or value < least:
+                raise ConfigError(f"{name} is {value!r}; it takes whole numbers from {least} on")
+        for name, choices in (("grad_clip_by", ("global_norm", "value")), ("on_nonfinite", ("stop", "skip"))):
+            value = getattr(self, name)
+            if value not in choices:
+                raise ConfigError(f"{name} is {value!r}; it takes {' or '.join(choices)}{did_you_mean(value, choices)}")
+        if self.num_gpus_per_learner not in (0, 1):
+            raise ConfigError(f"num_gpus_per_learner is {self.num_gpus_per_learner!r}; a learner has 0 or 1")
+        if self.grad_clip is not None and not self.grad_clip > 0:
+            raise ConfigError(f"grad_clip is {self.grad_clip!r}; it is above 0, or None for no limit")

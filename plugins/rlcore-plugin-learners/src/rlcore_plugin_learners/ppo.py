@@ -1,0 +1,118 @@
+"""Proximal policy optimisation as a learner, with the settings that RLlib's has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rlcore_plugin_learners.columns import Columns
+from rlcore_plugin_learners.config import AlgorithmConfig, Schedule
+from rlcore_plugin_learners.torch_learner import TorchLearner
+
+if TYPE_CHECKING:
+    from rlcore_plugin_learners.learner import Learner
+
+_KL = "mean_kl_loss"
+
+
+@dataclass
+class PPOConfig(AlgorithmConfig):
+    """Settings of `PPOTorchLearner`.
+
+    Attributes:
+        clip_param: how far the probability of an action may move from that of the policy that collected.
+        use_kl_loss: whether to punish the distance from that policy.
+        kl_coeff: weight of it, at first; it follows `kl_target`.
+        kl_target: the distance that is aimed at.
+        vf_loss_coeff: weight of the critic's squared error.
+        vf_clip_param: largest squared error of a row.
+        entropy_coeff: weight of the entropy.
+    """
+
+    lr: Schedule = 5e-5
+    clip_param: float = 0.3
+    use_kl_loss: bool = True
+    kl_coeff: float = 0.2
+    kl_target: float = 0.01
+    vf_loss_coeff: float = 1.0
+    vf_clip_param: float = 10.0
+    entropy_coeff: float = 0.0
+
+    def default_learner_class(self) -> type[Learner]:
+        """Return `PPOTorchLearner`."""
+        return PPOTorchLearner
+
+
+class PPOTorchLearner(TorchLearner):
+    """PPO (Schulman et al., 2017, arXiv 1707.06347).
+
+    Reads the columns `obs`, `actions`, `action_logp`, `advantages` and `value_targets`; the modules return
+    `action_dist_inputs` and `vf_preds`. The distance from the policy that collected is estimated from its actions,
+    `ratio - 1 - log(ratio)`.
+
+    Attributes:
+        curr_kl_coeffs_per_module: weight of the distance by module, 0-d tensors.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.curr_kl_coeffs_per_module: dict[str, Tensor] = {}
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any) -> None:
+        """Register Adam, and begin with the weight of the distance that the config says."""
+        super().configure_optimizers_for_module(module_id, config)
+        self.curr_kl_coeffs_per_module[module_id] = torch.tensor(float(config.kl_coeff), device=self.device)
+
+    def remove_module(self, module_id: str, **kwargs: Any) -> None:
+        """Take a module out, with what belongs to it."""
+        super().remove_module(module_id, **kwargs)
+        del self.curr_kl_coeffs_per_module[module_id]
+
+    def compute_loss_for_module(
+        self, *, module_id: str, config: Any, batch: Any, fwd_out: Mapping[str, Tensor]
+    ) -> Tensor:
+        """Return the clipped objective, the critic's error, the entropy and the distance, weighted and added."""
+        family = self.module[module_id].get_train_action_dist_cls()
+        policy = family.from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
+        logp, entropies = policy.logp_and_entropy(batch[Columns.ACTIONS])
+        log_ratio = logp - batch[Columns.ACTION_LOGP]
+        ratio, advantages = log_ratio.exp(), batch[Columns.ADVANTAGES]
+        clipped = ratio.clamp(1 - config.clip_param, 1 + config.clip_param)
+        policy_loss = -torch.minimum(advantages * ratio, advantages * clipped).mean()
+        errors = (fwd_out[Columns.VF_PREDS] - batch[Columns.VALUE_TARGETS]).square()
+        vf_loss = errors.clamp(max=config.vf_clip_param).mean()
+        entropy = entropies.mean()
+        loss = policy_loss + config.vf_loss_coeff * vf_loss - config.entropy_coeff * entropy
+        logged = {"policy_loss": policy_loss, "vf_loss": vf_loss, "entropy": entropy}
+        if config.use_kl_loss:
+            logged[_KL] = (ratio - 1 - log_ratio).mean()
+            loss = loss + self.curr_kl_coeffs_per_module[module_id] * logged[_KL]
+        self.metrics.log_dict(logged, key=module_id)
+        return loss  # type: ignore[no-any-return]
+
+    def after_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:
+        """Let the weight of the distance follow its target, besides what every learner does."""
+        super().after_gradient_based_update(timesteps=timesteps)
+        for module_id, coefficient in self.curr_kl_coeffs_per_module.items():
+            config: Any = self.config.get_config_for_module(module_id)
+            distance = self.mean_over_group((module_id, _KL)) if config.use_kl_loss else None
+            if distance is None:
+                continue
+            if distance > 2 * config.kl_target:
+                coefficient.mul_(1.5)
+            elif distance < 0.5 * config.kl_target:
+                coefficient.mul_(0.5)
+            self.metrics.log_value((module_id, "curr_kl_coeff"), float(coefficient), window=1)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return the weights of the distance."""
+        return {"curr_kl_coeffs_per_module": {name: float(c) for name, c in self.curr_kl_coeffs_per_module.items()}}
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Set them."""
+        for module_id, value in state["curr_kl_coeffs_per_module"].items():
+            self.curr_kl_coeffs_per_module[module_id].fill_(value)
