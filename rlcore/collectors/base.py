@@ -11,6 +11,7 @@ from rlcore.envs.episode_starts import only_resets
 from rlcore.errors import ConfigError
 from rlcore.types import MASK, Episode, Key, Policy, has_memory
 from rlcore.types.context import Context
+from rlcore.types.optional import EpisodeKeeper, offers
 from rlcore.types.records import COLLECTED, REMEMBERED
 
 if TYPE_CHECKING:
@@ -110,6 +111,14 @@ class EnvCollector(ABC):
     @abstractmethod
     def _load_episodes(self, episodes: Any) -> None:
         """Go on with what `_save_episodes` returned."""
+
+    def _forget_episodes(self) -> None:
+        """Let parts drop what they keep of running episodes, some of which do not go on."""
+        built = self._context.built
+        hooks = built["hooks"].hooks if "hooks" in built else ()
+        for part in (*self._context.transforms, built.get("buffer"), *(hook.instance for hook in hooks)):
+            if offers(part, EpisodeKeeper):
+                part.forget_episodes()
 
     def _reset_seed(self, frame: int) -> int:
         """Return the seed with which env 0 begins where nothing is resumed at this frame."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import Saver
 from rlcore.types.optional import EpisodeDropper, UpdateSkipper, offers
+from rlcore.types.optional_learning import WorkerReplacer
 
 
 def lost(parts: TrainerParts, saver: Saver | None) -> dict[str, int]:
     """Return how much a run lost, by cause; causes without a loss are left out."""
     collector, learner, metrics = parts.collector, parts.learner, parts.metrics
     counts = {
-        "episodes dropped by resumes": collector.dropped_episodes if offers(collector, EpisodeDropper) else 0,
+        "episodes dropped": collector.dropped_episodes if offers(collector, EpisodeDropper) else 0,
+        "workers replaced": collector.replaced_workers if offers(collector, WorkerReplacer) else 0,
         "updates skipped as not finite": learner.skipped_updates if offers(learner, UpdateSkipper) else 0,
         "checkpoints not written": saver.failed if saver is not None else 0,
         "metrics that were not finite": metrics.not_finite,

@@ -113,10 +113,10 @@ class EpisodeKeeper(Protocol):
 
 
 class EpisodeDropper(Protocol):
-    """A collector that counts the running episodes with which its resumes could not go on.
+    """A collector that counts the running episodes with which it could not go on.
 
     Attributes:
-        dropped_episodes: of all resumes of the run; a part of its state.
+        dropped_episodes: of all resumes of the run, and of workers that were replaced; a part of its state.
     """
 
     dropped_episodes: int

@@ -1,4 +1,4 @@
-"""What the parts of an update may have besides their interfaces; asked by `offers(part, ...)` of `optional.py`."""
+"""What collectors and the parts of an update may have besides their interfaces; asked by `offers(part, ...)`."""
 
 from __future__ import annotations
 
@@ -153,3 +153,13 @@ class MemoryTaker(Protocol):
     """
 
     takes_memory: bool
+
+
+class WorkerReplacer(Protocol):
+    """A collector whose worker processes are replaced when they end or hang.
+
+    Attributes:
+        replaced_workers: how many were, since this process began.
+    """
+
+    replaced_workers: int

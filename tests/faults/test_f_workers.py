@@ -11,20 +11,23 @@ import time
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_parallel import journal
 
 from rlcore import EnvError
 from rlcore.run_folder.status import read_status
 from rlcore.testing import make_run
 from rlcore.testing.faults.chain import run_chain
 from rlcore.testing.faults.killer import Strike
+from rlcore.training.lost import lost
 
 WORKERS = {"use": "parallel:workers", "frames_per_batch": 16, "num_workers": 2, "start_method": "fork", "timeout": 2}
+ALONE = {**WORKERS, "restarts": 0}
 
 
 def broken(fault, at=20, mode="sync"):
     """Return sections in which every worker fails in its third batch of 8 steps."""
     env = {"use": "testing:faulty", "fault": fault, "at": at, "num_envs": 2}
-    return {"env": env, "collector": {**WORKERS, "mode": mode}, "evaluator": None}
+    return {"env": env, "collector": {**ALONE, "mode": mode}, "evaluator": None}
 
 
 def train(tmp_path, sections):
@@ -123,7 +126,7 @@ def test_f3_a_worker_that_is_stopped_is_taken_to_hang(tmp_path):
 @pytest.mark.parametrize(
     ("fault", "message"), [("exit", "ended with exit code 1"), ("kill", r"was ended by signal 9 \(SIGKILL, perhaps")]
 )
-def test_f4_f6_a11_a_worker_that_is_gone_ends_the_run_at_once_and_is_named(tmp_path, mode, fault, message):
+def test_f4_f6_a11_a_worker_that_is_gone_and_not_replaced_ends_the_run_and_is_named(tmp_path, mode, fault, message):
     sections = broken(fault, mode=mode)
     sections["collector"]["timeout"] = 60
     error, run, seconds = train(tmp_path, sections)
@@ -133,11 +136,78 @@ def test_f4_f6_a11_a_worker_that_is_gone_ends_the_run_at_once_and_is_named(tmp_p
     assert frames_saved(run)[-1] == 32
 
 
-def test_f5_no_worker_is_started_again_so_that_the_run_ends_resumable(forked_cli, write_config, workdir):
+def killing(tmp_path, at, mode="sync", **keys):
+    """Train, and kill a worker when so many frames are collected; return the run and the metrics of the collector."""
+    collector = {**WORKERS, "timeout": 60, "mode": mode, **keys}
+    run = make_run("run.total_frames=160", folder=tmp_path, sections={"collector": collector})
+    metrics = []
+    for progress in run.trainer:
+        metrics.append(run.trainer.collector.metrics())
+        if progress.frames in at:
+            os.kill(run.trainer.collector.pids()[progress.frames // 16 % 2], signal.SIGKILL)
+    return run, metrics
+
+
+@pytest.fixture
+def kept_often(monkeypatch):
+    """Let workers keep their state after every batch."""
+    monkeypatch.setattr(journal, "EVERY", 0.0)
+    monkeypatch.setattr(journal, "SHARE", 0.0)
+
+
+@pytest.mark.parametrize("often", [False, True], ids=["replayed", "loaded"])
+def test_f4_a_worker_that_is_killed_is_replaced_and_the_run_has_the_same_bits(tmp_path, often, request):
+    if often:
+        request.getfixturevalue("kept_often")
+    whole, _ = killing(tmp_path / "whole", at=())
+    run, metrics = killing(tmp_path / "killed", at=(16, 80, 96))
+    digests = [each.trainer.parts.store.entries()[-1].manifest["digest"] for each in (whole, run)]
+    assert digests[0] == digests[1]
+    assert metrics[-1]["replaced_workers"] == 3
+    assert metrics[-1]["dropped_episodes"] == 0
+    assert lost(run.trainer.parts, None) == {"workers replaced": 3}
+
+
+def test_f3_a_worker_that_hangs_is_replaced(tmp_path):
+    whole, _ = killing(tmp_path / "whole", at=())
+    run = make_run("run.total_frames=160", folder=tmp_path / "stopped", sections={"collector": WORKERS})
+    for progress in run.trainer:
+        if progress.frames == 48:
+            os.kill(run.trainer.collector.pids()[1], signal.SIGSTOP)
+    digests = [each.trainer.parts.store.entries()[-1].manifest["digest"] for each in (whole, run)]
+    assert digests[0] == digests[1]
+
+
+def test_f6_workers_ahead_that_are_killed_begin_new_episodes_which_are_counted(tmp_path, caplog):
+    run, metrics = killing(tmp_path, at=(48, 96), mode="async")
+    assert run.trainer.progress.frames == 160
+    assert metrics[-1]["replaced_workers"] == 2
+    assert metrics[-1]["dropped_episodes"] == 1, "the other one was between two episodes"
+    assert lost(run.trainer.parts, None) == {"episodes dropped": 1, "workers replaced": 2}
+    assert "another process takes its place (2 of 3, [collector] restarts)" in caplog.text
+
+
+def test_f4_envs_that_cannot_be_saved_begin_new_episodes_and_buffers_hear_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("rlcore.testing.toy.ToyEnv.inexact", lambda env: "on purpose", raising=False)
+    forgotten = []
+    monkeypatch.setattr(
+        "rlcore.buffers.rollout.RolloutBuffer.forget_episodes", lambda buffer: forgotten.append(buffer), raising=False
+    )
+    _, metrics = killing(tmp_path, at=(32,))
+    assert metrics[-1]["dropped_episodes"] == 1
+    assert len(forgotten) == 1
+
+
+def test_f5_restarts_that_are_spent_end_the_run_resumable(tmp_path):
+    with pytest.raises(EnvError, match=r"was ended by signal 9 .*; its 2 restarts are spent \(\[collector\] restarts"):
+        killing(tmp_path, at=(16, 32, 48, 64), restarts=2)
+
+
+def test_f5_a_worker_that_ends_wherever_it_begins_spends_the_restarts(forked_cli, write_config, workdir):
     (workdir / "dying.py").write_text(DYING)
     done = forked_cli("train", dying(write_config))
     assert done.code == 3, done.err
-    assert "collector worker" in done.err
+    assert "its 3 restarts are spent" in done.err
     assert read_status(Path("runs/tiny"))["state"] == "failed-resumable"
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import multiprocessing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from rlcore.errors import StorageError
 from rlcore.types import Key, Policy
 from rlcore_plugin_parallel import memory
 from rlcore_plugin_parallel.bundle import Bundle
+from rlcore_plugin_parallel.journal import Gathered, Journal
 from rlcore_plugin_parallel.pool import Pool
 from rlcore_plugin_parallel.split import check_transforms, shares_of
 from rlcore_plugin_parallel.worker import Assignment
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from rlcore.types import CollectedBatch
+
+log = logging.getLogger(__name__)
 
 
 class WorkersCollector(EnvCollector):
@@ -36,8 +40,12 @@ class WorkersCollector(EnvCollector):
     in both: it has the same steps of every env, in the order of the envs. It is a view of memory that the next call
     overwrites.
 
+    A worker that ends or hangs is replaced. Where `mode = "sync"` and the envs can be saved, batches are those that
+    they would have been; else its envs begin new episodes, and those that were running are counted.
+
     Attributes:
         lags: per worker, by how many updates of the weights its policy of the last batch is behind the learner's.
+        dropped_episodes: running episodes that resumes and replaced workers could not go on with.
     """
 
     class Config(BaseModel, extra="forbid"):
@@ -48,6 +56,12 @@ class WorkersCollector(EnvCollector):
         mode: Literal["sync", "async"] = Field("sync", description="whether workers wait while the learner learns")
         max_lag: int = Field(
             1, ge=1, description="async: batches, and so updates of weights, that workers may be ahead"
+        )
+        restarts: int = Field(
+            3,
+            ge=0,
+            description="workers that are replaced when they end or hang, before the run ends",
+            json_schema_extra={"free_at_resume": True},
         )
         start_method: Literal["forkserver", "spawn", "fork"] = Field(
             "forkserver", description="how processes start", json_schema_extra={"free_at_resume": True}
@@ -73,7 +87,9 @@ class WorkersCollector(EnvCollector):
         self.lags = [0] * config.num_workers
         self._config = config
         self._ahead = 0 if config.mode == "sync" else config.max_lag
-        self._running = 0
+        self._running = [0] * config.num_workers
+        self._journal: Journal | None = None
+        self._begun_again = False  # whether a worker that was replaced began new episodes
         self._taken = 0
         self._sent = 0
         self._published = -1
@@ -96,19 +112,34 @@ class WorkersCollector(EnvCollector):
             self._begin(pool, frame)
         while self._sent <= self._taken + self._ahead:
             self._send(pool, frame)
-        answers = pool.receive("batch")
-        versions, episodes, running = zip(*answers, strict=True)
-        self.lags = [self._published - version for version in versions]
-        self._running = sum(running)
-        finished = sorted(itertools.chain(*episodes), key=lambda at: (at[0], at[1].env_index))
-        self._finished = [episode for _, episode in finished]
-        place = self._taken % len(self._storages)
+        answers: list[Gathered] = pool.receive("batch")
+        storage = self._storages[self._taken % len(self._storages)]
         self._taken += 1
-        return self._on_device(self._storages[place].batch())
+        self.lags = [self._published - said.version for said in answers]
+        self._running = [said.running for said in answers]
+        finished = sorted(
+            itertools.chain(*(said.episodes for said in answers)), key=lambda at: (at[0], at[1].env_index)
+        )
+        self._finished = [episode for _, episode in finished]
+        if self._journal is not None:
+            assert storage.actions is not None
+            self._journal.add(storage.actions, answers)
+        if self._begun_again:
+            self._forget_episodes()
+            self._begun_again = False
+        return self._on_device(storage.batch())
+
+    @property
+    def replaced_workers(self) -> int:
+        """How many workers were replaced since this process began."""
+        return 0 if self._pool is None else self._pool.replaced
 
     def metrics(self) -> dict[str, float]:
-        """Return `policy_lag`, the largest of the last batch."""
-        return {"policy_lag": float(max(self.lags))}
+        """Return `policy_lag`, the largest of the last batch, and how many workers were replaced, if any were."""
+        lag = {"policy_lag": float(max(self.lags))}
+        if not self.replaced_workers:
+            return lag
+        return {**lag, "replaced_workers": self.replaced_workers, "dropped_episodes": self.dropped_episodes}
 
     def update_model(self) -> None:
         """Write the weights that the learner has now into shared memory; workers use them from their next batch on."""
@@ -153,17 +184,19 @@ class WorkersCollector(EnvCollector):
             workers = self._config.num_workers
             raise StorageError(f"[collector] num_workers = {workers} here, {len(saved)} in the checkpoint")
         self._discard_what_is_under_way()
+        self._journal = None
         super().load_state_dict(state)
-        self._running = state.get("running", 0)
 
     def _running_episodes(self) -> int:
-        return self._running
+        return sum(self._running)
 
     def _save_episodes(self) -> Any:
         return self._workers().ask("state")
 
     def _load_episodes(self, episodes: Any) -> None:
         self._workers().ask("load", each=episodes, slow=True)
+        self._running = [int((np.asarray(saved["lengths"]) > 0).sum()) for saved in episodes]
+        self._keep_journal([("load", saved) for saved in episodes])
 
     def _discard_what_is_under_way(self) -> None:
         while self._pool is not None and self._taken < self._sent:
@@ -172,8 +205,32 @@ class WorkersCollector(EnvCollector):
 
     def _begin(self, pool: Pool, frame: int) -> None:
         """Begin an episode in every env."""
-        pool.ask("begin", self._reset_seed(frame), frame)
+        message = ("begin", self._reset_seed(frame), frame)
+        pool.ask(*message)
+        self._keep_journal([message] * len(self._shares))
         self._started = True
+
+    def _keep_journal(self, begin: Sequence[tuple[Any, ...]]) -> None:
+        """Note where the workers are, if those that take their places can get there."""
+        if self._keeps and self.inexact() is None:
+            self._journal = Journal(self._shares, begin)
+
+    @property
+    def _keeps(self) -> bool:
+        return self._config.mode == "sync" and self._config.restarts > 0
+
+    def _recovery(self, index: int) -> Sequence[tuple[Any, ...]]:
+        """Return the messages that bring a new process to where a worker was, or let it begin new episodes."""
+        if self._journal is not None:
+            return self._journal.recovery(index)
+        if not self._started:
+            return ()
+        log.warning("%d running episodes of collector worker %d are dropped", self._running[index], index)
+        self.dropped_episodes += self._running[index]
+        self._running[index] = 0
+        self._begun_again = True
+        seed = self._seeds.seed(f"worker {index} begins again, time {self.replaced_workers}") % 2**31
+        return (("begin", seed, self._context.progress.frames),)
 
     def _send(self, pool: Pool, frame: int) -> None:
         """Let the workers collect one further batch."""
@@ -232,11 +289,13 @@ class WorkersCollector(EnvCollector):
                 weights=versions,
                 counters=counters,
                 all_rows=config.exact_rows,
+                keeps=self._keeps,
                 stacks=None if folder is None else str(folder / f"stacks-worker-{index}.txt"),
             )
             for index, share in enumerate(self._shares)
         ]
-        return Pool(config.start_method, assignments, counters, self._context.heart, config.timeout)
+        heart = self._context.heart
+        return Pool(config.start_method, assignments, counters, heart, config.timeout, config.restarts, self._recovery)
 
 
 def _given(bundle: Bundle, steps: int) -> dict[Key, Tensor]:

@@ -1,63 +1,35 @@
-"""The worker processes seen from the learner: starting them, waiting for them in bounded time, and ending them."""
+"""The worker processes of a collector: waiting for them in bounded time, replacing those that are lost, ending all."""
 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import logging
 import multiprocessing
-import os
-import signal
-import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing.connection import wait
-from pathlib import Path
 from typing import Any, Final
 
-from rlcore import EnvError, RlcoreError, errors
-from rlcore.process import STOPPING, companion
+from rlcore import EnvError, RlcoreError
 from rlcore.types import Heart
 from rlcore_plugin_parallel.memory import Counters
-from rlcore_plugin_parallel.worker import Assignment, main
+from rlcore_plugin_parallel.process import CLOSE_SECONDS, TICK, WorkerLostError, WorkerProcess
+from rlcore_plugin_parallel.worker import Assignment
 
 log = logging.getLogger(__name__)
 
-_TICK: Final = 0.1
 _START_SECONDS: Final = 120.0
-_CLOSE_SECONDS: Final = 5.0
-_STACK_SECONDS: Final = 1.0
 
-
-class _Process:
-    """One worker.
-
-    Attributes:
-        envs: numbers of its first and its last env.
-        pipe: to it.
-        still: seconds that it did not move while somebody waited for it.
-    """
-
-    def __init__(self, context: Any, assignment: Assignment) -> None:
-        self.index = assignment.index
-        self.envs = (assignment.envs.start, assignment.envs.stop - 1)
-        self.stacks = None if assignment.stacks is None else Path(assignment.stacks)
-        self.still, self.beats = 0.0, -1
-        self.pipe, theirs = context.Pipe()
-        # not a daemon, so that an env may start processes of its own
-        self.process = context.Process(target=main, args=(assignment, theirs), name=f"collector-worker-{self.index}")
-        self.process.start()
-        companion.end_with_this(self.process.pid)
-        theirs.close()
-
-    def __str__(self) -> str:
-        return f"collector worker {self.index} (envs {self.envs[0]} to {self.envs[1]})"
+Recovery = Callable[[int], Sequence[tuple[Any, ...]]]
 
 
 class Pool:
-    """The workers of one collector. When one of them fails, all are ended.
+    """The workers of one collector.
+
+    A worker that ends or hangs is replaced, and is sent again what the one before did not answer. When the restarts are
+    spent, or a worker raises an error, all are ended.
 
     Args:
         start_method: of `multiprocessing`.
@@ -65,31 +37,48 @@ class Pool:
         counters: where they count their steps.
         heart: of the run, kept beating while workers are waited for.
         timeout: seconds without a step after which a worker is taken to hang.
+        restarts: how many workers are replaced.
+        recovery: from the number of a worker to the messages that bring its successor to where it was.
+
+    Attributes:
+        replaced: how many workers were replaced.
 
     Raises:
         EnvError: a worker cannot make its envs.
     """
 
     def __init__(
-        self, start_method: str, assignments: Sequence[Assignment], counters: Counters, heart: Heart, timeout: float
+        self,
+        start_method: str,
+        assignments: Sequence[Assignment],
+        counters: Counters,
+        heart: Heart,
+        timeout: float,
+        restarts: int,
+        recovery: Recovery,
     ) -> None:
         context: Any = multiprocessing.get_context(start_method)
         if start_method == "forkserver":
             context.set_forkserver_preload(["rlcore_plugin_parallel.worker"])
+        self.replaced = 0
         self._counters = counters
         self._heart = heart
         self._timeout = timeout
+        self._restarts = restarts
+        self._recovery = recovery
         self._closed = False
-        self._processes: list[_Process] = []
+        self._workers: list[WorkerProcess] = []
         self._at_exit = partial(_close, weakref.ref(self))
         atexit.register(self._at_exit)
-        self._forgotten = weakref.finalize(self, _kill, self._processes)
+        self._forgotten = weakref.finalize(self, _kill, self._workers)
         self._forgotten.atexit = False
         try:
-            with _signals_held():
-                for assignment in assignments:
-                    self._processes.append(_Process(context, assignment))
-            self.receive("up", _START_SECONDS)
+            for assignment in assignments:
+                self._workers.append(WorkerProcess(context, assignment))
+            self._wait_for(self._workers, "up", _START_SECONDS)
+        except WorkerLostError as lost:
+            self.kill()
+            raise lost.error from None
         except BaseException:
             self.kill()
             raise
@@ -97,14 +86,12 @@ class Pool:
     @property
     def pids(self) -> list[int]:
         """Return the numbers of the processes."""
-        return [worker.process.pid for worker in self._processes]
+        return [worker.process.pid for worker in self._workers]
 
     def send(self, *message: Any, each: Sequence[Any] | None = None) -> None:
         """Send a message to every worker, with `each[worker]` behind it, if given."""
-        for worker in self._processes:
-            further = () if each is None else (each[worker.index],)
-            with contextlib.suppress(BrokenPipeError):  # who waits for its answer hears that it is dead
-                worker.pipe.send((*message, *further))
+        for worker in self._workers:
+            worker.send(message if each is None else (*message, each[worker.index]))
 
     def ask(self, *message: Any, each: Sequence[Any] | None = None, slow: bool = False) -> list[Any]:
         """Send a message to every worker, and return the answers in order of the workers.
@@ -118,27 +105,25 @@ class Pool:
             EnvError: as `receive`.
         """
         self.send(*message, each=each)
-        return self.receive("answer", max(self._timeout, _START_SECONDS) if slow else self._timeout)
+        return self.receive("answer", self._slowly if slow else self._timeout)
 
     def receive(self, kind: str, timeout: float | None = None) -> list[Any]:
         """Return the next message of every worker, in order of the workers.
 
         Raises:
-            EnvError: a worker failed, ended, or did not take a step for `timeout` seconds; names it.
+            EnvError: a worker failed; or it ended, or took no step for `timeout` seconds, and the restarts are spent.
+                It names the worker.
         """
-        limit = self._timeout if timeout is None else timeout
         messages: dict[int, Any] = {}
-        for worker in self._processes:
-            worker.still = 0.0
-        while len(messages) < len(self._processes):
-            missing = [worker for worker in self._processes if worker.index not in messages]
-            ready = wait([place for w in missing for place in (w.pipe, w.process.sentinel)], _TICK)
-            self._heart.beats += 1
-            for worker in missing:
-                if worker.pipe in ready or worker.process.sentinel in ready:
-                    messages[worker.index] = self._message(worker, kind)
-                elif not ready:
-                    self._watch(worker, limit)
+        try:
+            while missing := [worker for worker in self._workers if worker.index not in messages]:
+                try:
+                    self._wait_for(missing, kind, self._timeout if timeout is None else timeout, messages)
+                except WorkerLostError as lost:
+                    self._replace(lost)
+        except RlcoreError:
+            self.kill()
+            raise
         return [messages[index] for index in range(len(messages))]
 
     def close(self) -> None:
@@ -147,8 +132,8 @@ class Pool:
             return
         self._counters.stop()
         self.send("close")
-        deadline = time.monotonic() + _CLOSE_SECONDS
-        for worker in self._processes:
+        deadline = time.monotonic() + CLOSE_SECONDS
+        for worker in self._workers:
             worker.process.join(max(0.0, deadline - time.monotonic()))
         self.kill()
 
@@ -158,54 +143,71 @@ class Pool:
         atexit.unregister(self._at_exit)
         self._forgotten()
 
-    def _message(self, worker: _Process, kind: str) -> Any:
-        try:
-            what, content = worker.pipe.recv()
-        except (EOFError, OSError):
-            raise self._failed(EnvError(f"{worker} {self._end_of(worker)}; its batch is discarded")) from None
-        if what == "error":
-            name, message, stack = content
-            error: RlcoreError = getattr(errors, name, EnvError)(f"{worker}: {message}")
-            errors.note(error, f"in the worker:\n{stack}")
-            raise self._failed(error)
-        assert what == kind, f"{worker} says {what}, not {kind}"
-        return content
+    @property
+    def _slowly(self) -> float:
+        return max(self._timeout, _START_SECONDS)
 
-    def _watch(self, worker: _Process, limit: float) -> None:
-        """Count a time in which nothing came. Time in which this process stood still does not count."""
-        beats = self._counters.beats(worker.index)
-        worker.still = worker.still + _TICK if beats == worker.beats else 0.0
-        worker.beats = beats
-        if worker.still >= limit:
-            where = self._write_stacks(worker)
-            raise self._failed(EnvError(f"{worker} took no step for {limit:g} s{where}; its batch is discarded"))
+    def _wait_for(
+        self, workers: Sequence[WorkerProcess], kind: str, limit: float, messages: dict[int, Any] | None = None
+    ) -> None:
+        """Wait for the next message of each of these workers; `messages` takes what they say, by their numbers.
 
-    def _write_stacks(self, worker: _Process) -> str:
-        """Let a worker that hangs write where it does, and return what to say of it."""
-        if worker.stacks is None or worker.process.pid is None or not worker.stacks.exists():
-            return " and was killed"
-        os.kill(worker.process.pid, signal.SIGURG)
-        deadline = time.monotonic() + _STACK_SECONDS
-        while not worker.stacks.stat().st_size and time.monotonic() < deadline:
-            time.sleep(_TICK / 10)
-        written = f"; its stacks are in {worker.stacks.name}" if worker.stacks.stat().st_size else ""
-        return f" and was killed{written}"
+        Raises:
+            WorkerLostError: one of them ended, or took no step for `limit` seconds.
+            RlcoreError: what one of them raised.
+        """
+        messages = {} if messages is None else messages
+        for worker in workers:
+            worker.still = 0.0
+        while missing := [worker for worker in workers if worker.index not in messages]:
+            ready = wait([place for worker in missing for place in (worker.pipe, worker.process.sentinel)], TICK)
+            self._heart.beats += 1
+            for worker in missing:
+                if worker.pipe in ready or worker.process.sentinel in ready:
+                    messages[worker.index] = worker.message(kind)
+                elif not ready:
+                    worker.watch(self._counters.beats(worker.index), limit)
 
-    def _failed(self, error: RlcoreError) -> RlcoreError:
-        self.kill()
-        return error
+    def _replace(self, lost: WorkerLostError) -> None:
+        """Let another process take the place of one that is lost.
 
-    def _end_of(self, worker: _Process) -> str:
-        """Return how a worker ended."""
-        worker.process.join(_CLOSE_SECONDS)
-        code = worker.process.exitcode
-        if code is None:
-            return "closed its pipe"
-        if code >= 0:
-            return f"ended with exit code {code}"
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else "of real time"
-        why = ", perhaps for lack of memory" if -code == signal.SIGKILL else ""
-        return f"was ended by signal {-code} ({name}{why})"
+        Raises:
+            EnvError: the restarts are spent, or its envs cannot be made again.
+        """
+        worker = lost.worker
+        unanswered = list(worker.unanswered)
+        while True:
+            if self.replaced == self._restarts:
+                raise _spent(lost.error, self._restarts) from None
+            self.replaced += 1
+            log.warning(
+                "%s; another process takes its place (%d of %d, [collector] restarts)",
+                lost.error,
+                self.replaced,
+                self._restarts,
+            )
+            try:
+                self._start_again(worker)
+                break
+            except WorkerLostError as again:
+                lost = again
+        for message in unanswered:
+            worker.send(message)
+
+    def _start_again(self, worker: WorkerProcess) -> None:
+        worker.kill()
+        worker.forget()
+        worker.unanswered.clear()
+        worker.start()
+        self._wait_for([worker], "up", _START_SECONDS)
+        for message in self._recovery(worker.index):
+            worker.send(message)
+            self._wait_for([worker], "answer", self._slowly)
+
+
+def _spent(error: EnvError, restarts: int) -> EnvError:
+    """Return the error of a worker whose place nobody takes."""
+    return EnvError(f"{error}; its {restarts} restarts are spent ([collector] restarts)") if restarts else error
 
 
 def _close(pool: weakref.ref[Pool]) -> None:
@@ -215,26 +217,8 @@ def _close(pool: weakref.ref[Pool]) -> None:
         left_open.close()
 
 
-def _kill(processes: list[_Process]) -> None:
-    for worker in processes:
-        if worker.process.is_alive():
-            worker.process.kill()
-    for worker in processes:
-        worker.process.join()
-        companion.forget(worker.process.pid)
-        worker.pipe.close()
-        if worker.stacks is not None and worker.stacks.exists() and not worker.stacks.stat().st_size:
-            worker.stacks.unlink()
-
-
-@contextlib.contextmanager
-def _signals_held() -> Iterator[None]:
-    """Let processes that are started inside begin without hearing Ctrl-C; this one hears it afterwards."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _kill(workers: list[WorkerProcess]) -> None:
+    for worker in workers:
+        worker.kill()
+    for worker in workers:
+        worker.forget()

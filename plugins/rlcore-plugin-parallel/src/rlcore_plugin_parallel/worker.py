@@ -11,9 +11,10 @@ import threading
 import time
 import traceback
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
@@ -27,7 +28,11 @@ from rlcore.state import seed_all
 from rlcore.types import EnvSpec, Policy, Stateful, offers
 from rlcore_plugin_parallel.all_rows import AllRows
 from rlcore_plugin_parallel.bundle import Bundle
+from rlcore_plugin_parallel.journal import Gathered, Keeping, Replayed
 from rlcore_plugin_parallel.memory import Block, Counters, Stopped, batch_storage, copy_weights, weights_of
+
+if TYPE_CHECKING:
+    from rlcore.types import Array
 
 _PARENT_SECONDS: Final = 0.5
 
@@ -45,6 +50,7 @@ class Assignment:
         weights: memory of the weights, in turn.
         counters: where its steps are counted.
         all_rows: whether the policy acts on the observations of all workers at once.
+        keeps: whether it hands over its state from time to time, so that another process can take its place.
         stacks: file for the stacks of its threads, written at SIGURG; None for none.
     """
 
@@ -56,6 +62,7 @@ class Assignment:
     weights: list[Block]
     counters: Counters
     all_rows: bool
+    keeps: bool
     stacks: str | None
 
 
@@ -67,7 +74,7 @@ def main(assignment: Assignment, pipe: Connection) -> None:
     sys.stdout, sys.stderr = lenient(sys.stdout), lenient(sys.stderr)  # what an env prints ends nothing
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     if assignment.stacks is not None:
-        stream = open(assignment.stacks, "w")  # noqa: SIM115 - open as long as the process lives
+        stream = open(assignment.stacks, "a")  # noqa: SIM115 - open as long as the process lives
         faulthandler.register(signal.SIGURG, stream, all_threads=True)
     torch.set_num_threads(1)
     seed_all(assignment.seed)
@@ -108,9 +115,9 @@ class Worker:
         self._policy: Policy = bundle.model.policy
         self._weights = weights_of(bundle.model)
         self._all_rows = assignment.all_rows
-        memory = self._memory_of(bundle.spec)
-        self._acting: Acting = memory or self._policy
-        self._stepper = EnvStepper(self._env, bundle.transforms, bundle.spec, heart, share.start, memory)
+        self._memory = self._memory_of(bundle.spec)
+        self._acting: Acting = self._memory or self._policy
+        self._stepper = EnvStepper(self._env, bundle.transforms, bundle.spec, heart, share.start, self._memory)
         masked = only_resets(bundle.spec)
         batches = [block.tensors() for block in assignment.batches]
         self._noise = [tensors["policy", "noise"] for tensors in batches]
@@ -119,6 +126,7 @@ class Worker:
         self._storages = [storage.share(share) for storage in whole]
         self._published = [block.tensors() for block in assignment.weights]
         self._version = -1
+        self._keeping = Keeping() if assignment.keeps else None
 
     def serve(self, pipe: Connection) -> None:
         """Do what comes through the pipe, one thing after another."""
@@ -160,6 +168,20 @@ class Worker:
                 transform.load_state_dict(saved)
         self._stepper.load_state_dict(state)
 
+    def replay(self, actions: Sequence[Array], memory: Any) -> None:
+        """Step the envs with the actions of batches, one after another, to where they were after them.
+
+        Args:
+            actions: of each batch, `[time, env, *action]`.
+            memory: what the policy remembered then; None where it has no state.
+        """
+        storage, noise = self._storages[0], self._noise[0][:, self._share]
+        with torch.inference_mode():
+            for of_batch in actions:
+                self._stepper.collect(storage, Replayed(of_batch), noise, 0)
+        if self._memory is not None:
+            self._memory.load_state_dict(memory)
+
     def close(self) -> None:
         """Close the envs."""
         self._env.close()
@@ -171,8 +193,8 @@ class Worker:
             return remembering(self._policy, spec, cpu, share)
         return remembering(self._policy, replace(spec, num_envs=share.stop - share.start), cpu)
 
-    def _collect(self, batch: int, frame: int, version: int) -> tuple[int, Any, int]:
-        """Fill a batch with weights of that version; return the version, the episodes and how many are running."""
+    def _collect(self, batch: int, frame: int, version: int) -> Gathered:
+        """Fill a batch with weights of that version."""
         if version != self._version:
             copy_weights(self._published[version % len(self._published)], self._weights)
             self._version = version
@@ -186,7 +208,9 @@ class Worker:
             noise, rows = noise[:, self._share], self._storages[place].rows
         with torch.inference_mode():
             finished = self._stepper.collect(self._storages[place], acting, noise, frame, rows)
-        return self._version, finished, self._stepper.running
+        kept = None if self._keeping is None else self._keeping.state(self)
+        memory = None if self._keeping is None or self._memory is None else self._memory.state_dict()
+        return Gathered(self._version, finished, self._stepper.running, kept, memory)
 
 
 def _end_with(parent: int) -> None:
