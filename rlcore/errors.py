@@ -86,6 +86,21 @@ class EnvError(RlcoreError, RuntimeError):
     exit_code = 3
 
 
+class RankLost(RlcoreError, RuntimeError):  # noqa: N818 - what happened, of which the run is not to blame
+    """A process that trains together with others is gone or does not move, so that they cannot go on.
+
+    Args:
+        message: what was seen.
+        rank: number of that process; None if it is not known, or if none is to blame.
+    """
+
+    exit_code = 3
+
+    def __init__(self, message: str, rank: int | None = None) -> None:
+        super().__init__(message)
+        self.rank = rank
+
+
 class NumericalError(RlcoreError, RuntimeError):
     """A loss, a gradient or a parameter is not finite."""
 

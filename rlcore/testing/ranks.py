@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -49,9 +50,12 @@ class ThreadRank:
     Attributes:
         rank: its number.
         size: how many there are.
+        generation: of the ranks, always the first.
         sums: how often it summed.
         shares: how often it shared numbers.
     """
+
+    generation = 1
 
     def __init__(self, rank: int, size: int, meeting: _Meeting) -> None:
         self.rank = rank
@@ -69,6 +73,19 @@ class ThreadRank:
         """Return the numbers of every rank."""
         self.shares += 1
         return tuple(self._meeting.gather(self.rank, tuple(numbers)))
+
+    def gather(self, tree: Any, tensors: Mapping[str, Tensor] | None = None) -> Sequence[tuple[Any, dict[str, Tensor]]]:
+        """Return the tree and the tensors of every rank, on rank 0."""
+        copies = {name: tensor.detach().cpu().clone() for name, tensor in (tensors or {}).items()}
+        every = self._meeting.gather(self.rank, (json.dumps(tree), copies))
+        return [] if self.rank else [(json.loads(text), own) for text, own in every]
+
+    def barrier(self) -> None:
+        """Wait until every rank calls this."""
+        self._meeting.gather(self.rank, None)
+
+    def beat(self) -> None:
+        """Do nothing: ranks of one process move or end together."""
 
 
 class _Meeting:

@@ -19,6 +19,7 @@ from rlcore.testing.contracts.distribution import DistributionContract
 from rlcore.testing.contracts.env import EnvContract
 from rlcore.testing.contracts.estimator import EstimatorContract, GAEContract
 from rlcore.testing.contracts.evaluator import EvaluatorContract
+from rlcore.testing.contracts.group import GroupContract
 from rlcore.testing.contracts.hook import HookContract
 from rlcore.testing.contracts.learner import LearnerContract
 from rlcore.testing.contracts.logger import LoggerContract
@@ -41,6 +42,7 @@ __all__ = [
     "EstimatorContract",
     "EvaluatorContract",
     "GAEContract",
+    "GroupContract",
     "HookContract",
     "LearnerContract",
     "LoggerContract",
