@@ -88,6 +88,17 @@ def test_asynchronous_updates_take_other_processes(learner_group, batch):
         learner_group.update(batch=batch, async_update=True, timesteps=TIMESTEPS)
 
 
+def test_asynchronous_updates(env, batch):
+    learner_group = config_of_the_page(num_learners=1).build_learner_group(env=env)
+    _ = learner_group.update(batch=batch, async_update=True, timesteps=TIMESTEPS)
+    # Artificially wait for async request to be done to get the results
+    learner_group.foreach_learner(type)
+    results = learner_group.update(batch=batch, async_update=True, timesteps=TIMESTEPS)
+    assert isinstance(results, list), results
+    assert isinstance(results[0], dict), results
+    learner_group.shutdown()
+
+
 def test_states_and_weights(learner, learner_group, batch):
     learner.update(batch=batch)
     learner_group.set_state({"learner": learner.get_state()})

@@ -2,43 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import weakref
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from rlcore.errors import ConfigError, NotSupportedError
+import torch
+
+from rlcore.errors import ConfigError, RankLost, did_you_mean
+from rlcore_plugin_learners.batches import training_data
 from rlcore_plugin_learners.columns import COMPONENT_LEARNER, COMPONENT_RL_MODULE
 from rlcore_plugin_learners.config import AlgorithmConfig
 from rlcore_plugin_learners.learner import Learner
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
-from rlcore_plugin_learners.states import Paths, write_state
+from rlcore_plugin_learners.shards import shards
+from rlcore_plugin_learners.states import Paths, chosen_of, read_state, write_state
+
+if TYPE_CHECKING:
+    from rlcore_plugin_learners.processes import LearnerProcesses
+    from rlcore_plugin_learners.serving import Order, Reply
 
 Result = TypeVar("Result")
+Results = list[dict[str, Any]]
 
 _WEIGHTS_AFTER = "_rl_module_state_after_update"
 
 
 class LearnerGroup:
-    """Learners of the same modules.
+    """Learners of the same modules: one in this process, or several in processes of their own.
+
+    Several share the rows of a batch, and average their gradients over all of them. Where one is lost, all begin again
+    from the state before the update, which is then done over.
 
     Args:
         config: its settings; with `num_learners=0` the learner is in this process.
         module_spec: which modules to build; default: those of the config.
+        deadline: seconds that a learner is waited for without a sign of life.
+        restarts: how often in a row learners may be lost without an update in between.
     """
 
     def __init__(
         self,
         config: AlgorithmConfig,
         module_spec: MultiRLModuleSpec | RLModuleSpec | None = None,
+        *,
+        deadline: float = 60.0,
+        restarts: int = 3,
     ) -> None:
-        if config.num_learners:
-            raise NotSupportedError(
-                f"num_learners is {config.num_learners}; learners in processes of their own are not here yet: use 0"
-            )
+        if isinstance(module_spec, RLModuleSpec):
+            module_spec = MultiRLModuleSpec(module_spec)
+        spec = module_spec or config.module_spec()
         self.config = config
-        self._learner: Learner | None = config.learner_type()(config, module_spec or config.module_spec())
-        self._learner.build()
+        self._learner: Learner | None = None
+        self._processes: LearnerProcesses | None = None
+        self._ready: deque[Results] = deque()
+        self._dropped = 0
+        if config.num_learners:
+            from rlcore_plugin_learners.processes import LearnerProcesses
+
+            self._processes = LearnerProcesses(config, spec, deadline, restarts)
+            self._finalizer = weakref.finalize(self, self._processes.close)
+        else:
+            self._learner = config.learner_type()(config, spec)
+            self._learner.build()
 
     def update(
         self,
@@ -48,45 +76,53 @@ class LearnerGroup:
         *,
         timesteps: Mapping[str, int] | None = None,
         async_update: bool = False,
+        full: Literal["wait", "drop"] = "wait",
         return_state: bool = False,
         num_total_minibatches: int = 0,
         num_epochs: int | None = None,
         minibatch_size: int | None = None,
         shuffle_batch_per_epoch: bool | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> Results:
         """Train, and return what each learner logged.
 
         Args:
-            batch: see `Learner.update`, as for what is not explained here.
+            batch: see `Learner.update`, as for what is not explained here. Learners share its rows.
             batches: see there.
             episodes: see there.
             timesteps: see there.
-            async_update: return at once with the results of earlier updates; only with learners in other processes.
+            async_update: return at once, with the results of earlier calls that are ready by now, in the order of the
+                calls; none is an empty list. Only with learners in other processes.
+            full: where `max_requests_in_flight_per_learner` updates wait already: wait for one, or drop this one, for
+                all learners.
             return_state: whether the first result has the weights, under `_rl_module_state_after_update`.
             num_total_minibatches: see there.
             num_epochs: see there.
-            minibatch_size: see there.
+            minibatch_size: see there; of each learner.
             shuffle_batch_per_epoch: see there.
 
         Raises:
             ConfigError: see there; or asynchronous without other processes, or the group was shut down.
+            RankLost: learners were lost too often in a row.
         """
+        settings: tuple[Any, ...] = (num_total_minibatches, num_epochs, minibatch_size, shuffle_batch_per_epoch)
+        if full not in ("wait", "drop"):
+            raise ConfigError(f"full is {full!r}; it takes 'wait' or 'drop'")
+        if self._processes is None:
+            if async_update:
+                raise ConfigError("async_update=True takes learners in other processes: num_learners of 1 or more")
+            learner = self._here()
+            data = training_data(batch, batches, episodes, learner.device)
+            result = learner.update_on(data, timesteps or {}, *settings)
+            if return_state:
+                result[_WEIGHTS_AFTER] = learner.get_state(COMPONENT_RL_MODULE)[COMPONENT_RL_MODULE]
+            return [result]
+        self._there()
+        data = training_data(batch, batches, episodes, torch.device("cpu"))
+        self._check_ids(data)
+        orders = shards(data, self.config.num_learners, timesteps or {}, settings)
         if async_update:
-            raise ConfigError("async_update=True takes learners in other processes: num_learners of 1 or more")
-        learner = self._here()
-        result = learner.update(
-            batch,
-            batches,
-            episodes,
-            timesteps=timesteps,
-            num_total_minibatches=num_total_minibatches,
-            num_epochs=num_epochs,
-            minibatch_size=minibatch_size,
-            shuffle_batch_per_epoch=shuffle_batch_per_epoch,
-        )
-        if return_state:
-            result[_WEIGHTS_AFTER] = learner.get_state(COMPONENT_RL_MODULE)[COMPONENT_RL_MODULE]
-        return [result]
+            return self._update_later(orders, full, return_state)
+        return self._ask(orders, "update", return_state)
 
     def add_module(
         self,
@@ -97,18 +133,24 @@ class LearnerGroup:
         new_should_module_be_updated: Collection[str] | Callable[..., bool] | None = None,
     ) -> None:
         """Add a module to every learner; see `Learner.add_module`."""
-        self._here().add_module(
-            module_id=module_id,
-            module_spec=module_spec,
-            config_overrides=config_overrides,
-            new_should_module_be_updated=new_should_module_be_updated,
+        self._restructure(
+            Learner.add_module,
+            {
+                "module_id": module_id,
+                "module_spec": module_spec,
+                "config_overrides": config_overrides,
+                "new_should_module_be_updated": new_should_module_be_updated,
+            },
         )
 
     def remove_module(
         self, module_id: str, *, new_should_module_be_updated: Collection[str] | Callable[..., bool] | None = None
     ) -> None:
         """Take a module out of every learner."""
-        self._here().remove_module(module_id, new_should_module_be_updated=new_should_module_be_updated)
+        self._restructure(
+            Learner.remove_module,
+            {"module_id": module_id, "new_should_module_be_updated": new_should_module_be_updated},
+        )
 
     def get_state(self, components: Paths = None, *, not_components: Paths = None) -> dict[str, Any]:
         """Return the state of the learners, which is the same in all of them, under `learner`.
@@ -117,23 +159,27 @@ class LearnerGroup:
             components: paths in it, such as `rl_module/p0`.
             not_components: paths of what to leave out.
         """
-        return {COMPONENT_LEARNER: self._here().get_state(components, not_components=not_components)}
+        if self._learner is not None:
+            return {COMPONENT_LEARNER: self._learner.get_state(components, not_components=not_components)}
+        return {COMPONENT_LEARNER: chosen_of(self._kept(), components, not_components)}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Set what a state of `get_state` has, in every learner."""
         if set(state) != {COMPONENT_LEARNER}:
             raise ConfigError(f"the state of a group has the one part {COMPONENT_LEARNER!r}, not {', '.join(state)}")
-        self._here().set_state(state[COMPONENT_LEARNER])
+        self._each(Learner.set_state, state[COMPONENT_LEARNER])
 
     def get_weights(self, module_ids: Collection[str] | None = None) -> dict[str, Any]:
         """Return the weights of modules, by id; of all by default."""
-        paths = COMPONENT_RL_MODULE if module_ids is None else _weights_of(module_ids)
-        weights: dict[str, Any] = self._here().get_state(paths)[COMPONENT_RL_MODULE]
+        paths: Paths = COMPONENT_RL_MODULE
+        if module_ids is not None:
+            paths = [f"{COMPONENT_RL_MODULE}/{module_id}" for module_id in module_ids]
+        weights: dict[str, Any] = self.get_state(paths)[COMPONENT_LEARNER][COMPONENT_RL_MODULE]
         return weights
 
     def set_weights(self, weights: Mapping[str, Any]) -> None:
         """Set the weights of some modules, by id."""
-        self._here().set_state({COMPONENT_RL_MODULE: weights})
+        self._each(Learner.set_state, {COMPONENT_RL_MODULE: dict(weights)})
 
     def save_to_path(self, path: str | Path) -> str:
         """Write the state into a folder; see `Learner.save_to_path`, whose folders this one reads and writes too."""
@@ -142,19 +188,32 @@ class LearnerGroup:
 
     def restore_from_path(self, path: str | Path, *, component: str | None = None) -> None:
         """Set the state of every learner from a folder; see `Learner.restore_from_path`."""
-        self._here().restore_from_path(path, component=component)
+        state = read_state(Path(path))
+        if component is not None:
+            state = chosen_of(state, component)
+        self._each(Learner.set_state, state)
 
     def foreach_learner(self, func: Callable[[Learner], Result]) -> list[Result]:
-        """Return what a function of a learner returns for each of them."""
-        return [func(self._here())]
+        """Return what a function of a learner returns for each of them; other processes must be able to import it."""
+        return self._each(func)
 
     def get_stats(self) -> dict[str, Any]:
-        """Return counts of the group itself."""
-        return {"num_learners": 0}
+        """Return how many learners live, how many updates wait or were dropped, and how often learners were lost."""
+        processes = self._processes
+        return {
+            "num_learners": len(self),
+            "num_updates_in_flight": 0 if processes is None else processes.waiting,
+            "num_updates_dropped_lifetime": self._dropped,
+            "num_deaths_lifetime": 0 if processes is None else processes.deaths,
+        }
 
     def __len__(self) -> int:
-        """Return how many other processes learn."""
-        return 0
+        """Return how many other processes learn now."""
+        return 0 if self._processes is None else len(self._processes)
+
+    def __bool__(self) -> bool:
+        """Return True: a group without other processes is one too."""
+        return True
 
     @property
     def is_local(self) -> bool:
@@ -169,12 +228,93 @@ class LearnerGroup:
     def shutdown(self) -> None:
         """End the learners; may be called again."""
         self._learner = None
+        if self._processes is not None:
+            self._processes.close()
+
+    def _update_later(self, orders: list[Order], full: str, return_state: bool) -> Results:
+        processes = self._there()
+        self._collect(block=False)
+        if processes.waiting >= self.config.max_requests_in_flight_per_learner:
+            if full == "drop":
+                self._dropped += 1
+                return self._taken()
+            self._collect(block=True)
+        processes.give(orders, "later with state" if return_state else "later")
+        return self._taken()
+
+    def _taken(self) -> Results:
+        results = [result for several in self._ready for result in several]
+        self._ready.clear()
+        return results
+
+    def _collect(self, block: bool) -> None:
+        """Keep the results of asynchronous updates that are ready; wait for one of them, if asked."""
+        taken = self._there().take(block)
+        while taken is not None:
+            kind, replies = taken
+            self._ready.append(self._results(replies, kind == "later with state"))
+            taken = self._there().take(block=False)
+
+    def _ask(self, orders: list[Order], kind: str, return_state: bool = False) -> list[Any]:
+        """Give an order and return what each learner returned; results of updates before it are kept."""
+        processes = self._there()
+        processes.give(orders, kind)
+        while True:
+            taken = processes.take(block=True)
+            assert taken is not None
+            if taken[0] == kind:
+                return self._results(taken[1], return_state)
+            self._ready.append(self._results(taken[1], taken[0] == "later with state"))
+
+    def _results(self, replies: list[Reply], return_state: bool) -> list[Any]:
+        errors = [reply.error for reply in replies if reply.error is not None]
+        if errors:
+            raise next((error for error in errors if not isinstance(error, RankLost)), errors[0])
+        results = [reply.result for reply in replies]
+        if return_state and self._processes is not None:
+            results[0][_WEIGHTS_AFTER] = self._processes.state[COMPONENT_RL_MODULE]
+        return results
+
+    def _each(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        if self._processes is None:
+            return [function(self._here(), *arguments)]
+        from rlcore_plugin_learners.serving import Order
+
+        return self._ask([Order(function, arguments)] * self.config.num_learners, "ask")
+
+    def _restructure(self, function: Callable[..., Any], keys: dict[str, Any]) -> None:
+        if self._processes is None:
+            function(self._here(), **keys)
+            return
+        from rlcore_plugin_learners.serving import Order, with_keys
+
+        self._each(with_keys, function, keys)
+        self._processes.give_structure(Order(with_keys, (function, keys)))
+
+    def _kept(self) -> dict[str, Any]:
+        """Return the state after all updates that were given."""
+        if self._processes is None:
+            raise ConfigError("the group of learners was shut down; build another")
+        while self._processes.waiting:
+            self._collect(block=True)
+        return self._processes.state
+
+    def _check_ids(self, data: Mapping[str, Any]) -> None:
+        assert self._processes is not None
+        there = self._processes.state[COMPONENT_RL_MODULE]
+        for module_id in data:
+            if module_id not in there:
+                raise ConfigError(
+                    f"the batch is for a module {module_id!r}, which is not here{did_you_mean(module_id, there)}; "
+                    f"there are {', '.join(there)}"
+                )
 
     def _here(self) -> Learner:
         if self._learner is None:
             raise ConfigError("the group of learners was shut down; build another")
         return self._learner
 
-
-def _weights_of(module_ids: Iterable[str]) -> list[str]:
-    return [f"{COMPONENT_RL_MODULE}/{module_id}" for module_id in module_ids]
+    def _there(self) -> LearnerProcesses:
+        if self._processes is None or not self._processes.runs:
+            raise ConfigError("the group of learners was shut down; build another")
+        return self._processes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -25,7 +24,7 @@ from rlcore_plugin_learners.columns import (
 from rlcore_plugin_learners.metrics import MetricsLogger
 from rlcore_plugin_learners.module import RLModule, RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModule, MultiRLModuleSpec, seed_of
-from rlcore_plugin_learners.states import Paths, chosen, read_state, write_state
+from rlcore_plugin_learners.states import Paths, chosen, chosen_of, read_state, write_state
 
 if TYPE_CHECKING:
     from rlcore_plugin_learners.config import AlgorithmConfig
@@ -315,7 +314,7 @@ class Learner(ABC):
         """
         state = read_state(Path(path))
         if component is not None:
-            state = chosen({name: partial(state.get, name) for name in state}, component, None)
+            state = chosen_of(state, component)
         self.set_state(state)
 
     @classmethod

@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,6 +53,11 @@ def chosen(parts: Mapping[str, Callable[[], Any]], components: Paths, not_compon
         _at(_at(state, names[:-1], path), names[-1:], path)
         _at(state, names[:-1], path).pop(names[-1])
     return state
+
+
+def chosen_of(state: Mapping[str, Any], components: Paths, not_components: Paths = None) -> dict[str, Any]:
+    """Return the parts of a state that is there already; see `chosen`."""
+    return chosen({name: partial(state.get, name) for name in state}, components, not_components)
 
 
 def _touches(name: str, components: Paths) -> bool:
