@@ -44,7 +44,9 @@ from rlcore.types.settings import Interval, Secret
 ROOT: Final = Path(__file__).resolve().parents[2]
 COMMAND: Final = "python docs/reference/generate.py"
 
-_ALGORITHMS: Final = ("ppo", "a2c", "dqn", "c51", "qr-dqn", "r2d2", "sac", "td3", "ddpg", "crossq", "discrete-sac")
+_ALGORITHMS: Final = (
+    *("ppo", "a2c", "impala", "appo", "dqn", "c51", "qr-dqn", "r2d2", "sac", "td3", "ddpg", "crossq", "discrete-sac"),
+)
 _BLOCK: Final = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _BOUNDS: Final = {
     "ge": "at least {}",

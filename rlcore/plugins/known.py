@@ -79,7 +79,7 @@ PUBLISHED: Final = {
     "optuna": Published({"hook": ("sweep-trial",)}, commands=("sweep",)),
     "parallel": Published({"collector": ("workers",)}),
     "ppo": Published(
-        {"estimator": ("gae", "vtrace"), "loss": ("a2c", "ppo")},
+        {"estimator": ("gae",), "loss": ("a2c", "ppo")},
         presets={
             "a2c": ("a2c-classic-control", "a2c-generic"),
             "ppo": ("ppo-classic-control", "ppo-generic", "ppo-mujoco"),
@@ -132,6 +132,7 @@ PUBLISHED: Final = {
             "rlcore.agents": {"write_mp4": "mp4"},
         },
     ),
+    "vtrace": Published({"estimator": ("vtrace",), "loss": ("appo", "impala")}),
     "wandb": Published({"logger": ("wandb",)}, {"rlcore.loggers": {"WandbLogger": "logger"}}),
 }
 

@@ -5,7 +5,7 @@ from torchrl.objectives.value.functional import vtrace_advantage_estimate
 
 from rlcore.testing.contracts import EstimatorContract
 
-VTRACE = EstimatorContract.of("ppo:vtrace")
+VTRACE = EstimatorContract.of("vtrace")
 
 
 def test_value_targets_and_advantages():

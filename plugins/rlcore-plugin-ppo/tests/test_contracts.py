@@ -1,6 +1,6 @@
 """The contracts of the plugin, of the losses and of the estimator."""
 
-from rlcore.testing.contracts import EstimatorContract, GAEContract, LossContract, PluginContract
+from rlcore.testing.contracts import GAEContract, LossContract, PluginContract
 
 
 class TestPlugin(PluginContract):
@@ -60,16 +60,6 @@ class TestA2CWithMemory(LossContract):
 
 class TestGAEWithMemory(GAEContract):
     use = "ppo:gae"
-    around = REMEMBERING
-
-
-class TestVTrace(EstimatorContract):
-    use = "ppo:vtrace"
-
-
-class TestVTraceWithMemory(EstimatorContract):
-    use = "ppo:vtrace"
-    config = {"gamma": 0.9, "lmbda": 0.8, "rho_clip": 2.0, "every": "batch"}
     around = REMEMBERING
 
 

@@ -10,5 +10,4 @@ def provide_components() -> list[Component]:
         Component("loss", "ppo", f"{__name__}.loss:PPOLoss", summary="clipped surrogate objective"),
         Component("loss", "a2c", f"{__name__}.loss:A2CLoss", summary="advantage actor-critic"),
         Component("estimator", "gae", f"{__name__}.estimator:GAE", summary="generalised advantage estimation"),
-        Component("estimator", "vtrace", f"{__name__}.vtrace:VTrace", summary="values by importance weights"),
     ]

@@ -27,7 +27,7 @@ class _WithSharedBody(Protocol):
 
 
 class ActorCriticConfig(BaseModel, extra="forbid"):
-    """What both losses share."""
+    """What the losses share."""
 
     entropy_coef: float = Field(0.01, ge=0, description="weight of the entropy bonus")
     critic_coef: float = Field(0.5, ge=0, description="weight of the critic's loss")
@@ -35,8 +35,8 @@ class ActorCriticConfig(BaseModel, extra="forbid"):
     normalize_advantage: bool = Field(False, description="standardise advantages within each minibatch")
 
 
-class _ActorCriticLoss(nn.Module):
-    """Holds actor and critic, and what both losses do alike.
+class ActorCriticLoss(nn.Module):
+    """Holds actor and critic, and what losses of a policy and its values do alike; a subclass has the objective.
 
     Attributes:
         loss_names: of what can be asked for one by one.
@@ -116,7 +116,7 @@ class _ActorCriticLoss(nn.Module):
         return self._standardise(advantage, minibatch) if self._normalize_advantage else advantage
 
 
-class PPOLoss(_ActorCriticLoss):
+class PPOLoss(ActorCriticLoss):
     """The clipped surrogate objective (Schulman et al., 2017, arXiv 1707.06347, eq. 7 and 9).
 
     Reads `observation`, `action`, `sample_log_prob`, `advantage`, `value_target`, and `state_value` when the critic is
@@ -127,7 +127,7 @@ class PPOLoss(_ActorCriticLoss):
         hooks: what ends the epochs of a batch early, with `target_kl`.
     """
 
-    reads = (*_ActorCriticLoss.reads, "sample_log_prob")
+    reads = (*ActorCriticLoss.reads, "sample_log_prob")
 
     class Config(ActorCriticConfig):
         """PPO."""
@@ -147,7 +147,7 @@ class PPOLoss(_ActorCriticLoss):
             self.reads = (*self.reads, "state_value")
 
     def _objective(self, log_prob: Tensor, minibatch: Mapping[Key, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        log_ratio = log_prob - minibatch["sample_log_prob"]
+        log_ratio = log_prob - self._log_prob_before(minibatch)
         ratio = log_ratio.exp()
         clip = self.schedulable["clip_epsilon"]
         with torch.no_grad():
@@ -156,6 +156,10 @@ class PPOLoss(_ActorCriticLoss):
             clip_fraction = self._mean((ratio != clipped).to(ratio.dtype), minibatch)
         metrics = {"kl_approx": kl_approx, "clip_fraction": clip_fraction}
         return self._mean(self._surrogate(ratio, clipped, self._advantage(minibatch)), minibatch), metrics
+
+    def _log_prob_before(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        """Return the log-probabilities under the policy from which the new one may not go far, `[..., 1]`."""
+        return minibatch["sample_log_prob"]
 
     @staticmethod
     def _surrogate(ratio: Tensor, clipped: Tensor, advantage: Tensor) -> Tensor:
@@ -182,7 +186,7 @@ class PPOLoss(_ActorCriticLoss):
         return self._critic_error(torch.where(whole, value, clipped), target, minibatch)
 
 
-class A2CLoss(_ActorCriticLoss):
+class A2CLoss(ActorCriticLoss):
     """Advantage actor-critic (Mnih et al., 2016, arXiv 1602.01783, section 4), synchronous.
 
     Reads `observation`, `action`, `advantage`, `value_target`. Returns `loss_objective`, `loss_critic`, `loss_entropy`

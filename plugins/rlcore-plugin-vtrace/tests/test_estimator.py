@@ -5,7 +5,7 @@ import torch
 
 from rlcore.testing.contracts import EstimatorContract
 
-VTRACE, GAE = EstimatorContract.of("ppo:vtrace"), EstimatorContract.of("ppo:gae")
+VTRACE, GAE = EstimatorContract.of("vtrace"), EstimatorContract.of("ppo:gae")
 ENDS = {(0, 3): "terminated", (1, 5): "truncated", (2, 11): "terminated"}
 GAMMA, LMBDA, RHO, C = 0.9, 0.8, 1.2, 0.7
 
