@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rlcore.collectors.base import EnvCollector as EnvCollector
     from rlcore.collectors.batch_storage import BatchStorage as BatchStorage
     from rlcore.collectors.batch_storage import layout_of as layout_of
+    from rlcore.collectors.local import LocalCollector as LocalCollector
     from rlcore.collectors.policy_state import Remembering as Remembering
     from rlcore.collectors.policy_state import remembering as remembering
     from rlcore.collectors.stepping import Acting as Acting
@@ -20,6 +21,7 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.collectors.base": "EnvCollector",
         "rlcore.collectors.batch_storage": "BatchStorage layout_of",
+        "rlcore.collectors.local": "LocalCollector",
         "rlcore.collectors.policy_state": "Remembering remembering",
         "rlcore.collectors.stepping": "Acting EnvStepper",
     },

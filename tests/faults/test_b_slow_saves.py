@@ -126,7 +126,13 @@ def test_c3_every_step_of_an_episode_that_is_played_again_counts_as_moving():
 
 
 def test_c3_workers_count_the_steps_that_they_play_again(tmp_path):
-    collector = {"use": "parallel:workers", "num_workers": 1, "frames_per_batch": 64, "start_method": "fork"}
+    collector = {
+        "use": "parallel:workers",
+        "processes": "always",
+        "num_workers": 1,
+        "frames_per_batch": 64,
+        "start_method": "fork",
+    }
     sections = {"env": {"use": "gymnasium", "id": "MountainCar-v0"}, "collector": collector, "evaluator": None}
     run = make_run("run.total_frames=64", folder=tmp_path, sections=sections)
     run.trainer.train()

@@ -20,7 +20,14 @@ from rlcore.testing.faults.chain import run_chain
 from rlcore.testing.faults.killer import Strike
 from rlcore.training.lost import lost
 
-WORKERS = {"use": "parallel:workers", "frames_per_batch": 16, "num_workers": 2, "start_method": "fork", "timeout": 2}
+WORKERS = {
+    "use": "parallel:workers",
+    "processes": "always",
+    "frames_per_batch": 16,
+    "num_workers": 2,
+    "start_method": "fork",
+    "timeout": 2,
+}
 ALONE = {**WORKERS, "restarts": 0}
 
 
@@ -246,7 +253,7 @@ def dying(write_config, **sections):
         plugins={"files": ["dying.py"]},
         run={"total_frames": 100_000},
         env={"use": "gymnasium", "id": "Dying-v0", "num_envs": 2},
-        collector={"use": "parallel:workers", "num_workers": 2, "frames_per_batch": 32},
+        collector={"use": "parallel:workers", "processes": "always", "num_workers": 2, "frames_per_batch": 32},
         **sections,
     )
 
@@ -256,7 +263,8 @@ import sys
 from rlcore.testing import make_run
 
 if __name__ == "__main__":
-    collector = {"use": "parallel:workers", "frames_per_batch": 16, "start_method": sys.argv[1], "mode": sys.argv[2]}
+    collector = {"use": "parallel:workers", "processes": "always", "frames_per_batch": 16}
+    collector |= {"start_method": sys.argv[1], "mode": sys.argv[2]}
     run = make_run(
         "run.total_frames=100_000_000", "metrics.every=16_000", "evaluator.every=50_000_000",
         folder=sys.argv[3], sections={"collector": collector},
@@ -291,7 +299,8 @@ import sys
 from rlcore.testing import make_run
 
 if __name__ == "__main__":
-    collector = {"use": "parallel:workers", "frames_per_batch": 16, "start_method": sys.argv[1], "timeout": 600}
+    collector = {"use": "parallel:workers", "processes": "always", "frames_per_batch": 16}
+    collector |= {"start_method": sys.argv[1], "timeout": 600}
     env = {"use": "testing:faulty", "fault": sys.argv[2], "at": 12, "num_envs": 2}
     run = make_run(
         "run.total_frames=100_000_000", folder=sys.argv[3],
@@ -345,7 +354,7 @@ def test_a4_a5_f15_a_signal_to_all_processes_stops_the_run_and_leaves_none(write
     config = write_config(
         run={"total_frames": 100_000_000},
         env={"use": "gymnasium", "id": "CartPole-v1", "num_envs": 2},
-        collector={"use": "parallel:workers", "num_workers": 2, "frames_per_batch": 32},
+        collector={"use": "parallel:workers", "processes": "always", "num_workers": 2, "frames_per_batch": 32},
     )
     command = [sys.executable, "-m", "rlcore", "train", str(config), "--quiet"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)

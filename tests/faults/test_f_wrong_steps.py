@@ -133,7 +133,13 @@ def test_observations_outside_of_their_space_are_said_once(returns, caplog):
 def test_of_several_workers_one_says_that_observations_lie_outside_of_their_space(returns, tmp_path):
     returns(observation=np.full(4, 5.0, np.float32))
     env = {"use": "gymnasium", "id": "Given-v0", "num_envs": 2}
-    collector = {"use": "parallel:workers", "num_workers": 2, "frames_per_batch": 32, "start_method": "fork"}
+    collector = {
+        "use": "parallel:workers",
+        "processes": "always",
+        "num_workers": 2,
+        "frames_per_batch": 32,
+        "start_method": "fork",
+    }
     log = logging.getLogger("rlcore.envs.space_watch")
     log.addHandler(handler := logging.FileHandler(tmp_path / "log"))  # which forked processes write into too
     try:

@@ -183,7 +183,13 @@ def test_the_process_of_a_run_whose_env_exits_says_so(leaving):
 @pytest.mark.parametrize(("where", "kind"), [("step", "exit"), ("reset", "mute")])
 def test_whatever_an_env_raises_in_a_worker_is_an_error_of_the_env(cli, leaving, where, kind):
     # a fork server that an earlier test started has the environment of that test, in which nothing is armed
-    workers = {"use": "parallel:workers", "num_workers": 1, "frames_per_batch": 32, "start_method": "spawn"}
+    workers = {
+        "use": "parallel:workers",
+        "processes": "always",
+        "num_workers": 1,
+        "frames_per_batch": 32,
+        "start_method": "spawn",
+    }
     path = leaving(env=env(where, kind) | {"num_envs": 2}, collector=workers)
     outcome = cli("train", path, "--quiet")
     assert outcome.code == 3, outcome.err

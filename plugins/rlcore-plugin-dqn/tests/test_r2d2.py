@@ -158,7 +158,11 @@ RECURRENT = {**SEQUENCES, "model": {"use": "dqn:recurrent-q-network", "size": 6,
 def test_a_resumed_run_with_workers_goes_on_in_the_middle_of_episodes_and_sequences(tmp_path):
     pytest.importorskip("rlcore_plugin_parallel")
     check_resumed(
-        {**RECURRENT, "collector": {"use": "parallel:workers", "frames_per_batch": 16, "num_workers": 2}}, tmp_path
+        {
+            **RECURRENT,
+            "collector": {"use": "parallel:workers", "processes": "always", "frames_per_batch": 16, "num_workers": 2},
+        },
+        tmp_path,
     )
 
 

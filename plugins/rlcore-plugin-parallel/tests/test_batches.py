@@ -8,19 +8,21 @@ import threading
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_parallel import worth
 from rlcore_plugin_parallel.memory import Block, fields_of
 
 from rlcore import ConfigError
 from rlcore.testing import make_run, through_checkpoint
 
 FORK = {"frames_per_batch": 48, "start_method": "fork"}
+ALWAYS = {"use": "parallel:workers", "processes": "always"}
 CARTPOLE = {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 4}
 PENDULUM = {"use": "gymnasium", "id": "Pendulum-v1", "num_envs": 4}
 NEXT_STEP = {"use": "testing:toy", "num_envs": 4, "reset_mode": "next_step"}
 
 
 def collector_of(env, use="parallel:workers", model="mlp", transform=(), **keys):
-    collector = {"use": use, "frames_per_batch": 48, **keys}
+    collector = {**(ALWAYS if use == "parallel:workers" else {"use": use}), "frames_per_batch": 48, **keys}
     sections = {"env": env, "model": {"use": model}, "collector": collector, "transform": list(transform)}
     if model == "testing:toy-memory":
         sections["buffer"] = {"use": "rollout-sequences", "minibatch_size": 12, "sequence_length": 12}
@@ -152,7 +154,7 @@ def test_a_run_with_leaves_and_masks_resumes_to_the_bit(tmp_path):
         "env": {"use": "testing:toy-dict", "episode_lengths": [19, 7, 12]},
         "model": {"use": "mlp", "hidden": [8]},
         "transform": [{"use": "transforms:frame-stack", "frames": 3, "leaf": "frame"}],
-        "collector": {"use": "parallel:workers", "num_workers": 2, "frames_per_batch": 16, "start_method": "fork"},
+        "collector": {**ALWAYS, "num_workers": 2, "frames_per_batch": 16, "start_method": "fork"},
     }
     digests = []
     for name, stops in (("whole", (64,)), ("part", (32, 64))):
@@ -227,7 +229,7 @@ def test_weights_reach_the_workers_with_update_model_and_not_before():
 
 
 def test_the_lag_is_logged():
-    sections = {"collector": {"use": "parallel:workers", "frames_per_batch": 16, "mode": "async", **FORK}}
+    sections = {"collector": {**ALWAYS, "frames_per_batch": 16, "mode": "async", **FORK}}
     sections["collector"]["frames_per_batch"] = 16
     trainer = make_run(sections=sections).trainer
     rows = []
@@ -262,3 +264,49 @@ def test_a_model_that_cannot_be_sent_is_refused_by_name():
     collector._context.model.lock = threading.Lock()
     with pytest.raises(ConfigError, match="the model cannot be sent to worker processes: TypeError"):
         collector.collect()
+
+
+@pytest.fixture
+def costly_processes(monkeypatch):
+    """Let no env be worth a process, whatever its steps take on this machine."""
+    monkeypatch.setattr(worth, "_COST", 1e6)
+
+
+def test_cheap_envs_are_stepped_in_the_process_of_the_learner_with_the_same_bits(costly_processes, caplog):
+    caplog.set_level("INFO")
+    expected, episodes = collected(collector_of(CARTPOLE, use="local"))
+    collector = collector_of(CARTPOLE, processes="auto", **FORK)
+    found, ended = collected(collector)
+    assert_equal(found, expected)
+    assert ended == episodes
+    assert collector._pool is None
+    assert "the envs are stepped in this process: 2 workers would make a batch" in caplog.text
+
+
+def test_envs_whose_steps_take_long_have_processes(monkeypatch):
+    monkeypatch.setattr(worth, "_COST", -1e6)
+    expected, _ = collected(collector_of(CARTPOLE, use="local"))
+    collector = collector_of(CARTPOLE, processes="auto", **FORK)
+    found, _ = collected(collector)
+    assert_equal(found, expected)
+    assert collector._pool is not None
+
+
+@pytest.mark.parametrize("cost", [1e6, -1e6])
+def test_a_checkpoint_says_where_the_envs_are_stepped(monkeypatch, cost):
+    monkeypatch.setattr(worth, "_COST", cost)
+    whole, resumed = (collector_of(CARTPOLE, processes="auto", **FORK) for _ in range(2))
+    whole.collect()
+    state = through_checkpoint(whole.state_dict())
+    monkeypatch.setattr(worth, "_COST", -cost)
+    resumed.load_state_dict(state)
+    assert_equal(resumed.collect(), whole.collect())
+    assert (resumed._pool is None) == (whole._pool is None) == (cost > 0)
+    whole.close(), resumed.close()
+
+
+def test_the_measure_is_of_what_a_batch_would_save():
+    context = make_run(sections={"env": CARTPOLE, "model": {"use": "mlp"}}).trainer.collector._context
+    seconds = worth._step_seconds(context)
+    assert 0 < seconds < 1
+    assert worth.saved_seconds(context, 1, 1) == -worth._COST, "one worker steps all envs too"

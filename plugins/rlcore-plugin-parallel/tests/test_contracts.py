@@ -9,12 +9,22 @@ class TestPlugin(PluginContract):
 
 class TestTwoWorkers(CollectorContract):
     use = "parallel:workers"
-    config = {"frames_per_batch": 14, "start_method": "fork"}
+    config = {"frames_per_batch": 14, "start_method": "fork", "processes": "always"}
 
 
 class TestOneWorker(TestTwoWorkers):
-    config = {"frames_per_batch": 14, "start_method": "fork", "num_workers": 1, "exact_rows": False}
+    config = {
+        "frames_per_batch": 14,
+        "start_method": "fork",
+        "processes": "always",
+        "num_workers": 1,
+        "exact_rows": False,
+    }
 
 
 class TestWorkersAhead(TestTwoWorkers):
-    config = {"frames_per_batch": 14, "start_method": "fork", "mode": "async", "max_lag": 2}
+    config = {"frames_per_batch": 14, "start_method": "fork", "processes": "always", "mode": "async", "max_lag": 2}
+
+
+class TestInTheProcessOfTheLearner(TestTwoWorkers):
+    config = {"frames_per_batch": 14}

@@ -90,7 +90,7 @@ def test_a_run_finds_the_module_beside_its_config_at_its_start_and_at_its_resume
 
 @pytest.mark.parametrize("method", ["forkserver", pytest.param("spawn", marks=pytest.mark.slow), "fork"])
 def test_processes_of_workers_find_it_too(own, method):
-    collector = {"use": "parallel:workers", "start_method": method, "frames_per_batch": 32}
+    collector = {"use": "parallel:workers", "processes": "always", "start_method": method, "frames_per_batch": 32}
     path = own(collector=collector, env={"id": "own_envs:OwnGrid-v0", "num_envs": 2})
     run = rlcore.build(rlcore.load_config(path), write=False)
     run.trainer.train()

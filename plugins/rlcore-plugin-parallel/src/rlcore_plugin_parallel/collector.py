@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore import Context
-from rlcore.collectors import EnvCollector, layout_of, remembering
+from rlcore.collectors import EnvCollector, LocalCollector, layout_of, remembering
 from rlcore.envs import inexact_env
 from rlcore.errors import StorageError
 from rlcore.types import Key, Policy
@@ -23,6 +23,7 @@ from rlcore_plugin_parallel.journal import Gathered, Journal
 from rlcore_plugin_parallel.pool import Pool
 from rlcore_plugin_parallel.split import check_transforms, shares_of
 from rlcore_plugin_parallel.worker import Assignment
+from rlcore_plugin_parallel.worth import saved_seconds
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,6 +73,11 @@ class WorkersCollector(EnvCollector):
             description="seconds without a step after which a worker is taken to hang",
             json_schema_extra={"free_at_resume": True},
         )
+        processes: Literal["auto", "always"] = Field(
+            "auto",
+            description="auto: in mode sync with exact_rows, envs whose steps take less than processes cost are "
+            "stepped in the process of the learner, with the same results",
+        )
         exact_rows: bool = Field(
             True,
             description="act on rows of all envs, so that results do not depend on num_workers to the bit; false for "
@@ -96,6 +102,8 @@ class WorkersCollector(EnvCollector):
         self._written = False
         self._tried_out = False  # whether the envs know if their state can be saved
         self._pool: Pool | None = None
+        self._here: LocalCollector | None = None  # steps the envs in this process, where that takes less time
+        self._may_be_here = config.processes == "auto" and config.mode == "sync" and config.exact_rows and self._is_here
 
     def collect_columns(self) -> CollectedBatch:
         """Return the next batch as its tensors.
@@ -104,6 +112,8 @@ class WorkersCollector(EnvCollector):
             EnvError: a worker failed, hangs or is gone, or a value is not finite; nothing of the batch reaches the
                 buffer.
         """
+        if self._is_worth_less():
+            return self._collect_here()
         pool = self._workers()
         frame = self._context.progress.frames
         self._publish()
@@ -160,7 +170,7 @@ class WorkersCollector(EnvCollector):
         """Return why a resume begins new episodes, or None when every env goes on in the middle of its episode."""
         if self._config.mode == "async":
             return "workers collect ahead of the learner (mode = 'async'); a resume begins new episodes"
-        if inexact_env(self._context.env) is None:
+        if inexact_env(self._context.env) is None and not self._is_worth_less():
             answers = self._workers().ask("inexact", slow=not self._tried_out)
             self._tried_out = True
             reasons = [reason for reason in answers if reason]
@@ -169,23 +179,64 @@ class WorkersCollector(EnvCollector):
 
     def unrestored(self) -> str | None:
         """Return what the last `load_state_dict` could not bring back of the envs, or None."""
+        if self._here is not None:
+            return self._here.unrestored()
         if not self._started:
             return None
         return next((reason for reason in self._workers().ask("unrestored") if reason), None)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the exploration noise's position, and the running episodes with the state of the envs."""
+        return super().state_dict() if self._here is None else self._here.state_dict()
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on with the saved episodes; where an env cannot, begin new ones and count those that are dropped.
+
+        Episodes that were stepped in the process of the learner are stepped there again.
 
         Raises:
             StorageError: they are of another number of workers, each of which had a share.
         """
         saved = state.get("episodes")
+        if isinstance(saved, Mapping) or (saved is None and self._here is not None):
+            self._go_on_here().load_state_dict(state)
+            self.dropped_episodes = self._go_on_here().dropped_episodes
+            return
+        self._here, self._may_be_here = None, self._may_be_here and saved is None
         if saved is not None and len(saved) != self._config.num_workers:
             workers = self._config.num_workers
             raise StorageError(f"[collector] num_workers = {workers} here, {len(saved)} in the checkpoint")
         self._discard_what_is_under_way()
         self._journal = None
         super().load_state_dict(state)
+
+    def _is_worth_less(self) -> bool:
+        """Return whether the envs are stepped here; decided before the first batch, unless a checkpoint said it."""
+        if self._may_be_here:
+            self._may_be_here = False
+            saved = saved_seconds(self._context, self._steps, self._config.num_workers)
+            if saved < 0:
+                log.info(
+                    "the envs are stepped in this process: %d workers would make a batch %.1f ms longer ([collector] "
+                    "processes = 'auto')",
+                    self._config.num_workers,
+                    -1e3 * saved,
+                )
+                self._go_on_here()
+        return self._here is not None
+
+    def _go_on_here(self) -> LocalCollector:
+        self._may_be_here = False
+        if self._here is None:
+            config = LocalCollector.Config(frames_per_batch=self.batch_steps * self._spec.frame_skip)
+            self._here = LocalCollector(config, self._seeds)
+        return self._here
+
+    def _collect_here(self) -> CollectedBatch:
+        assert self._here is not None
+        batch = self._here.collect_columns()
+        self._finished = self._here.episodes()
+        return batch
 
     def _running_episodes(self) -> int:
         return sum(self._running)
@@ -259,6 +310,7 @@ class WorkersCollector(EnvCollector):
 
     def _workers(self) -> Pool:
         """Return the workers, which are started at the first call; the envs of this process are not needed any more."""
+        self._may_be_here = False
         if self._pool is None:
             self._pool = self._start()
             self._context.env.close()
