@@ -87,6 +87,7 @@ PUBLISHED: Final = {
     ),
     "recurrent": Published({"model": ("gru", "lstm")}),
     "replay": Published({"buffer": ("hindsight", "prioritized", "replay", "sequences")}),
+    "runners": Published({"hook": ("diagnostics",)}),
     "sac": Published(
         {
             "loss": ("crossq", "ddpg", "discrete-sac", "sac", "td3"),

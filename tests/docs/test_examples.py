@@ -24,6 +24,7 @@ FEW_UPDATES["rollout-sequences"] = FEW_UPDATES["rollout"]
 FEW_UPDATES["replay:hindsight"] = FEW_UPDATES["replay"]
 SCRIPTS = {
     "train_from_python.py": ["run.total_frames=512"],
+    "rlpyt_runner.py": ["--algo", "ppo", "--n-steps", "1e3"],
     "ppo_tutorial.py": ["--frames", "2000", "--out", "curves.png"],
 }
 MODULES = {"bit_flip.py", "sighted_envs.py"}

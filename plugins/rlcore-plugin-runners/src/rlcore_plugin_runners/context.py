@@ -1,0 +1,107 @@
+"""Where a run writes, and which of its snapshots stay: what `logger_context` says, without files of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rlcore.errors import ConfigError
+
+SNAPSHOT_MODES: Final = ("none", "last", "all", "gap")
+_MANY: Final = 1_000_000_000
+
+
+@dataclass
+class LogContext:
+    """What the runners in a `with logger_context(...)` write, and where.
+
+    Attributes:
+        folder: of the run.
+        params: for `params.json`.
+        snapshot_mode: one of `SNAPSHOT_MODES`.
+        snapshot_gap: iterations between two snapshots of the mode `gap`, at least those between two log points.
+        summary_writer: whether TensorBoard gets the metrics too.
+    """
+
+    folder: Path
+    params: Mapping[str, Any] = field(default_factory=dict)
+    snapshot_mode: str = "none"
+    snapshot_gap: int = 1
+    summary_writer: bool = False
+
+    def checkpoint(self, log_interval_itrs: int, n_itr: int) -> dict[str, Any]:
+        """Return the section [checkpoint].
+
+        Args:
+            log_interval_itrs: iterations between two log points.
+            n_itr: iterations of the run.
+        """
+        kept = 1 if self.snapshot_mode in ("none", "last") else _MANY
+        every = {"none": n_itr, "last": log_interval_itrs, "all": log_interval_itrs}.get(
+            self.snapshot_mode, max(self.snapshot_gap, log_interval_itrs)
+        )
+        return {"every": {"iterations": every}, "keep_last": kept, "keep_best": False}
+
+
+_current: ContextVar[LogContext | None] = ContextVar("rlpyt_log_context", default=None)
+
+
+@contextlib.contextmanager
+def logger_context(
+    log_dir: str | Path,
+    run_ID: int | str,  # noqa: N803, as in rlpyt
+    name: str,
+    log_params: Mapping[str, Any] | None = None,
+    snapshot_mode: str = "none",
+    override_prefix: bool = False,
+    use_summary_writer: bool = False,
+) -> Iterator[LogContext]:
+    """Let the runner inside write into `data/local/DATE/TIME/LOG_DIR/run_ID`; without one it writes nothing.
+
+    Args:
+        log_dir: part of the folder's path.
+        run_ID: of the run; its folder is called `run_ID`.
+        name: goes into `params.json`, as `run_ID` does.
+        log_params: go there too.
+        snapshot_mode: which checkpoints stay: `last` and `all` are about those of the log points, `gap` keeps all that
+            are `set_snapshot_gap` apart; `none` saves the end of the run alone.
+        override_prefix: put `run_ID` directly into `log_dir`, as a run that is to be resumed needs.
+        use_summary_writer: write the metrics for TensorBoard too.
+
+    Raises:
+        ConfigError: another snapshot mode.
+    """
+    if snapshot_mode not in SNAPSHOT_MODES:
+        raise ConfigError(f"snapshot_mode = {snapshot_mode!r}; it is one of {', '.join(SNAPSHOT_MODES)}")
+    place = Path(log_dir)
+    if not override_prefix:
+        place = Path("data/local") / time.strftime("%Y%m%d") / time.strftime("%H%M%S") / place
+    params = {**(log_params or {}), "name": name, "run_ID": run_ID}
+    context = LogContext(place / f"run_{run_ID}", params, snapshot_mode, summary_writer=use_summary_writer)
+    before = _current.set(context)
+    try:
+        yield context
+    finally:
+        _current.reset(before)
+
+
+def current() -> LogContext | None:
+    """Return the innermost context; None outside of all."""
+    return _current.get()
+
+
+def set_snapshot_gap(gap: int) -> None:
+    """Let snapshots of the mode `gap` be this many iterations apart.
+
+    Raises:
+        ConfigError: there is no `logger_context` around it.
+    """
+    context = current()
+    if context is None:
+        raise ConfigError("set_snapshot_gap is called inside of `with logger_context(...)`, whose runs it is for")
+    context.snapshot_gap = gap

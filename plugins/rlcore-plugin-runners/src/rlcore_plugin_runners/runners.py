@@ -1,0 +1,221 @@
+"""rlpyt's runners: each puts a config together of what it is given, and trains by rlcore's own loop."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import tomli_w
+
+import rlcore
+from rlcore.errors import ConfigError
+from rlcore_plugin_runners.affinity import bound, cpus_of
+from rlcore_plugin_runners.agents import Agent
+from rlcore_plugin_runners.algos import Algorithm
+from rlcore_plugin_runners.context import LogContext, current
+from rlcore_plugin_runners.samplers import SerialSampler
+
+# keys that count frames, of which a step has as many as it repeats its action
+_IN_FRAMES = (("collector", "frames_per_batch"), ("buffer", "warmup_frames"), ("model", "random_frames"))
+
+
+class MinibatchRl:
+    """Samples and optimises in turn; rows are about the last episodes of training.
+
+    Args:
+        algo: gives loss, optimizer and buffer.
+        agent: gives the model.
+        sampler: gives the envs and the collector.
+        n_steps: env steps of the whole run, rounded to whole iterations and log points; see `get_n_itr`.
+        seed: of every random number; default: 1, as in a config.
+        affinity: `cuda_idx`, `master_cpus`, `workers_cpus`, `master_torch_threads`, `set_affinity`; of `make_affinity`.
+        log_interval_steps: env steps between two rows of `progress.csv`, and between two snapshots.
+        log_traj_window: episodes that a row is about.
+
+    Attributes:
+        trainer: rlcore's, after `startup`.
+        world_size: processes that train together.
+
+    Raises:
+        ConfigError: something cannot be as it is given; says what, and what to do.
+    """
+
+    evaluates: ClassVar[bool] = False
+    asynchronous: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        algo: Algorithm,
+        agent: Agent,
+        sampler: SerialSampler,
+        n_steps: float,
+        seed: int | None = None,
+        affinity: Mapping[str, Any] | None = None,
+        log_interval_steps: float = 1e5,
+        log_traj_window: int = 100,
+    ) -> None:
+        if sampler.asynchronous != self.asynchronous:
+            takes = "an asynchronous" if self.asynchronous else "a synchronous"
+            raise ConfigError(f"{type(self).__name__} takes {takes} sampler, and not {type(sampler).__name__}")
+        self.algo, self.agent, self.sampler = algo, agent, sampler
+        self.n_steps, self.log_interval_steps = int(n_steps), int(log_interval_steps)
+        self.seed = 1 if seed is None else seed
+        self.affinity = dict(affinity or {})
+        self.log_traj_window = 0 if self.evaluates else log_traj_window
+        self.world_size = 1
+        self.itr_batch_size = sampler.batch_T * sampler.batch_B * self.world_size
+        self.log_interval_itrs = max(self.log_interval_steps // self.itr_batch_size, 1)
+        self.trainer: Any = None
+        self._cpus = cpus_of(self.affinity)
+
+    def get_n_itr(self) -> int:
+        """Return the iterations of the run: those that `n_steps` has, up to the next log point."""
+        n_itr = self.n_steps // self.itr_batch_size
+        return max(math.ceil(n_itr / self.log_interval_itrs), 1) * self.log_interval_itrs
+
+    def startup(self, resume: bool = False) -> int:
+        """Build everything and return the number of iterations; `train` does it.
+
+        Args:
+            resume: go on from the latest snapshot of the run that the `logger_context` around it names.
+        """
+        context = current()
+        if resume and context is None:
+            raise ConfigError("resume = True needs a logger_context around it, with override_prefix = True")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "config.toml"
+            path.write_text(tomli_w.dumps(self.config()), encoding="utf-8")
+            config = rlcore.load_config(path)
+        place = None if context is None else context.folder
+        run = rlcore.build(config, write=context is not None, resume=resume, place=place)
+        self.trainer = run.trainer
+        for hook in self.trainer.hooks.hooks:
+            if hook.name == "diagnostics":
+                hook.instance.traj_info_cls = self.sampler.TrajInfoCls
+        if context is not None:
+            _write_params(context)
+        return self.get_n_itr()
+
+    def train(self, resume: bool = False) -> None:
+        """Train to the end.
+
+        Args:
+            resume: as in `startup`.
+        """
+        with bound(self._cpus):
+            self.startup(resume)
+            self.trainer.train()
+
+    def get_itr_snapshot(self, itr: int) -> dict[str, Any]:
+        """Return what rlpyt's snapshots hold, of the trainer as it is now; checkpoints hold all of its state.
+
+        Args:
+            itr: iteration, from 0.
+        """
+        stateful = self.trainer.parts.stateful.items()
+        optimizers = {name: part.state_dict() for name, part in stateful if name.startswith("optimizer.")}
+        return {
+            "itr": itr,
+            "cum_steps": (itr + 1) * self.itr_batch_size,
+            "agent_state_dict": self.trainer.model.state_dict(),
+            "optimizer_state_dict": optimizers,
+        }
+
+    def config(self) -> dict[str, Any]:
+        """Return the sections of the config, as a TOML file would have them."""
+        n_itr, context = self.get_n_itr(), current()
+        steps = self.sampler.batch_T * self.sampler.batch_B
+        sections = {**self.algo.sections(steps), **self.sampler.sections(self.affinity)}
+        sections["model"] = self.agent.model(self.algo, n_itr)
+        env = sections["env"]
+        skip = env.get("frame_skip", 4 if env["use"] == "atari:atari" else 1)
+        for section, key in _IN_FRAMES:
+            if key in sections[section]:
+                sections[section][key] *= skip
+        sections["run"] = self._run(n_itr * self.itr_batch_size * skip)
+        sections["metrics"] = {"every": {"iterations": self.log_interval_itrs}}
+        if self.evaluates:
+            sections["evaluator"] = self.sampler.evaluator(self.log_interval_itrs)
+        diagnostics = {
+            "use": "runners:diagnostics",
+            "log_interval_itrs": self.log_interval_itrs,
+            "traj_window": self.log_traj_window,
+            "batch_size": self.algo.samples_per_update(steps),
+            "discount": self.algo.discount,
+        }
+        sections["hook"] = [*sections["hook"], diagnostics, {"use": "core:progress-bar", "always": False}]
+        if context is not None:
+            if context.summary_writer:
+                sections["logger"] = [{"use": "tensorboard:tensorboard"}]
+            sections["checkpoint"] = context.checkpoint(self.log_interval_itrs, n_itr)
+        return sections
+
+    def _run(self, total_frames: int) -> dict[str, Any]:
+        cuda = self.affinity.get("cuda_idx")
+        return {
+            "name": "rlpyt",
+            "seed": self.seed,
+            "total_frames": total_frames,
+            "device": "cpu" if cuda is None else f"cuda:{cuda}",
+            "threads": self.affinity.get("master_torch_threads") or 1,
+        }
+
+
+class MinibatchRlEval(MinibatchRl):
+    """Samples and optimises in turn; rows are about evaluations, before training and at each log point."""
+
+    evaluates = True
+
+
+class AsyncRl(MinibatchRl):
+    """Samples in worker processes while it optimises; an iteration is a batch of the sampler."""
+
+    asynchronous = True
+
+    def get_n_itr(self) -> int:
+        """Return the iterations of the run: whole log intervals."""
+        return max(math.ceil(self.n_steps / self.log_interval_steps), 1) * self.log_interval_itrs
+
+
+class AsyncRlEval(AsyncRl):
+    """The same, with evaluations."""
+
+    evaluates = True
+
+
+class SyncRl(MinibatchRl):
+    """Several processes that each sample, and step together by the mean of their gradients.
+
+    Args:
+        affinity: a list with one dict for each process; of one process a dict will do.
+
+    Raises:
+        ConfigError: there are several.
+    """
+
+    def __init__(
+        self, algo: Algorithm, agent: Agent, sampler: SerialSampler, n_steps: float, affinity: Any = None, **keys: Any
+    ) -> None:
+        ranks = list(affinity) if isinstance(affinity, Sequence) else [affinity or {}]
+        if len(ranks) != 1:
+            raise ConfigError(
+                f"{type(self).__name__} with {len(ranks)} affinities: this plugin starts one process, so far. Give it "
+                "one, or train on several as the docs of rlcore say"
+            )
+        super().__init__(algo, agent, sampler, n_steps, affinity=ranks[0], **keys)
+
+
+class SyncRlEval(SyncRl):
+    """The same, with evaluations."""
+
+    evaluates = True
+
+
+def _write_params(context: LogContext) -> None:
+    """Write `params.json`, with what cannot be JSON as text."""
+    text = json.dumps(dict(context.params), indent=4, default=str)
+    (context.folder / "params.json").write_text(text + "\n", encoding="utf-8")

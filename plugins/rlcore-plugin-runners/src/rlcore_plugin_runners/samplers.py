@@ -1,0 +1,142 @@
+"""rlpyt's samplers: the sections [env], [collector] and [evaluator] that each stands for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rlcore.errors import ConfigError
+from rlcore_plugin_runners.envs import sections_of
+from rlcore_plugin_runners.trajectories import TrajInfo
+
+log = logging.getLogger(__name__)
+
+
+class SerialSampler:
+    """Steps `batch_B` envs in this process, for batches of `batch_T` steps.
+
+    Args:
+        EnvCls: `gym_make` or `AtariEnv`.
+        env_kwargs: its arguments.
+        batch_T: steps of each env in a batch.
+        batch_B: envs.
+        CollectorCls: None; collectors begin the next episode at once.
+        max_decorrelation_steps: 0; envs begin at a reset, and with another number a warning says so.
+        TrajInfoCls: what is kept of each episode.
+        eval_n_envs: envs that evaluate.
+        eval_CollectorCls: None.
+        eval_env_kwargs: as `env_kwargs`: envs for evaluation are made of the same config.
+        eval_max_steps: not needed: every episode is played to its end, so that short ones are not favoured.
+        eval_max_trajectories: episodes of an evaluation; default: one in each env.
+
+    Attributes:
+        batch_T, batch_B: as given.
+
+    Raises:
+        ConfigError: an argument that has no counterpart.
+    """
+
+    asynchronous: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        EnvCls: Any,  # noqa: N803, as in rlpyt
+        env_kwargs: Mapping[str, Any],
+        batch_T: int,  # noqa: N803
+        batch_B: int,  # noqa: N803
+        CollectorCls: None = None,  # noqa: N803
+        max_decorrelation_steps: int = 100,
+        TrajInfoCls: type[TrajInfo] = TrajInfo,  # noqa: N803
+        eval_n_envs: int = 0,
+        eval_CollectorCls: None = None,  # noqa: N803
+        eval_env_kwargs: Mapping[str, Any] | None = None,
+        eval_max_steps: int | None = None,
+        eval_max_trajectories: int | None = None,
+    ) -> None:
+        if CollectorCls is not None or eval_CollectorCls is not None:
+            raise ConfigError("CollectorCls: the sampler's class says how it collects; leave it out")
+        if eval_env_kwargs is not None and dict(eval_env_kwargs) != dict(env_kwargs):
+            raise ConfigError("eval_env_kwargs: evaluations are made of the envs of training; give them env_kwargs too")
+        if max_decorrelation_steps:
+            log.warning("max_decorrelation_steps = %d: envs begin at a reset, without them", max_decorrelation_steps)
+        self.batch_T, self.batch_B = int(batch_T), int(batch_B)
+        self.TrajInfoCls = TrajInfoCls
+        self._env = (EnvCls, dict(env_kwargs))
+        self._evaluation = (int(eval_n_envs), int(eval_max_trajectories or eval_n_envs))
+
+    def sections(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
+        """Return env, collector and hooks.
+
+        Args:
+            affinity: of the run; the number of its `workers_cpus` is that of the workers.
+        """
+        collector = {**self._collector(affinity), "frames_per_batch": self.batch_T * self.batch_B}
+        return {**sections_of(*self._env, self.batch_B), "collector": collector}
+
+    def evaluator(self, log_interval_itrs: int) -> dict[str, Any]:
+        """Return the section of the evaluations at log points.
+
+        Raises:
+            ConfigError: there are no envs for it.
+        """
+        envs, episodes = self._evaluation
+        if envs < 1:
+            raise ConfigError("a runner that evaluates needs a sampler with eval_n_envs = 1 or more")
+        every = {"iterations": log_interval_itrs}
+        return {"use": "episodes", "every": every, "episodes": episodes, "num_envs": min(envs, episodes)}
+
+    def _collector(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
+        return {"use": "local"}
+
+
+class CpuSampler(SerialSampler):
+    """Steps the envs in worker processes, each with a copy of the policy: as many as there are `workers_cpus`."""
+
+    def _collector(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
+        return {"use": "parallel:workers", "num_workers": self._workers(affinity)}
+
+    def _workers(self, affinity: Mapping[str, Any]) -> int:
+        """Return how many workers there are, at most as many as CPUs for them: each has as many envs."""
+        most = min(self.batch_B, len(affinity.get("workers_cpus") or (0, 0)))
+        return next(count for count in range(most, 0, -1) if self.batch_B % count == 0)
+
+
+class _Central(SerialSampler):
+    """A sampler whose master acts for all envs, which has no counterpart while the plugin `parallel` has none."""
+
+    def _collector(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
+        raise ConfigError(
+            f"{type(self).__name__}: no collector acts in the learner's process for envs in others, so far. CpuSampler "
+            "has a copy of the policy in each worker, and SerialSampler acts on one forward pass for all envs"
+        )
+
+
+class GpuSampler(_Central):
+    """Acts on the GPU for envs in worker processes."""
+
+
+class AlternatingSampler(_Central):
+    """Acts for one half of the workers while the other half steps."""
+
+
+class AsyncCpuSampler(CpuSampler):
+    """Workers that go on while the learner learns, one batch ahead of it at most."""
+
+    asynchronous = True
+
+    def _collector(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super()._collector(affinity), "mode": "async", "max_lag": 1}
+
+
+class AsyncSerialSampler(AsyncCpuSampler):
+    """The same with one worker."""
+
+    def _workers(self, affinity: Mapping[str, Any]) -> int:
+        return 1
+
+
+class AsyncGpuSampler(_Central):
+    """Acts on the GPU for envs in worker processes that go on while the learner learns."""
+
+    asynchronous = True
