@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rlcore.front.algorithms import preset as preset
     from rlcore.hooks.specs import hookimpl as hookimpl
     from rlcore.loggers.metrics import Last as Last
+    from rlcore.loggers.metrics import Sum as Sum
     from rlcore.plugins.component import Component as Component
     from rlcore.run.build import build as build
     from rlcore.scripts.factory import Factory as Factory
@@ -110,7 +111,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.errors": "ConfigError EnvError HookError NumericalError PluginError RlcoreError StorageError",
         "rlcore.front.algorithms": "A2C C51 CrossQ DDPG DQN DiscreteSAC PPO SAC TD3 preset",
         "rlcore.hooks.specs": "hookimpl",
-        "rlcore.loggers.metrics": "Last",
+        "rlcore.loggers.metrics": "Last Sum",
         "rlcore.plugins.component": "Component",
         "rlcore.run.build": "build",
         "rlcore.scripts.factory": "Factory",

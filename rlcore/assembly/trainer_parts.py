@@ -75,7 +75,7 @@ def trainer_parts(
     register("progress", context.progress)
     if storage.schedule is not None:
         register("checkpoints", storage.schedule)
-    metrics = register("metrics", Metrics(Every(log_interval), writers))
+    metrics = register("metrics", Metrics(Every(log_interval), writers, context.group))
     evaluations = register("evaluations", Evaluations(context.run.folder))
     register("generators", GlobalGenerators())
     return TrainerParts(

@@ -10,7 +10,7 @@ import logging
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from rlcore.loggers import values as log_values
 from rlcore.loggers.writer import LogWriter, close_all, drain_all
-from rlcore.types import Logger
+from rlcore.types import Alone, Group, Logger
 from rlcore.types.progress import Every, Progress
 
 log = logging.getLogger(__name__)
@@ -34,9 +34,17 @@ _FOLD: Final = 4096
 
 @dataclass(frozen=True)
 class Last:
-    """A value of which only the last counts, such as a count or a learning rate; it is never averaged."""
+    """A value of which only the last counts, such as a count or a learning rate; it is never averaged.
+
+    Of several ranks that train together, that of the first one counts.
+    """
 
     value: Any
+
+
+@dataclass(frozen=True)
+class Sum(Last):
+    """A value of which only the last counts, and to which each rank adds its own, such as a count of frames."""
 
 
 @dataclass
@@ -54,12 +62,17 @@ class _Reduced:
         if not values.size:
             return
         mean = float(values.mean())
-        total, shift = self.count + values.size, mean - self.mean
-        self.squares += float(np.square(values - mean).sum()) + shift * shift * self.count * values.size / total
-        self.mean += shift * values.size / total
+        squares = float(np.square(values - mean).sum())
+        self.merge(_Reduced(values.size, mean, squares, float(values.min()), float(values.max())))
+
+    def merge(self, other: _Reduced) -> None:
+        """Take in the statistics of at least one other value."""
+        total, shift = self.count + other.count, other.mean - self.mean
+        self.squares += other.squares + shift * shift * self.count * other.count / total
+        self.mean += shift * other.count / total
         self.count = total
-        self.least = float(np.minimum(self.least, values.min()))
-        self.most = float(np.maximum(self.most, values.max()))
+        self.least = float(np.minimum(self.least, other.least))
+        self.most = float(np.maximum(self.most, other.most))
 
     def row(self, key: str) -> dict[str, float]:
         """Return the mean under `key`, and with several values the other statistics under `key/…`."""
@@ -75,6 +88,8 @@ class Metrics:
     Args:
         every: the interval of writing.
         writers: where rows go.
+        group: the ranks that train together; each adds what it has, and writes at the same places as the others. The
+            first one writes the statistics over all of them.
 
     Attributes:
         latest: the last written row, by key.
@@ -90,9 +105,10 @@ class Metrics:
 
     observer: Final = True
 
-    def __init__(self, every: Every, writers: Iterable[LogWriter] = ()) -> None:
+    def __init__(self, every: Every, writers: Iterable[LogWriter] = (), group: Group | None = None) -> None:
         self.every = every
         self.writers = list(writers)
+        self._group: Group = group or Alone()
         self.latest: dict[str, float] = {}
         self.written_at = 0
         self.on_bar: set[str] = set()
@@ -101,6 +117,7 @@ class Metrics:
         self._many = False
         self._values: dict[str, list[Any]] = {}
         self._last: dict[str, Any] = {}
+        self._sums: set[str] = set()
         self._newest: dict[str, Any] = {}
         self._reduced: dict[str, _Reduced] = {}
         self._refused: set[str] = set()
@@ -112,8 +129,10 @@ class Metrics:
                 self.on_bar |= {prefix + shown for shown in value}
                 continue
             key = prefix + key
-            if type(value) is Last:
+            if isinstance(value, Last):
                 self._last[key] = self._newest[key] = value.value
+                if isinstance(value, Sum):
+                    self._sums.add(key)
                 continue
             held = self._values.get(key)
             if held is None:
@@ -153,6 +172,8 @@ class Metrics:
         _fetch(self._values, self._last)
         for key in list(self._values):
             self._fold(key)
+        if self._group.size > 1:
+            self._merge()
         row: dict[str, float] = {}
         for key, reduced in self._reduced.items():
             if reduced.count:
@@ -221,6 +242,7 @@ class Metrics:
             "pending": pending,
             "reduced": reduced,
             "last": last,
+            "sums": sorted(self._sums),
             "newest": newest,
             "latest": latest,
             "written_at": self.written_at,
@@ -234,6 +256,7 @@ class Metrics:
         }
         self._reduced = {key: _Reduced(**value) for key, value in state["reduced"].items()}
         self._last = dict(state["last"])
+        self._sums = set(state.get("sums", ()))  # runs of one process did not write them at first
         self._newest = dict(state["newest"])
         self.latest = dict(state["latest"])
         self.written_at = state["written_at"]
@@ -241,6 +264,25 @@ class Metrics:
     def close(self) -> None:
         """Drain and close the writers."""
         close_all(self.writers)
+
+    def _merge(self) -> None:
+        """Let the first rank have the statistics of all of them, in their order, and the others none."""
+        reduced = {key: astuple(figures) for key, figures in self._reduced.items() if figures.count}
+        last = {key: float(value) for key, value in self._last.items()}
+        every = self._group.gather({"reduced": reduced, "last": last, "sums": sorted(self._sums)})
+        if not every:
+            self._reduced.clear()
+            self._last.clear()
+        for theirs, _ in every[1:]:
+            with np.errstate(invalid="ignore"):  # infinities and NaN are written as they come out
+                for key, figures in theirs["reduced"].items():
+                    self._reduced.setdefault(key, _Reduced()).merge(_Reduced(*figures))
+            for key, value in theirs["last"].items():
+                before = self._last.get(key)
+                if before is None:
+                    self._last[key] = value
+                elif key in theirs["sums"]:
+                    self._last[key] = float(before) + value
 
     def _show(self, call: Callable[[Logger], object], size: int) -> None:
         for writer in self.writers:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from pydantic import BaseModel, Field
 
 from rlcore.buffers.entries import valid_mask
-from rlcore.loggers.metrics import Last
+from rlcore.loggers.metrics import Sum
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types.context import Context
 
@@ -45,7 +45,7 @@ class CountFramesLog(TrainerHookBase):
         mask = valid_mask(batch)
         steps = batch.numel() if mask is None else int(mask.sum())
         self.frame_count += steps * self.frame_skip
-        return {"n_frames": Last(self.frame_count), "log_pbar": self.log_pbar}
+        return {"n_frames": Sum(self.frame_count), "log_pbar": self.log_pbar}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count."""

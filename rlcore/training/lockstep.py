@@ -77,6 +77,10 @@ class Lockstep:
             return self._agreed is None or bool(self._agreed.keep)
         return due
 
+    def first_says(self, flag: bool, frames: int) -> bool:
+        """Return a decision of the first process, which each asks for at the same frame; alone, one's own."""
+        return bool(self._group.share((int(flag), frames))[0][0]) if self.together else flag
+
     def vote(self, ended: bool) -> bool:
         """Return whether the epoch ends on any process; every process calls this with whether it ends on its own."""
         return any(ends for (ends,) in self._group.share((int(ended),)))

@@ -95,8 +95,10 @@ class Loop(TrainerInterface):
                 every.catch_up(parts.progress)  # what was due before a resume was done then
         self.saving.at_start()
         parts.begun()
-        if parts.progress.frames == 0 and parts.evaluator is not None and parts.evaluator.at_start:
+        evaluated = parts.progress.frames == 0 and parts.evaluator is not None and parts.evaluator.at_start
+        if evaluated:
             self.evaluate()
+        if self._lockstep.first_says(evaluated, parts.progress.frames):
             self._write_metrics(force=True)
         self._rows.begin()
 
@@ -133,7 +135,7 @@ class Loop(TrainerInterface):
         parts.progress.iterations += 1
         hooks.post_steps(batch, self)
         self._rows.seconds_trained += time.monotonic() - began
-        evaluated = self._evaluate_if_due()
+        evaluated = self._lockstep.first_says(self._evaluate_if_due(), parts.progress.frames)
         self._enter("logging")
         metrics.add(hooks.post_steps_log(batch, self))
         self._write_metrics(force=evaluated)

@@ -43,9 +43,10 @@ class MetricRows:
         metrics, progress = self._parts.metrics, self._parts.progress
         if not (metrics.every.due(progress) or force):
             return False
-        if progress.frames != self._frames_before:
+        first = not self._parts.group.rank  # what is the same on all ranks is said once
+        if first and progress.frames != self._frames_before:
             self._add_speed()
-        if progress.frames != metrics.written_at:
+        if first and progress.frames != metrics.written_at:
             metrics.add(self._parts.learner.scheduled(), "train/")
             clocks = {"updates": progress.updates, "episodes": progress.episodes}
             metrics.add({name: Last(value) for name, value in clocks.items()}, "progress/")

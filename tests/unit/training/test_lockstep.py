@@ -34,6 +34,8 @@ class Two:
         self.iterations = self.votes = 0
 
     def share(self, numbers):
+        if len(numbers) == 2:  # whether to save, which the first says
+            return (numbers, numbers)
         if len(numbers) == 1:
             other = (int(self.votes in self.ends),)
             self.votes += 1
@@ -41,6 +43,9 @@ class Two:
             other = self.said[min(self.iterations, len(self.said) - 1)]
             self.iterations += 1
         return (numbers, other) if self.rank == 0 else (other, numbers)
+
+    def gather(self, tree, tensors=None):
+        return [(tree, tensors)] * 2
 
 
 class Epochs:
