@@ -15,14 +15,17 @@ from rlcore_plugin_ddp.packing import pack, unpack
 
 # bytes of a place, from which on its memory is given back
 _LARGE: Final = 1 << 20
+# elements of a sum, from which on more than two ranks share the work
+_LONG: Final = 1 << 15
 
 
 class SharedGroup:
     """The ranks that share a memory.
 
     A sum costs each rank one copy of its numbers and one pass over those of all, which are added in the order of the
-    ranks. What is handed over must be seen by the others in the order in which it was written, which the x86-64 family
-    of processors promises.
+    ranks. Of long sums over more than two ranks each adds a stretch, and takes the others from those who added them.
+    What is handed over must be seen by the others in the order in which it was written, which the x86-64 family of
+    processors promises.
 
     Args:
         memory: of the ranks, as this one sees it.
@@ -50,13 +53,19 @@ class SharedGroup:
         every = places[self._memory.begin("sum_", flat.nbytes)]
         every[self.rank].copy_(flat)
         self._memory.meet()
-        if self.size == 1:
-            return
-        total = flat if flat.device.type == "cpu" else torch.empty_like(every[0])
-        torch.add(every[0], every[1], out=total)
-        for other in every[2:]:
-            total.add_(other)
-        if total is not flat:
+        if self.size > 2 and flat.numel() >= _LONG:
+            # each adds a stretch, and takes those of the others: a second meeting costs less than the passes it saves
+            total = places[self._memory.begin("sum_", flat.nbytes)][0]
+            stretches = [tensor.tensor_split(self.size)[self.rank] for tensor in (*every, total)]
+            _add(stretches[:-1], stretches[-1])
+            self._memory.meet()
+            flat.copy_(total)
+        elif flat.device.type == "cpu":
+            # of the first two addends one may be the total itself, which is nearer than its copy
+            _add([flat if rank == self.rank < 2 else tensor for rank, tensor in enumerate(every)], flat)
+        else:
+            total = torch.empty_like(every[0])
+            _add(every, total)
             flat.copy_(total)
 
     def share(self, numbers: Sequence[int]) -> Sequence[Sequence[int]]:
@@ -112,3 +121,13 @@ class SharedGroup:
 
         places = [[view(first + rank) for rank in range(self.size)] for first in (0, self.size)]
         return self._numbers.setdefault(count, places)
+
+
+def _add(tensors: Sequence[Tensor], total: Tensor) -> None:
+    """Write the sum of tensors, in their order, to `total`."""
+    if len(tensors) == 1:
+        total.copy_(tensors[0])
+        return
+    torch.add(tensors[0], tensors[1], out=total)
+    for tensor in tensors[2:]:
+        total.add_(tensor)
