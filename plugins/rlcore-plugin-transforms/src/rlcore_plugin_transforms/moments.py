@@ -10,7 +10,7 @@ import numpy as np
 from rlcore.restore import check_array
 
 if TYPE_CHECKING:
-    from rlcore.types import Array
+    from rlcore.types import Array, Group
 
 
 class Moments:
@@ -18,12 +18,21 @@ class Moments:
 
     Source: Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample variances".
     No array is changed in place, so a shallow copy stays as it is.
+
+    Of several ranks that train together each goes on from what all of them have seen up to the last `agree`, with what
+    came to it since.
+
+    Args:
+        group: the ranks that train together; None for one process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, group: Group | None = None) -> None:
         self.count = 0
         self.mean: Array = np.zeros(())
         self._squares: Array = np.zeros(())
+        self._group = group if group is not None and group.size > 1 else None
+        if self._group is not None:
+            self._agreed, self._fresh = Moments(), Moments()
 
     def add(self, values: Array) -> None:
         """Take in `values`, `[sample, *shape]`."""
@@ -32,13 +41,32 @@ class Moments:
             return
         values = values.astype(np.float64)
         mean = values.mean(0)
-        difference = mean - self.mean
-        total = self.count + added
-        self._squares = (
-            self._squares + np.square(values - mean).sum(0) + np.square(difference) * (self.count * added / total)
-        )
-        self.mean = self.mean + difference * (added / total)
-        self.count = total
+        squares = np.square(values - mean).sum(0)
+        self._merge(added, mean, squares)
+        if self._group is not None:
+            self._fresh._merge(added, mean, squares)
+
+    def agree(self, shape: Sequence[int] = ()) -> None:
+        """Take in what the other ranks have seen since they last agreed; each calls this at the same place.
+
+        Args:
+            shape: of a sample.
+        """
+        if self._group is None:
+            return
+        fresh = self._fresh
+        own = [
+            np.full(1, fresh.count),
+            *(np.broadcast_to(part, shape).ravel() for part in (fresh.mean, fresh._squares)),
+        ]
+        bits = np.concatenate(own).astype(np.float64).view(np.int64)  # whole numbers are what ranks share
+        for numbers in self._group.share(bits.tolist()):
+            count, *rest = np.array(numbers, np.int64).view(np.float64)
+            mean, squares = np.array(rest).reshape(2, *shape)
+            if count:
+                self._agreed._merge(int(count), mean, squares)
+        self._take(self._agreed)
+        self._fresh = Moments()
 
     def deviation(self, epsilon: float) -> Array:
         """Return `sqrt(variance + epsilon)`; the variance is that of the population, and 1 before the first value."""
@@ -63,3 +91,17 @@ class Moments:
             check_array("the mean", np.asarray(state["mean"]), shape, "[env], [[transform]]")
         self.count = state["count"]
         self.mean, self._squares = np.array(state["mean"]), np.array(state["squares"])
+        if self._group is not None:
+            self._fresh = Moments()
+            self._agreed._take(self)
+
+    def _merge(self, added: int, mean: Array, squares: Array) -> None:
+        """Take in the moments of some values."""
+        difference = mean - self.mean
+        total = self.count + added
+        self._squares = self._squares + squares + np.square(difference) * (self.count * added / total)
+        self.mean = self.mean + difference * (added / total)
+        self.count = total
+
+    def _take(self, other: Moments) -> None:
+        self.count, self.mean, self._squares = other.count, other.mean, other._squares

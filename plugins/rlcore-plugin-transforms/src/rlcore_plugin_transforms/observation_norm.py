@@ -19,6 +19,8 @@ from rlcore_plugin_transforms.moments import Moments
 if TYPE_CHECKING:
     from typing import Self
 
+    from tensordict import TensorDict
+
     from rlcore.types import Array, BoolArray
 
 
@@ -28,7 +30,7 @@ class RunningObservationNorm(PassThrough):
     Every observation that `step` sees in training is taken into the statistics, and then normalised with them as they
     are at that moment: an observation in a batch is the one on which the policy acted. The last observation of an
     episode, where the env hands it over apart (`same_step`), is normalised and not learnt from. Evaluation uses a copy
-    that does not learn.
+    that does not learn. Ranks that train together merge their statistics once per iteration.
     """
 
     class Config(BaseModel, extra="forbid"):
@@ -43,7 +45,7 @@ class RunningObservationNorm(PassThrough):
         self._clip = config.clip
         self._epsilon = config.epsilon
         self._env_id = context.env_spec.id
-        self._moments = Moments()
+        self._moments = Moments(context.group)
         self._shape: tuple[int, ...] | None = None
         self._learning = True
 
@@ -71,6 +73,12 @@ class RunningObservationNorm(PassThrough):
     def final(self, observation: Array, env_index: int) -> Array:
         """Return the normalised last observation of an episode."""
         return self._normalised(observation)
+
+    def batch(self, batch: TensorDict) -> TensorDict:
+        """Return the batch; ranks that train together agree on the statistics here."""
+        if self._learning:
+            self._moments.agree(self._shape or ())
+        return batch
 
     def frozen(self) -> Self:
         """Return a copy with the statistics of this moment, which it keeps."""

@@ -27,7 +27,8 @@ class RewardNorm(PassThrough):
 
     The return of an env is `R = gamma * R + reward`, over the steps of an episode and from batch to batch. The returns
     of a whole batch are taken into the statistics before its rewards are divided. Masked steps do not count. The mean
-    is not subtracted, so that signs stay. Episode returns are recorded before and stay as they were.
+    is not subtracted, so that signs stay. Ranks that train together divide by the same deviation, that of the returns
+    of all. Episode returns are recorded before and stay as they were.
 
     Source: Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients: A Case Study on PPO and TRPO",
     arXiv 2005.12729, on reward scaling.
@@ -46,7 +47,7 @@ class RewardNorm(PassThrough):
         self._gamma = config.gamma
         self._clip = config.clip
         self._epsilon = config.epsilon
-        self._moments = Moments()
+        self._moments = Moments(context.group)
         self._carried: Array | None = None  # [env], the returns of the running episodes
         self._learning = True
 
@@ -54,6 +55,7 @@ class RewardNorm(PassThrough):
         """Return the batch with the normalised rewards as a new tensor; a frozen copy does not learn from it."""
         if self._learning:
             self._learn(batch)
+            self._moments.agree()
         reward = batch["next", "reward"] / float(self._moments.deviation(self._epsilon))
         if self._clip:
             reward = reward.clamp(-self._clip, self._clip)
