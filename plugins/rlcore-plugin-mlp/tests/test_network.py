@@ -71,3 +71,22 @@ def test_the_inputs_stay_as_they_are(activation):
     net, seen = network(activation), SEEN.clone()
     torch.testing.assert_close(net.raw()(seen), net(SEEN).detach())
     assert torch.equal(seen, SEEN)
+
+
+def test_without_gradients_it_takes_what_a_hook_on_a_layer_returns():
+    net = network()
+    handle = net.layers[1].register_forward_hook(lambda module, inputs, outputs: outputs * 0)
+    with torch.no_grad():
+        assert torch.equal(net(SEEN), net.layers[2](torch.zeros(5, 8)))
+        handle.remove()
+        assert torch.equal(net(SEEN), net.raw()(SEEN))
+
+
+def test_weights_that_are_handed_over_take_the_place_of_its_own():
+    net = network()
+    tensors = {name: value.detach() * 2 for name, value in net.named_parameters()}
+    other = copy.deepcopy(net)
+    other.load_state_dict(tensors)
+    with torch.no_grad():
+        torch.testing.assert_close(torch.func.functional_call(net, tensors, (SEEN,)), other(SEEN))
+        torch.testing.assert_close(torch.func.vmap(net)(SEEN[:, None]), net(SEEN)[:, None])

@@ -72,6 +72,25 @@ class _Views:
         return bias.data_ptr() == self.bias.data_ptr()
 
 
+def _forward(
+    activate: Callable[[Tensor], Tensor], hidden: list[tuple[Tensor, Tensor]], last: tuple[Tensor, Tensor], rows: Tensor
+) -> Tensor:
+    """Return the outputs for `[row, inputs]`: weights and biases of the hidden layers and of the last one."""
+    for weight, bias in hidden:
+        rows = activate(torch.addmm(bias, rows, weight))
+    return torch.addmm(last[1], rows, last[0])
+
+
+def _is_plain(layer: nn.Module) -> bool:
+    """Return whether to call a layer is to multiply by its own weights: nobody watches, and nothing computes them."""
+    return (
+        type(layer) is nn.Linear
+        and not layer._forward_hooks
+        and not layer._forward_pre_hooks
+        and type(layer._parameters.get("weight")) is type(layer._parameters.get("bias")) is nn.Parameter
+    )
+
+
 class MLP(nn.Module):
     """Linear layers with an activation between them: `[..., inputs]` to `[..., outputs]`.
 
@@ -95,6 +114,7 @@ class MLP(nn.Module):
         super().__init__()
         self._activation = activation
         self._views: list[_Views] = []
+        self._raw: Callable[[Tensor], Tensor] | None = None
         with torch.device("meta"):  # no memory, so that nothing uses the global generator
             linear = [nn.Linear(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes)]
         self.layers = nn.ModuleList(linear).to_empty(device="cpu")
@@ -104,11 +124,14 @@ class MLP(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the outputs of the last layer."""
-        *hidden, last = self.layers
+        layers = self.layers._modules.values()
         if torch.is_grad_enabled() or torch.compiler.is_compiling():
             activate = ACTIVATIONS[self._activation]
+        elif inputs.ndim == 2 and all(map(_is_plain, layers)):
+            return MLP.raw(self)(inputs)  # by the same kernels
         else:
             activate = partial(_without_gradient, self._activation)
+        *hidden, last = layers
         for layer in hidden:
             inputs = activate(layer(inputs))
         return last(inputs)  # type: ignore[no-any-return]
@@ -121,22 +144,16 @@ class MLP(nn.Module):
         """
         # which kernel is faster follows from the number of rows, which an exported policy leaves open
         exporting = torch.compiler.is_compiling()
-        activate = (ACTIVATIONS if exporting else _IN_PLACE)[self._activation]
-        layers = [layer for layer in self.layers if isinstance(layer, nn.Linear)]
-        if exporting:
-            views = [_Views(layer) for layer in layers]
-        elif len(layers) == len(self._views) and all(map(_Views.are_of, self._views, layers)):
-            views = self._views
-        else:
-            views = self._views = [_Views(layer) for layer in layers]
-        *hidden, (last_weight, last_bias) = [(view.weight, view.bias) for view in views]
-
-        def forward(inputs: Tensor) -> Tensor:
-            for weight, bias in hidden:
-                inputs = activate(torch.addmm(bias, inputs, weight))
-            return torch.addmm(last_bias, inputs, last_weight)
-
-        return forward
+        layers = [layer for layer in self.layers._modules.values() if isinstance(layer, nn.Linear)]
+        stays = len(layers) == len(self._views) and not exporting and all(map(_Views.are_of, self._views, layers))
+        if stays and self._raw is not None:
+            return self._raw
+        views = [_Views(layer) for layer in layers]
+        *hidden, last = [(view.weight, view.bias) for view in views]
+        raw = partial(_forward, (ACTIVATIONS if exporting else _IN_PLACE)[self._activation], hidden, last)
+        if not exporting:
+            self._views, self._raw = views, raw
+        return raw
 
 
 class CastingMLP(MLP):
