@@ -32,27 +32,31 @@ class Carrying:
     Args:
         policy: has a state.
         num_envs: how many envs there are.
+
+    Attributes:
+        state: `[env, *state]`, with which the next call begins.
+        first: `[env]`, where an episode begins with the next call.
     """
 
     def __init__(self, policy: Any, num_envs: int) -> None:
         self._policy = policy
-        self._state: Tensor = policy.initial_state(num_envs)
-        self._first = torch.ones(num_envs, dtype=torch.bool, device=self._state.device)
+        self.state: Tensor = policy.initial_state(num_envs)
+        self.first = torch.ones(num_envs, dtype=torch.bool, device=self.state.device)
 
     def begin(self, envs: BoolArray) -> None:
         """Let episodes begin with the next call in these envs, `[env]`."""
-        self._first = self._first | torch.from_numpy(envs).to(self._first.device)
+        self.first = self.first | torch.from_numpy(envs).to(self.first.device)
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions, and what `describe` needs."""
-        action, parameters, self._state = self._policy.act(observation, noise, self._state, self._first)
-        self._first = torch.zeros_like(self._first)
+        action, parameters, self.state = self._policy.act(observation, noise, self.state, self.first)
+        self.first = torch.zeros_like(self.first)
         return action, parameters
 
     def mode(self, observation: Tensor) -> Tensor:
         """Return the deterministic actions."""
-        action, self._state = self._policy.mode(observation, self._state, self._first)
-        self._first = torch.zeros_like(self._first)
+        action, self.state = self._policy.mode(observation, self.state, self.first)
+        self.first = torch.zeros_like(self.first)
         return action  # type: ignore[no-any-return]
 
 

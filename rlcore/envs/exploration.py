@@ -13,7 +13,7 @@ from rlcore.errors import ConfigError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rlcore.types import Policy
+    from rlcore.envs.carrying import Playing
 
 __all__ = ["ExplorationType", "choose", "exploration_type", "set_exploration_type"]
 
@@ -23,7 +23,7 @@ def exploration_type() -> ExplorationType:
     return interaction_type() or ExplorationType.RANDOM
 
 
-def choose(policy: Policy, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor | None]:
+def choose(policy: Playing, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor | None]:
     """Return the actions `[env, *action]` of a policy, and what its `describe` needs; None where it did not sample.
 
     `RANDOM` samples. `MODE` and `DETERMINISTIC` take `policy.mode`; `MEAN` takes `policy.mean`, where there is one.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,12 +13,24 @@ from torch import Tensor
 
 from rlcore.envs.action_check import ActionCheck
 from rlcore.envs.action_masks import keeping_to_masks
-from rlcore.envs.episode_starts import only_resets, write_mask
+from rlcore.envs.carrying import Carrying, Playing
+from rlcore.envs.episode_starts import EpisodeStarts, only_resets, write_mask
 from rlcore.envs.exploration import choose
 from rlcore.envs.step_checks import StepCheck
 from rlcore.envs.transformed import observation_dtype
 from rlcore.errors import ConfigError
-from rlcore.types import MASK, Env, EnvSpec, Policy, StatefulPolicy, Step
+from rlcore.types import (
+    FIRST,
+    MASK,
+    NEXT_POLICY_STATE,
+    POLICY_STATE,
+    Env,
+    EnvSpec,
+    Key,
+    Policy,
+    StatefulPolicy,
+    Step,
+)
 from rlcore.types.optional import BatchChanger, offers
 
 if TYPE_CHECKING:
@@ -51,8 +64,9 @@ def rollout(
     Returns:
         TensorDict `[env, time]` with the entries of a batch: `observation`, `action`, what the policy says besides
         (`sample_log_prob` where it sampled), and `next` with `observation`, `reward`, `done`, `terminated` and
-        `truncated`. An env that resets in the next step adds `("collector", "mask")`, unless it stops before one. Where
-        the env has a method `batch`, as one with transforms has, it changes the result at last.
+        `truncated`. A policy with a state adds `policy_state` and `first`, and its next state under `next`. An env that
+        resets in the next step adds `("collector", "mask")`, unless it stops before one. Where the env has a method
+        `batch`, as one with transforms has, it changes the result at last.
 
     Raises:
         ConfigError: `steps` is less than one, the policy cannot be called, or returns no action.
@@ -67,6 +81,7 @@ def rollout(
         observation = record.begin(check.observation(env.reset(seed=seed)))
         for time in range(steps):
             step = check(env.step(actor.act(time, observation.to(device)).cpu().numpy()))
+            actor.follow(step)
             observation = record.add(step)
             if break_when_any_done and record.any_done:
                 break
@@ -84,28 +99,29 @@ def random_actions(spec: EnvSpec, seed: int) -> Iterator[Array]:
         yield np.stack([np.asarray(space.sample()) for _ in range(spec.num_envs)])
 
 
-class _Actor(Protocol):
+class _Actor(ABC):
     """Chooses actions, and keeps what the batch says of them."""
 
+    @abstractmethod
     def act(self, time: int, observation: Tensor) -> Tensor:
         """Return the actions `[env, *action]`."""
-        ...
 
-    def entries(self) -> dict[str, Any]:
+    def follow(self, step: Step) -> None:
+        """Take note of what came of them."""
+        return
+
+    @abstractmethod
+    def entries(self) -> dict[Key, Any]:
         """Return the entries `[env, time, ...]`."""
-        ...
 
 
 def _actor(spec: EnvSpec, policy: PolicyLike | None, steps: int, seed: int, device: torch.device) -> _Actor:
     if policy is None:
         return _RandomActor(spec, seed)
-    if offers(policy, StatefulPolicy):
-        raise ConfigError(
-            f"rollout: a {type(policy).__name__} has a state, which goes from step to step; let a collector or an "
-            "agent (rlcore.load_agent) carry it"
-        )
-    if isinstance(policy, Policy):
-        return _PolicyActor(policy, policy.draw(steps, spec.num_envs, torch.Generator(device).manual_seed(seed)))
+    if offers(policy, StatefulPolicy) or isinstance(policy, Policy):
+        described: Any = policy
+        noise = described.draw(steps, spec.num_envs, torch.Generator(device).manual_seed(seed))
+        return _RememberingActor(policy, spec, noise) if offers(policy, StatefulPolicy) else _PolicyActor(policy, noise)
     if not callable(policy):
         raise ConfigError(
             f"rollout: a {type(policy).__name__} is no policy; pass model.policy, or a callable from TensorDict to "
@@ -114,7 +130,7 @@ def _actor(spec: EnvSpec, policy: PolicyLike | None, steps: int, seed: int, devi
     return _CallableActor(policy)
 
 
-class _RandomActor:
+class _RandomActor(_Actor):
     """Samples the action space."""
 
     def __init__(self, spec: EnvSpec, seed: int) -> None:
@@ -127,30 +143,31 @@ class _RandomActor:
         self._actions.append(torch.from_numpy(self._allowed(next(self._source), observation.cpu().numpy())))
         return self._actions[-1]
 
-    def entries(self) -> dict[str, Any]:
+    def entries(self) -> dict[Key, Any]:
         """Return the actions."""
         return {"action": torch.stack(self._actions, dim=1)}
 
 
-class _PolicyActor:
+class _PolicyActor(_Actor):
     """Asks a policy of rlcore."""
 
-    def __init__(self, policy: Policy, noise: Tensor) -> None:
+    def __init__(self, policy: Any, noise: Tensor) -> None:
         policy.refresh()
         self._policy = policy
+        self._played: Playing = policy
         self._noise = noise
         self._actions: list[Tensor] = []
         self._parameters: list[Tensor] = []
 
     def act(self, time: int, observation: Tensor) -> Tensor:
         """Return the actions of the policy."""
-        action, parameters = choose(self._policy, observation, self._noise[time])
+        action, parameters = choose(self._played, observation, self._noise[time])
         self._actions.append(action)
         if parameters is not None:
             self._parameters.append(parameters)
         return action
 
-    def entries(self) -> dict[str, Any]:
+    def entries(self) -> dict[Key, Any]:
         """Return the actions, and where they were sampled what the policy says of them."""
         action = torch.stack(self._actions, dim=1)
         if not self._parameters:
@@ -160,7 +177,35 @@ class _PolicyActor:
         return {"action": action, **described}
 
 
-class _CallableActor:
+class _RememberingActor(_PolicyActor):
+    """Asks a policy with a state, and keeps its states."""
+
+    def __init__(self, policy: StatefulPolicy, spec: EnvSpec, noise: Tensor) -> None:
+        super().__init__(policy, noise)
+        self._played = self._carrying = Carrying(policy, spec.num_envs)
+        self._starts = EpisodeStarts(spec)
+        self._states: list[Tensor] = []
+        self._firsts: list[Tensor] = []
+
+    def act(self, time: int, observation: Tensor) -> Tensor:
+        """Return the actions of the policy."""
+        self._states.append(self._carrying.state)
+        self._firsts.append(self._carrying.first)
+        return super().act(time, observation)
+
+    def follow(self, step: Step) -> None:
+        """Let episodes begin where others ended."""
+        self._carrying.begin(self._starts.first(step))
+
+    def entries(self) -> dict[Key, Any]:
+        """Return the same, the states before and after each step, and where episodes began."""
+        states = torch.stack([*self._states, self._carrying.state], dim=1)
+        first = torch.stack(self._firsts, dim=1).unsqueeze(-1)
+        remembered: dict[Key, Any] = {POLICY_STATE: states[:, :-1], FIRST: first, NEXT_POLICY_STATE: states[:, 1:]}
+        return super().entries() | remembered
+
+
+class _CallableActor(_Actor):
     """Asks anything that takes and returns a TensorDict."""
 
     def __init__(self, policy: Callable[[TensorDict], TensorDict]) -> None:
@@ -181,7 +226,7 @@ class _CallableActor:
         action: Tensor = answer["action"]
         return action.detach()
 
-    def entries(self) -> dict[str, Any]:
+    def entries(self) -> dict[Key, Any]:
         """Return everything that the answers held besides the observation."""
         from tensordict import TensorDict
 
@@ -219,7 +264,7 @@ class _Record:
         self.any_done = self.any_done or bool((step.terminated | step.truncated).any())
         return self._observations[-1]
 
-    def batch(self, entries: dict[str, Any]) -> TensorDict:
+    def batch(self, entries: dict[Key, Any]) -> TensorDict:
         """Return the batch `[env, time]`, with the entries of the actor."""
         from tensordict import TensorDict
 
@@ -230,7 +275,9 @@ class _Record:
         size = list(column["done"].shape[:2])
         following = TensorDict({"observation": torch.stack(self._following, dim=1), **column}, batch_size=size)
         observation = torch.stack(self._observations[:-1], dim=1)
-        batch = TensorDict({"observation": observation, **entries, "next": following}, batch_size=size)
+        batch = TensorDict({"observation": observation, "next": following}, batch_size=size)
+        for key, entry in entries.items():
+            batch.set(key, entry)
         mask = torch.ones_like(column["done"])
         if self._only_resets:
             done = column["done"].squeeze(-1).numpy()

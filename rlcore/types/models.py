@@ -175,7 +175,7 @@ class StatefulPolicy(Protocol):
 
     Called in `rlcore/envs/carrying.py`:
 
-        action, self._state = self._policy.mode(observation, self._state, self._first)
+        action, self.state = self._policy.mode(observation, self.state, self.first)
     """
 
     def initial_state(self, num_envs: int) -> Tensor:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from rlcore_plugin_recurrent.gru import GRU
+from rlcore_plugin_recurrent.layers import Layers
 from rlcore_plugin_recurrent.lstm import LSTM
 
+from rlcore import Factory
 from rlcore.testing import make_run
 
 KINDS = pytest.mark.parametrize("kind", [LSTM, GRU])
@@ -155,3 +157,41 @@ def test_orthogonal_weights_have_zero_biases(kind):
     torch.testing.assert_close(cell.weight_hh_l0.T @ cell.weight_hh_l0, torch.eye(6))
     assert not cell.bias_ih_l0.any()
     assert not cell.bias_hh_l0.any()
+
+
+@KINDS
+def test_layers_above_each_other_are_those_of_torch(kind):
+    torchs = (torch.nn.LSTM if kind is LSTM else torch.nn.GRU)(4, 6, num_layers=2, dtype=torch.float64)
+    layers = Layers(kind, 2, 4, 6, "torch", generator()).double()
+    for number, layer in enumerate(layers.layers):
+        names = [name.removesuffix("_l0") for name, _ in layer.named_parameters()]
+        layer.load_state_dict({f"{name}_l0": getattr(torchs, f"{name}_l{number}") for name in names})
+    seen = torch.randn(5, 3, 4, dtype=torch.float64, generator=generator())
+    state, first = layers.initial_state(3), torch.zeros(5, 3, 1, dtype=torch.bool)
+    expected, ends = torchs(seen)
+    torch.testing.assert_close(layers(seen, state, first), expected)
+    # torch has the layers of each tensor of a state side by side, here are the tensors of each layer
+    last = torch.cat([part[number] for number in range(2) for part in (ends if kind is LSTM else (ends,))], -1)
+    torch.testing.assert_close(layers.after(seen, state, first), last)
+    step = layers.raw()
+    for row, hidden in zip(seen, expected, strict=True):
+        found, state = step(row, state, torch.zeros(3, dtype=torch.bool))
+        torch.testing.assert_close(found, hidden)
+    torch.testing.assert_close(state, last)
+
+
+@pytest.mark.parametrize("reset_mode", ["same_step", "next_step"])
+def test_a_rollout_carries_the_state_from_step_to_step(reset_mode):
+    make = Factory(total_frames=96, seed=3)
+    env = make.env("testing:toy", reset_mode=reset_mode, episode_lengths=[7, 4])
+    model = make.model("recurrent:gru", size=4, layers=2)
+    batch = env.rollout(12, model.policy, break_when_any_done=False)
+    done, first = batch["next", "done"], batch["first"]
+    delay = 1 if reset_mode == "same_step" else 2
+    assert first[:, 0].all()
+    assert torch.equal(first[:, delay:], done[:, :-delay])
+    assert torch.equal(batch["next", "policy_state"][:, :-1], batch["policy_state"][:, 1:])
+    states = batch["policy_state"][:, 0]
+    found = model.actor(*(batch[key].transpose(0, 1) for key in ("observation",)), states, first.transpose(0, 1))
+    described = model.actor.distribution.log_prob(found, batch["action"].transpose(0, 1)).transpose(0, 1)
+    torch.testing.assert_close(described, batch["sample_log_prob"])

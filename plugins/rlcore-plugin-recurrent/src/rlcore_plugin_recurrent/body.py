@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from rlcore.types import Context
 from rlcore_plugin_recurrent.cell import Cell, Initialisation
 from rlcore_plugin_recurrent.gru import GRU
+from rlcore_plugin_recurrent.layers import Layers
 from rlcore_plugin_recurrent.lstm import LSTM
 
 Kind = Literal["lstm", "gru"]
@@ -27,6 +28,7 @@ class BodyConfig(BaseModel, extra="forbid"):
     """The keys of a memory, for the sections of models that have one."""
 
     size: PositiveInt = Field(64, description="of the recurrent layer")
+    layers: PositiveInt = Field(1, description="recurrent layers, each of that size")
     encoder_hidden: list[PositiveInt] = Field([64], description="layers before it; [] for none")
     activation: Activation = Field("tanh", description="after those, and between the layers behind: tanh, relu or silu")
     initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
@@ -94,7 +96,7 @@ class Body(nn.Module):
 
     Attributes:
         entrance: before the recurrent layer.
-        cell: the recurrent layer.
+        cell: the recurrent layer, or several of them.
         size: how many numbers it returns.
     """
 
@@ -102,7 +104,12 @@ class Body(nn.Module):
         super().__init__()
         self.entrance = Entrance(config, context)
         generator = torch.Generator().manual_seed(context.seed("memory"))
-        self.cell = CELLS[kind](self.entrance.features, config.size, config.initialisation, generator)
+        features, sampling = self.entrance.features, (config.size, config.initialisation, generator)
+        self.cell: Cell | Layers = (
+            CELLS[kind](features, *sampling)
+            if config.layers == 1
+            else Layers(CELLS[kind], config.layers, features, *sampling)
+        )
         self.size = config.size
 
     def forward(self, observation: Tensor, state: Tensor, first: Tensor) -> Tensor:
