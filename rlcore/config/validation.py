@@ -127,7 +127,8 @@ def explain(
             lines.append(f"[{section}] {key}: missing, and {owner} needs it")
         else:
             given = f"; found {problem['input']!r}" if not isinstance(problem["input"], dict) else ""
-            lines.append(f"[{section}] {key}: {problem['msg'].removeprefix('Value error, ')}{given} ({owner})")
+            place = f"[{section}] {key}:" if key else f"[{section}]"  # several keys, which the message names
+            lines.append(f"{place} {problem['msg'].removeprefix('Value error, ')}{given} ({owner})")
     return lines
 
 

@@ -147,7 +147,7 @@ def test_rescaling_and_its_inverse():
 def test_it_is_refused_without_memory_and_without_sequences():
     with pytest.raises(ConfigError, match=r"\[loss\] r2d2 learns from sequences .* this model has none"):
         make_run(sections={**SEQUENCES, "model": AROUND["model"]})
-    with pytest.raises(ConfigError, match="bootstrap_row"):
+    with pytest.raises(ConfigError, match=r'\[buffer\] use: .* R2D2Loss takes sequences; set use = "replay:sequences"'):
         make_run(sections={**SEQUENCES, "buffer": {"use": "replay"}})
 
 

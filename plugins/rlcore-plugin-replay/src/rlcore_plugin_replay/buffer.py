@@ -24,6 +24,7 @@ from rlcore_plugin_replay.n_step import STEPS
 from rlcore_plugin_replay.packing import Batch
 from rlcore_plugin_replay.ring import Ring
 from rlcore_plugin_replay.stacks import OBSERVATION, Stacks
+from rlcore_plugin_replay.takes_sequences import take_steps
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -61,6 +62,7 @@ class ReplayBuffer(SamplingBuffer):
 
     def __init__(self, config: ReplayConfig, context: Context) -> None:
         super().__init__(config, context)
+        take_steps(context.built.get("loss"))
         self._is_there = self._device == context.device  # whether rows lie where they are learnt from
         self._ring = Ring(config.capacity, partial(self._allocate, "transitions"))
         stack = config.stack if isinstance(config, ReplayBuffer.Config) else None

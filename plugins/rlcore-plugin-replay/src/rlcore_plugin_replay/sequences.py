@@ -21,22 +21,13 @@ from rlcore_plugin_replay.priorities import Priorities, new_priorities
 from rlcore_plugin_replay.sequence_rows import ADDED
 from rlcore_plugin_replay.stacks import OBSERVATION
 from rlcore_plugin_replay.streams import Cut
+from rlcore_plugin_replay.takes_sequences import take_sequences
 from rlcore_plugin_replay.td_errors import WEIGHT, TDErrors
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
     from rlcore.types import CollectedBatch
-
-
-class TakesSequences(Protocol):
-    """A loss of sequences, `[time, sequence, ...]`, that leaves out what is masked.
-
-    Attributes:
-        burn_in: rows at the beginning of each sequence that only lead to the state of the policy; a buffer sets it.
-    """
-
-    burn_in: int
 
 
 class _Batches(Protocol):
@@ -80,6 +71,16 @@ class SequenceReplayBuffer(SamplingBuffer):
         eta: float = Field(0.9, ge=0, le=1, description="of a priority, the part of the largest error; rest: the mean")
         eps: float = Field(1e-8, gt=0, description="added to each priority, so that every sequence can be sampled")
 
+        @model_validator(mode="before")
+        @classmethod
+        def _whole(cls, keys: Any) -> Any:
+            if isinstance(keys, Mapping) and "stack" in keys:
+                raise ValueError(
+                    "stack: replay:sequences stores observations whole; leave it out. A policy with memory does with "
+                    "single frames: leave out the transform frame-stack or the env's stack too"
+                )
+            return keys
+
         @model_validator(mode="after")
         def _overlaps(self) -> Self:
             if self.overlap >= self.sequence_length:
@@ -103,7 +104,7 @@ class SequenceReplayBuffer(SamplingBuffer):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
-        _check_loss(context.built.get("loss"), config.burn_in)
+        take_sequences(context.built.get("loss"), config.burn_in)
         self._errors = TDErrors("replay:sequences", "alpha = 0", context) if config.alpha else None
         self.schedulable = {"beta": config.beta}
         self.writes: tuple[Key, ...] = (INDEX, WEIGHT, *ADDED)
@@ -253,19 +254,3 @@ class SequenceReplayBuffer(SamplingBuffer):
         if spec is not None and entries:
             saved = torch.empty(entries[OBSERVATION][1], device="meta")
             check_array("an observation", saved, spec.observation_space.shape, "[env], [[transform]]")
-
-
-def _check_loss(loss: object, burn_in: int) -> None:
-    """Refuse a loss of single steps, and tell another one how many rows are burn-in.
-
-    Raises:
-        ConfigError: it would train on padding.
-    """
-    if loss is None:
-        return
-    if not offers(loss, TakesSequences):
-        raise ConfigError(
-            "[buffer] use: replay:sequences samples sequences, and this loss takes single steps; take the loss r2d2 "
-            "of rlcore-plugin-dqn with it, or the buffer 'replay' or 'replay:prioritized'"
-        )
-    loss.burn_in = burn_in

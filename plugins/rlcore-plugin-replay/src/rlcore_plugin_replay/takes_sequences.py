@@ -1,0 +1,47 @@
+"""Whether a loss learns from sequences or from single steps, and so which buffer goes with it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rlcore.errors import ConfigError
+from rlcore.types import offers
+
+
+class TakesSequences(Protocol):
+    """A loss of sequences, `[time, sequence, ...]`, that leaves out what is masked.
+
+    Attributes:
+        burn_in: rows at the beginning of each sequence that only lead to the state of the policy; a buffer sets it.
+    """
+
+    burn_in: int
+
+
+def take_sequences(loss: object, burn_in: int) -> None:
+    """Tell a loss of sequences how many rows are burn-in, and refuse one of single steps.
+
+    Raises:
+        ConfigError: it would train on padding.
+    """
+    if loss is None:
+        return
+    if not offers(loss, TakesSequences):
+        raise ConfigError(
+            "[buffer] use: replay:sequences samples sequences, and this loss takes single steps; take the loss r2d2 "
+            "of rlcore-plugin-dqn with it, or the buffer 'replay' or 'replay:prioritized'"
+        )
+    loss.burn_in = burn_in
+
+
+def take_steps(loss: object) -> None:
+    """Refuse a loss of sequences.
+
+    Raises:
+        ConfigError: it would look for states and for rows that follow each other.
+    """
+    if loss is not None and offers(loss, TakesSequences):
+        raise ConfigError(
+            f"[buffer] use: this buffer samples single steps, and the loss {type(loss).__name__} takes sequences; "
+            'set use = "replay:sequences"'
+        )
