@@ -5,7 +5,7 @@ What collectors share, whether the envs are in this process or some of them in e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from rlcore.envs.action_masks import MaskCheck, masks_actions
 from rlcore.envs.episode_starts import EpisodeStarts
 from rlcore.envs.space_watch import SpaceWatch
 from rlcore.envs.step_checks import StepCheck, env_error
-from rlcore.envs.transformed import env_step
+from rlcore.envs.transformed import env_step, through_actions
 from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError
 from rlcore.restore.fitting import check_array
 from rlcore.types import Env, Episode, Step, Transform
@@ -28,7 +28,9 @@ from rlcore.types.optional import offers
 from rlcore.types.optional_learning import Foretelling
 
 if TYPE_CHECKING:
-    from rlcore.types.records import Array, EnvSpec
+    from rlcore.types.records import Array, BoolArray, EnvSpec
+
+_Infos = dict[tuple[int, int], Mapping[str, Any]]
 
 _FEW_ROWS: Final = 4
 
@@ -45,6 +47,18 @@ class Acting(Protocol):
         ...
 
 
+class SteppedElsewhere(Protocol):
+    """Envs whose steps are begun and waited for."""
+
+    def begin_step(self, action: Array) -> None:
+        """Let every env step."""
+        ...
+
+    def finish_step(self, action: Array) -> Step:
+        """Return the step; the actions are those that it was begun with, or what a transform made them from."""
+        ...
+
+
 class EnvStepper:
     """Some envs in the middle of their episodes.
 
@@ -55,6 +69,7 @@ class EnvStepper:
         heart: counts every step.
         first_env: number of the first of these envs among all of the run.
         memory: of the policy that acts, where it has a state.
+        elsewhere: the envs again, where others may act while they step; see `collecting`.
     """
 
     def __init__(
@@ -65,6 +80,7 @@ class EnvStepper:
         heart: Heart,
         first_env: int = 0,
         memory: Remembering | None = None,
+        elsewhere: SteppedElsewhere | None = None,
     ) -> None:
         num_envs = env.spec.num_envs
         self.env = env
@@ -73,6 +89,7 @@ class EnvStepper:
         self._heart = heart
         self._first_env = first_env
         self._memory = memory
+        self._elsewhere = elsewhere
         self._check = StepCheck(env.spec)
         self._seen_shape = (num_envs, *(spec.observation_space.shape or ()))
         self._watch = SpaceWatch(spec)
@@ -129,12 +146,33 @@ class EnvStepper:
         Raises:
             EnvError: an env fails, or a value is not finite.
         """
+        ended_before = self._enter(storage)
+        infos: _Infos = {}
+        for _ in self._run(storage, policy, noise, frame, storage.rows if rows is None else rows, infos):
+            pass
+        return self._leave(storage, ended_before, frame, infos)
+
+    def collecting(
+        self, storage: BatchStorage, policy: Acting, noise: Tensor, frame: int, rows: Sequence[Tensor] | None = None
+    ) -> Generator[None, None, list[tuple[int, Episode]]]:
+        """Do what `collect` does, and hand over whenever the envs step, which are `SteppedElsewhere`."""
+        ended_before = self._enter(storage)
+        infos: _Infos = {}
+        yield from self._run(storage, policy, noise, frame, storage.rows if rows is None else rows, infos)
+        return self._leave(storage, ended_before, frame, infos)
+
+    def _enter(self, storage: BatchStorage) -> BoolArray:
+        """Begin a batch; return which envs ended an episode with the step before."""
         assert self._observation is not None
         storage.observation[0] = self._observation
-        ended_before = self._starts.ended
         if self._memory is not None:
             self._memory.enter(storage)
-        infos = self._run(storage, policy, noise, frame, storage.rows if rows is None else rows)
+        return self._starts.ended
+
+    def _leave(
+        self, storage: BatchStorage, ended_before: BoolArray, frame: int, infos: _Infos
+    ) -> list[tuple[int, Episode]]:
+        """End a batch whose steps are written, and return the episodes that ended in it."""
         storage.finish(ended_before)
         if self._memory is not None:
             self._memory.leave()
@@ -193,16 +231,16 @@ class EnvStepper:
         noise: Tensor,
         frame: int,
         rows: Sequence[Tensor],
-    ) -> dict[tuple[int, int], Mapping[str, Any]]:
-        """Fill the storage and return the infos of ended episodes by (time, env)."""
+        infos: _Infos,
+    ) -> Generator[None]:
+        """Fill the storage and the infos of ended episodes; yield where envs step elsewhere."""
         act, heart, transformed = policy.act, self._heart, bool(self._transforms)
         observations, rewards = storage.observation, storage.reward
         terminations, truncations = storage.terminated, storage.truncated
-        step_envs = env_step(self.env, self._transforms)
+        begin_step, step_envs = self._step_functions()
         known, foretold, rows_of_noise = _foretold(policy, noise, storage)
         parameters: list[Tensor] = []
         actions, has_parameters = storage.actions, False
-        infos: dict[tuple[int, int], Mapping[str, Any]] = {}
         checked: tuple[Any, Any, Any, Any] = (None, None, None, None)
         for time, observation in enumerate(rows):
             if known[time]:
@@ -215,6 +253,9 @@ class EnvStepper:
                 actions[time] = acted
                 parameters.append(parameter)
                 has_parameters = has_parameters or parameter is not action
+            if begin_step is not None:
+                begin_step(acted)
+                yield
             try:
                 step = step_envs(acted)
                 following, reward, terminated, truncated, finals, last_infos = step
@@ -233,8 +274,7 @@ class EnvStepper:
                 if transformed:
                     following = self._transformed(storage, time, step)
                 elif finals:
-                    for index, final in step.final_observation.items():
-                        storage.final[time, index] = np.array(final)
+                    _keep(storage, time, step)
                 observations[time + 1] = following
             except FROM_OUTSIDE:
                 raise
@@ -242,9 +282,14 @@ class EnvStepper:
                 raise self._env_error(error, f"at step {time}", frame) from error
             heart.beats += 1
             if last_infos:
-                infos.update({(time, index): info for index, info in last_infos.items()})
+                _note(infos, time, last_infos)
         storage.describe_actions(parameters if has_parameters else None, policy.describe)
-        return infos
+
+    def _step_functions(self) -> tuple[Callable[[Array], None] | None, Callable[[Array], Step]]:
+        """Return what begins a step, where envs step elsewhere, and what gives it."""
+        if self._elsewhere is None:
+            return None, env_step(self.env, self._transforms)
+        return through_actions(self._elsewhere.begin_step, self._transforms), self._elsewhere.finish_step
 
     def _transformed(self, storage: BatchStorage, time: int, step: Step) -> Array:
         """Return the observations of a step as the transforms leave them, and keep those that end episodes."""
@@ -283,6 +328,17 @@ class EnvStepper:
 
     def _env_error(self, error: BaseException, where: str, frame: int) -> RlcoreError:
         return env_error(self._spec.id, f"{where} of the batch that began at frame {frame}", error, "the batch")
+
+
+def _keep(storage: BatchStorage, time: int, step: Step) -> None:
+    """Keep the last observations of the episodes that ended with a step."""
+    for index, final in step.final_observation.items():
+        storage.final[time, index] = np.array(final)
+
+
+def _note(infos: _Infos, time: int, last: Mapping[int, Mapping[str, Any]]) -> None:
+    """Note the infos of the episodes that ended with a step."""
+    infos.update({(time, index): info for index, info in last.items()})
 
 
 def _foretold(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rlcore.envs.rollout import random_actions as random_actions
     from rlcore.envs.step_checks import BOOL as BOOL
     from rlcore.envs.step_checks import FLOAT as FLOAT
+    from rlcore.envs.step_checks import StepCheck as StepCheck
     from rlcore.envs.step_checks import as_numbers as as_numbers
     from rlcore.envs.transformed import observation_dtype as observation_dtype
 
@@ -41,7 +42,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.pass_through": "PassThrough box_of",
         "rlcore.envs.playing": "play",
         "rlcore.envs.rollout": "random_actions",
-        "rlcore.envs.step_checks": "BOOL FLOAT as_numbers",
+        "rlcore.envs.step_checks": "BOOL FLOAT StepCheck as_numbers",
         "rlcore.envs.transformed": "observation_dtype",
     },
 )

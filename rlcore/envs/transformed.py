@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
 
     from rlcore.types.records import Array
+
+Taken = TypeVar("Taken")
 
 
 class TransformedEnv:
@@ -89,18 +91,23 @@ def transformed_spec(spec: EnvSpec, transform: Transform) -> EnvSpec:
 
 def env_step(env: Env, transforms: Sequence[Transform]) -> Callable[[Array], Step]:
     """Return what steps an env with the actions of a policy; where no transform changes them, the env's own `step`."""
+    return through_actions(env.step, transforms)
+
+
+def through_actions(step: Callable[[Array], Taken], transforms: Sequence[Transform]) -> Callable[[Array], Taken]:
+    """Return what calls `step` with the actions of a policy as the transforms change them, if they do."""
     changes: list[Callable[[Array], Array]] = [
         transform.action for transform in reversed(transforms) if offers(transform, ActionChanger)
     ]
     if not changes:
-        return env.step
+        return step
 
-    def step(action: Array) -> Step:
+    def changed(action: Array) -> Taken:
         for change in changes:
             action = change(action)
-        return env.step(action)
+        return step(action)
 
-    return step
+    return changed
 
 
 def observation_dtype(space: gymnasium.Space[Any]) -> Any:

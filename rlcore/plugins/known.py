@@ -77,7 +77,7 @@ PUBLISHED: Final = {
     "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
     "mlp": Published({"model": ("mlp",)}),
     "optuna": Published({"hook": ("sweep-trial",)}, commands=("sweep",)),
-    "parallel": Published({"collector": ("workers",)}),
+    "parallel": Published({"collector": ("central", "workers")}),
     "ppo": Published(
         {"estimator": ("gae",), "loss": ("a2c", "ppo")},
         presets={

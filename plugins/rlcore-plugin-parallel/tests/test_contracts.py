@@ -28,3 +28,16 @@ class TestWorkersAhead(TestTwoWorkers):
 
 class TestInTheProcessOfTheLearner(TestTwoWorkers):
     config = {"frames_per_batch": 14}
+
+
+class TestCentral(CollectorContract):
+    use = "parallel:central"
+    config = {"frames_per_batch": 14, "start_method": "fork"}
+
+
+class TestAlternating(TestCentral):
+    config = {"frames_per_batch": 14, "start_method": "fork", "alternating": True}
+
+
+class TestAlternatingOnOwnRows(TestCentral):
+    config = {"frames_per_batch": 14, "start_method": "fork", "alternating": True, "exact_rows": False}

@@ -12,5 +12,11 @@ def provide_components() -> list[Component]:
             "workers",
             f"{__name__}.collector:WorkersCollector",
             summary="steps the envs in worker processes, in step with the learner or ahead of it",
-        )
+        ),
+        Component(
+            "collector",
+            "central",
+            f"{__name__}.central:CentralCollector",
+            summary="steps the envs in worker processes, and acts for all of them in the process of the learner",
+        ),
     ]

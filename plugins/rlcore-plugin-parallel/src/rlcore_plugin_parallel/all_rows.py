@@ -35,7 +35,7 @@ class AllRows:
 
     def describe(self, parameters: Tensor, action: Tensor) -> Mapping[Any, Tensor]:
         """Return the entries of the share `[time, env, ...]`; the actions are those of the calls of `act`."""
-        whole = torch.stack(self._actions)
+        whole = torch.stack(self._actions).to(parameters.device)
         self._actions.clear()
         described = self._policy.describe(parameters, whole)
         return {name: value[:, self._share] for name, value in described.items()}

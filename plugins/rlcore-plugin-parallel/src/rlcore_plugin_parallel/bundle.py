@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle
+import numpy as np
 import torch
+from torch import Tensor
 
 from rlcore import ConfigError
-from rlcore.types import Env, EnvSpec, Transform
+from rlcore.collectors import layout_of, remembering
+from rlcore.types import Env, EnvSpec, Key, Policy, Transform
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,19 @@ class Bundle:
             if name not in sys.modules:
                 _import_file(name, path)
         return cls(**{name: _load(content) for name, content in parts.items()})
+
+    def given(self, steps: int) -> dict[Key, Tensor]:
+        """Return what the policy gives in one step, `[env, ...]`, by trying it out; for batches of so many steps."""
+        policy: Policy = self.model.policy
+        acting = remembering(policy, self.spec, torch.device("cpu")) or policy
+        shape, dtype = layout_of(1, self.spec.num_envs, self.spec.observation_space)["next_observation"]
+        observation = torch.from_numpy(np.zeros(shape, dtype))[0]
+        with torch.inference_mode():
+            policy.refresh()
+            noise = policy.draw(steps, self.spec.num_envs, torch.Generator())[0]
+            action, parameters = acting.act(observation, noise)
+            described = acting.describe(parameters[None], action[None])
+        return {"noise": noise, "action": action, **{name: value[0] for name, value in described.items()}}
 
 
 def _load(content: bytes) -> Any:

@@ -13,10 +13,9 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore import Context
-from rlcore.collectors import EnvCollector, LocalCollector, layout_of, remembering
+from rlcore.collectors import EnvCollector, LocalCollector
 from rlcore.envs import inexact_env
 from rlcore.errors import StorageError
-from rlcore.types import Key, Policy
 from rlcore_plugin_parallel import memory
 from rlcore_plugin_parallel.bundle import Bundle
 from rlcore_plugin_parallel.journal import Gathered, Journal
@@ -26,8 +25,6 @@ from rlcore_plugin_parallel.worker import Assignment
 from rlcore_plugin_parallel.worth import saved_seconds
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from rlcore.types import CollectedBatch
 
 log = logging.getLogger(__name__)
@@ -319,7 +316,7 @@ class WorkersCollector(EnvCollector):
     def _start(self) -> Pool:
         config, spec, model = self._config, self._spec, self._context.model
         packed = Bundle(self._context.make_env_for, spec, self._context.transforms, model).pack()
-        given = _given(Bundle.unpack(packed), self._steps)
+        given = Bundle.unpack(packed).given(self._steps)
         processes = multiprocessing.get_context(config.start_method)
         fields = memory.batch_fields(self._steps, spec.num_envs, spec.observation_space, given)
         weights = memory.weight_fields(model)  # type: ignore[arg-type]
@@ -348,19 +345,3 @@ class WorkersCollector(EnvCollector):
         ]
         heart = self._context.heart
         return Pool(config.start_method, assignments, counters, heart, config.timeout, config.restarts, self._recovery)
-
-
-def _given(bundle: Bundle, steps: int) -> dict[Key, Tensor]:
-    """Return what the policy gives in one step, `[env, ...]`, by trying it out on a copy."""
-    policy: Policy = bundle.model.policy
-    acting = remembering(policy, bundle.spec, torch.device("cpu")) or policy
-    space = bundle.spec.observation_space
-    layout = layout_of(1, bundle.spec.num_envs, space)
-    shape, dtype = layout["next_observation"]
-    observation = torch.from_numpy(np.zeros(shape, dtype))[0]
-    with torch.inference_mode():
-        policy.refresh()
-        noise = policy.draw(steps, bundle.spec.num_envs, torch.Generator())[0]
-        action, parameters = acting.act(observation, noise)
-        described = acting.describe(parameters[None], action[None])
-    return {"noise": noise, "action": action, **{name: value[0] for name, value in described.items()}}

@@ -16,10 +16,11 @@ from rlcore import EnvError, RlcoreError
 from rlcore.types import Heart
 from rlcore_plugin_parallel.memory import Counters
 from rlcore_plugin_parallel.process import CLOSE_SECONDS, TICK, WorkerLostError, WorkerProcess
-from rlcore_plugin_parallel.worker import Assignment
+from rlcore_plugin_parallel.worker import Task
 
 log = logging.getLogger(__name__)
 
+ALL: Final = slice(None)
 _START_SECONDS: Final = 120.0
 
 Recovery = Callable[[int], Sequence[tuple[Any, ...]]]
@@ -33,7 +34,7 @@ class Pool:
 
     Args:
         start_method: of `multiprocessing`.
-        assignments: one for each worker.
+        tasks: one for each worker.
         counters: where they count their steps.
         heart: of the run, kept beating while workers are waited for.
         timeout: seconds without a step after which a worker is taken to hang.
@@ -41,6 +42,7 @@ class Pool:
         recovery: from the number of a worker to the messages that bring its successor to where it was.
 
     Attributes:
+        workers: seen from here.
         replaced: how many workers were replaced.
 
     Raises:
@@ -50,7 +52,7 @@ class Pool:
     def __init__(
         self,
         start_method: str,
-        assignments: Sequence[Assignment],
+        tasks: Sequence[Task],
         counters: Counters,
         heart: Heart,
         timeout: float,
@@ -67,15 +69,15 @@ class Pool:
         self._restarts = restarts
         self._recovery = recovery
         self._closed = False
-        self._workers: list[WorkerProcess] = []
+        self.workers: list[WorkerProcess] = []
         self._at_exit = partial(_close, weakref.ref(self))
         atexit.register(self._at_exit)
-        self._forgotten = weakref.finalize(self, _kill, self._workers)
+        self._forgotten = weakref.finalize(self, _kill, self.workers)
         self._forgotten.atexit = False
         try:
-            for assignment in assignments:
-                self._workers.append(WorkerProcess(context, assignment))
-            self._wait_for(self._workers, "up", _START_SECONDS)
+            for task in tasks:
+                self.workers.append(WorkerProcess(context, task))
+            self._wait_for(self.workers, "up", _START_SECONDS)
         except WorkerLostError as lost:
             self.kill()
             raise lost.error from None
@@ -86,29 +88,30 @@ class Pool:
     @property
     def pids(self) -> list[int]:
         """Return the numbers of the processes."""
-        return [worker.process.pid for worker in self._workers]
+        return [worker.process.pid for worker in self.workers]
 
-    def send(self, *message: Any, each: Sequence[Any] | None = None) -> None:
-        """Send a message to every worker, with `each[worker]` behind it, if given."""
-        for worker in self._workers:
-            worker.send(message if each is None else (*message, each[worker.index]))
+    def send(self, *message: Any, each: Sequence[Any] | None = None, only: slice = ALL) -> None:
+        """Send a message to every worker, or `only` to some, with what `each` has for them behind it, if given."""
+        for number, worker in enumerate(self.workers[only]):
+            worker.send(message if each is None else (*message, each[number]))
 
-    def ask(self, *message: Any, each: Sequence[Any] | None = None, slow: bool = False) -> list[Any]:
+    def ask(self, *message: Any, each: Sequence[Any] | None = None, slow: bool = False, only: slice = ALL) -> list[Any]:
         """Send a message to every worker, and return the answers in order of the workers.
 
         Args:
             message: what to do, and with what.
             each: a further argument for each worker.
             slow: whether it may take as long as starting does, such as playing episodes again.
+            only: the workers that are asked.
 
         Raises:
             EnvError: as `receive`.
         """
-        self.send(*message, each=each)
-        return self.receive("answer", self._slowly if slow else self._timeout)
+        self.send(*message, each=each, only=only)
+        return self.receive("answer", self._slowly if slow else self._timeout, only)
 
-    def receive(self, kind: str, timeout: float | None = None) -> list[Any]:
-        """Return the next message of every worker, in order of the workers.
+    def receive(self, kind: str, timeout: float | None = None, only: slice = ALL) -> list[Any]:
+        """Return the next message of every worker, or `only` of some, in order of the workers.
 
         Raises:
             EnvError: a worker failed; or it ended, or took no step for `timeout` seconds, and the restarts are spent.
@@ -116,15 +119,15 @@ class Pool:
         """
         messages: dict[int, Any] = {}
         try:
-            while missing := [worker for worker in self._workers if worker.index not in messages]:
+            while missing := [worker for worker in self.workers[only] if worker.index not in messages]:
                 try:
                     self._wait_for(missing, kind, self._timeout if timeout is None else timeout, messages)
                 except WorkerLostError as lost:
-                    self._replace(lost)
+                    self.replace(lost)
         except RlcoreError:
             self.kill()
             raise
-        return [messages[index] for index in range(len(messages))]
+        return [messages[index] for index in sorted(messages)]
 
     def close(self) -> None:
         """End every worker, at its next step; one that does not is killed."""
@@ -133,7 +136,7 @@ class Pool:
         self._counters.stop()
         self.send("close")
         deadline = time.monotonic() + CLOSE_SECONDS
-        for worker in self._workers:
+        for worker in self.workers:
             worker.process.join(max(0.0, deadline - time.monotonic()))
         self.kill()
 
@@ -168,7 +171,7 @@ class Pool:
                 elif not ready:
                     worker.watch(self._counters.beats(worker.index), limit)
 
-    def _replace(self, lost: WorkerLostError) -> None:
+    def replace(self, lost: WorkerLostError) -> None:
         """Let another process take the place of one that is lost.
 
         Raises:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from rlcore import EnvError, RlcoreError, errors
 from rlcore.process import STOPPING, companion
-from rlcore_plugin_parallel.worker import Assignment, main
+from rlcore_plugin_parallel.worker import Task, main
 
 TICK: Final = 0.1
 CLOSE_SECONDS: Final = 5.0
@@ -40,33 +40,35 @@ class WorkerProcess:
 
     Args:
         context: of `multiprocessing`.
-        assignment: what it is given.
+        task: what it is given.
 
     Attributes:
         index: number of the worker.
+        task: what it is given.
         still: seconds that it did not move while somebody waited for it.
         unanswered: the messages that were sent and not answered, in their order.
     """
 
-    def __init__(self, context: Any, assignment: Assignment) -> None:
-        self.index = assignment.index
+    def __init__(self, context: Any, task: Task) -> None:
+        self.index = task.index
+        self.task = task
         self.still, self._beats = 0.0, -1
         self.unanswered: deque[tuple[Any, ...]] = deque()
         self._context = context
-        self._assignment = assignment
-        self._stacks = None if assignment.stacks is None else Path(assignment.stacks)
+        self._stacks = None if task.stacks is None else Path(task.stacks)
         self.start()
 
     def __str__(self) -> str:
-        envs = self._assignment.envs
+        envs = self.task.envs
         return f"collector worker {self.index} (envs {envs.start} to {envs.stop - 1})"
 
     def start(self) -> None:
         """Start a process, which says "up" when its envs are made."""
         self.pipe, theirs = self._context.Pipe()
+        self.task = self.task.prepared(self._context)
         # not a daemon, so that an env may start processes of its own
         self.process = self._context.Process(
-            target=main, args=(self._assignment, theirs), name=f"collector-worker-{self.index}"
+            target=main, args=(self.task, theirs), name=f"collector-worker-{self.index}"
         )
         with _signals_held():
             self.process.start()
@@ -78,6 +80,7 @@ class WorkerProcess:
         self.unanswered.append(message)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who waits for its answer hears of its end
             self.pipe.send(message)
+            self.task.wake()
 
     def message(self, kind: str) -> Any:
         """Return the content of its next message.

@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, Final
+from multiprocessing.context import BaseContext
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import torch
 
@@ -32,25 +33,33 @@ from rlcore_plugin_parallel.journal import Gathered, Keeping, Replayed
 from rlcore_plugin_parallel.memory import Block, Counters, Stopped, batch_storage, copy_weights, weights_of
 
 if TYPE_CHECKING:
-    from rlcore.types import Array
+    from rlcore.types import Array, Env
 
 _PARENT_SECONDS: Final = 0.5
 
 
+class Server(Protocol):
+    """What a worker process does."""
+
+    def serve(self, pipe: Connection) -> None:
+        """Do what comes through the pipe, one thing after another, until it is told to end."""
+        ...
+
+    def close(self) -> None:
+        """Close the envs."""
+        ...
+
+
 @dataclass(frozen=True)
-class Assignment:
-    """What one worker is given.
+class Task:
+    """What every worker is given.
 
     Attributes:
         index: number of the worker.
         envs: numbers of its envs among those of the run.
         seed: of the global generators of its process.
         packed: the `Bundle`.
-        batches: memory of the batches, in turn.
-        weights: memory of the weights, in turn.
         counters: where its steps are counted.
-        all_rows: whether the policy acts on the observations of all workers at once.
-        keeps: whether it hands over its state from time to time, so that another process can take its place.
         stacks: file for the stacks of its threads, written at SIGURG; None for none.
     """
 
@@ -58,15 +67,60 @@ class Assignment:
     envs: slice
     seed: int
     packed: bytes
-    batches: list[Block]
-    weights: list[Block]
     counters: Counters
-    all_rows: bool
-    keeps: bool
     stacks: str | None
 
+    def prepared(self, context: BaseContext) -> Self:
+        """Return the task of a process that is about to start."""
+        return self
 
-def main(assignment: Assignment, pipe: Connection) -> None:
+    def wake(self) -> None:
+        """Let the worker hear that a message came."""
+
+    def server(self) -> Server:
+        """Return what does it; called in the worker process."""
+        raise NotImplementedError
+
+    def env(self, bundle: Bundle) -> Env:
+        """Return the envs of the share.
+
+        Raises:
+            ConfigError: they are not as many as they should be.
+        """
+        first, count = self.envs.start, self.envs.stop - self.envs.start
+        heart = self.counters.heart(self.index)
+        make_env = bundle.make_env.counted_on(heart) if isinstance(bundle.make_env, EnvMaker) else bundle.make_env
+        env = make_env(f"from {first}" if first else "", first, num_envs=count)
+        if env.spec.num_envs != count:
+            raise ConfigError(
+                f"[env] gave {env.spec.num_envs} envs to a worker in place of {count}; worker processes need an env "
+                "whose key num_envs says how many there are"
+            )
+        return env
+
+
+@dataclass(frozen=True)
+class Assignment(Task):
+    """What a worker is given that acts too.
+
+    Attributes:
+        batches: memory of the batches, in turn.
+        weights: memory of the weights, in turn.
+        all_rows: whether the policy acts on the observations of all workers at once.
+        keeps: whether it hands over its state from time to time, so that another process can take its place.
+    """
+
+    batches: list[Block]
+    weights: list[Block]
+    all_rows: bool
+    keeps: bool
+
+    def server(self) -> Server:
+        """Return what acts and steps."""
+        return Worker(self)
+
+
+def main(assignment: Task, pipe: Connection) -> None:
     """Run a worker until it is told to end, or the process of the learner is gone."""
     for number in STOPPING:  # Ctrl-C and a closed terminal reach all processes, and it is the learner's to end them
         signal.signal(number, signal.SIG_IGN)
@@ -80,7 +134,7 @@ def main(assignment: Assignment, pipe: Connection) -> None:
     seed_all(assignment.seed)
     worker = None
     try:
-        worker = Worker(assignment)
+        worker = assignment.server()
         pipe.send(("up", None))
         worker.serve(pipe)
     except (Stopped, EOFError, BrokenPipeError):
@@ -101,15 +155,7 @@ class Worker:
     def __init__(self, assignment: Assignment) -> None:
         bundle = Bundle.unpack(assignment.packed)
         share = assignment.envs
-        count = share.stop - share.start
-        heart = assignment.counters.heart(assignment.index)
-        make_env = bundle.make_env.counted_on(heart) if isinstance(bundle.make_env, EnvMaker) else bundle.make_env
-        self._env = make_env(f"from {share.start}" if share.start else "", share.start, num_envs=count)
-        if self._env.spec.num_envs != count:
-            raise ConfigError(
-                f"[env] gave {self._env.spec.num_envs} envs to a worker in place of {count}; worker processes need an "
-                "env whose key num_envs says how many there are"
-            )
+        self._env = assignment.env(bundle)
         self._share = share
         self._transforms = bundle.transforms
         self._policy: Policy = bundle.model.policy
@@ -117,6 +163,7 @@ class Worker:
         self._all_rows = assignment.all_rows
         self._memory = self._memory_of(bundle.spec)
         self._acting: Acting = self._memory or self._policy
+        heart = assignment.counters.heart(assignment.index)
         self._stepper = EnvStepper(self._env, bundle.transforms, bundle.spec, heart, share.start, self._memory)
         masked = only_resets(bundle.spec)
         batches = [block.tensors() for block in assignment.batches]

@@ -1,0 +1,121 @@
+"""The collector `central`: envs in worker processes, and one policy, in the process of the learner, for all of them."""
+
+from __future__ import annotations
+
+import multiprocessing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from rlcore import ConfigError, Context
+from rlcore.collectors import LocalCollector
+from rlcore_plugin_parallel import memory
+from rlcore_plugin_parallel.bundle import Bundle
+from rlcore_plugin_parallel.env_processes import EnvPart, EnvProcesses
+from rlcore_plugin_parallel.halves import Halves
+from rlcore_plugin_parallel.split import check_transforms, shares_of
+
+if TYPE_CHECKING:
+    from rlcore.types import CollectedBatch
+
+
+class CentralCollector(LocalCollector):
+    """Steps the envs in worker processes, and acts for all of them at once, on the device of the learner.
+
+    It does what the collector `local` does, with the same bits, while the envs step at the same time. With
+    `alternating` two halves of them take turns: while one steps, the policy acts for the other.
+    """
+
+    class Config(BaseModel, extra="forbid"):
+        """How many workers there are, and how they take turns."""
+
+        num_workers: int = Field(2, ge=1, description="worker processes; must divide [env] num_envs")
+        frames_per_batch: int = Field(1000, ge=1, description="frames per batch, over all envs of all workers")
+        alternating: bool = Field(
+            False, description="two halves of the workers take turns: one steps while the policy acts for the other"
+        )
+        exact_rows: bool = Field(
+            True,
+            description="alternating: act on rows of all envs, so that results are those of local to the bit; false "
+            "for large networks",
+        )
+        restarts: int = Field(
+            3,
+            ge=0,
+            description="workers that are replaced when they end or hang, before the run ends",
+            json_schema_extra={"free_at_resume": True},
+        )
+        start_method: Literal["forkserver", "spawn", "fork"] = Field(
+            "forkserver", description="how processes start", json_schema_extra={"free_at_resume": True}
+        )
+        timeout: float = Field(
+            60.0,
+            gt=0,
+            description="seconds without a step after which a worker is taken to hang",
+            json_schema_extra={"free_at_resume": True},
+        )
+
+    def __init__(self, config: Config, context: Context) -> None:
+        spec = context.env_spec
+        shares = shares_of(spec.num_envs, config.num_workers)
+        self._processes = EnvProcesses(context, shares, config.start_method, config.timeout, config.restarts)
+        self._local_env = context.env
+        env = EnvPart(self._processes, context.env.spec, slice(0, config.num_workers))
+        # the seeds are those of the collector `local`
+        of_local = replace(context.for_component("collector", "local"), parts={**context.built, "env": env})
+        super().__init__(LocalCollector.Config(frames_per_batch=config.frames_per_batch), of_local)
+        if config.alternating:
+            self._take_turns(config, context)
+
+    @property
+    def replaced_workers(self) -> int:
+        """How many workers were replaced since this process began."""
+        return self._processes.replaced
+
+    def metrics(self) -> dict[str, float]:
+        """Return how many workers were replaced, if any were."""
+        return {"replaced_workers": self.replaced_workers} if self.replaced_workers else {}
+
+    def collect_columns(self) -> CollectedBatch:
+        """Return the next batch as its tensors.
+
+        Raises:
+            EnvError: a worker failed; or ended, or hangs, and none can take its place; or a value is not finite.
+        """
+        self._processes.pool()  # before the first step, whose time it would be
+        return super().collect_columns()
+
+    def pids(self) -> list[int]:
+        """Return the numbers of the worker processes, which are started if need be."""
+        return self._processes.pool().pids
+
+    def close(self) -> None:
+        """End the workers, who close their envs."""
+        self._processes.close()
+        self._local_env.close()
+
+    def _take_turns(self, config: Config, context: Context) -> None:
+        """Let two halves of the workers take turns.
+
+        Raises:
+            ConfigError: they cannot be halved, or the transforms cannot be divided with them.
+        """
+        spec, count = self._spec, config.num_workers
+        if count % 2:
+            raise ConfigError(
+                f"[collector] num_workers = {count} with alternating = true: two halves of the workers take turns, so "
+                "there must be an even number of them"
+            )
+        parts = [
+            EnvPart(self._processes, context.env.spec, half)
+            for half in (slice(0, count // 2), slice(count // 2, count))
+        ]
+        check_transforms(
+            context.transforms, context.env.spec.observation_space, spec.num_envs, [part.share for part in parts]
+        )
+        self._stepper: Any = Halves(context, parts, config.exact_rows)
+        bundle = Bundle.unpack(Bundle(context.make_env_for, spec, [], context.model).pack())
+        fields = memory.batch_fields(self._steps, spec.num_envs, spec.observation_space, bundle.given(self._steps))
+        tensors = memory.Block(multiprocessing.get_context("spawn"), fields).tensors()
+        self._storage = memory.batch_storage(tensors, self._masked, spec.observation_space)
