@@ -224,6 +224,13 @@ class EnvStepper:
         for name in ("returns", "lengths", "ended"):
             check_array(name, np.asarray(state[name]), (num_envs,), "[env] num_envs")
 
+    def _step_functions(self) -> tuple[Callable[[Array], None] | None, Callable[[Array], Step]]:
+        """Return what begins a step, where envs step elsewhere, and what gives it."""
+        step_envs = env_step(self.env, self._transforms)
+        if self._elsewhere is None:
+            return None, step_envs
+        return through_actions(self._elsewhere.begin_step, self._transforms), self._elsewhere.finish_step
+
     def _run(
         self,
         storage: BatchStorage,
@@ -284,12 +291,6 @@ class EnvStepper:
             if last_infos:
                 _note(infos, time, last_infos)
         storage.describe_actions(parameters if has_parameters else None, policy.describe)
-
-    def _step_functions(self) -> tuple[Callable[[Array], None] | None, Callable[[Array], Step]]:
-        """Return what begins a step, where envs step elsewhere, and what gives it."""
-        if self._elsewhere is None:
-            return None, env_step(self.env, self._transforms)
-        return through_actions(self._elsewhere.begin_step, self._transforms), self._elsewhere.finish_step
 
     def _transformed(self, storage: BatchStorage, time: int, step: Step) -> Array:
         """Return the observations of a step as the transforms leave them, and keep those that end episodes."""

@@ -195,7 +195,7 @@ class ActionTransform(Transform, Protocol):
 
         for change in changes:
             action = change(action)
-        return env.step(action)
+        return step(action)
     """
 
     def action_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:

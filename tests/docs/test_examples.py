@@ -66,11 +66,19 @@ def configs():
         yield pytest.param(path, marks=marks if needed else (), id=path.name)
 
 
+def few_updates(buffer):
+    """Return overrides of a [buffer] with which few updates follow a batch."""
+    few = FEW_UPDATES[buffer.get("use", "rollout")]
+    return [few[0], "buffer.replay_ratio=1.0"] if "replay_ratio" in buffer else few
+
+
 @pytest.mark.parametrize("path", configs())
 def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
     """It stops after its first iteration and goes on to the end, as its metrics do."""
     monkeypatch.chdir(tmp_path)
-    overrides = [*FEW, *FEW_UPDATES[read(path).values["buffer"].get("use", "rollout")]]
+    overrides = [*FEW, *few_updates(read(path).values["buffer"])]
+    if read(path).values["collector"].get("use", "local").startswith("parallel:"):
+        overrides += ["collector.start_method=fork"]
     if "evaluator" in read(path).values:
         overrides += ["evaluator.episodes=1"]
     if read(path).values["env"]["use"] == "atari":

@@ -146,6 +146,8 @@ def test_workers_ahead_lag_by_as_many_updates_as_they_say_and_no_more(max_lag):
         batch = collector.collect().clone()
         lags += collector.lags
         assert collector.metrics() == {"policy_lag": max(collector.lags)}
+        for share, lag in zip((batch[:2], batch[2:]), collector.lags, strict=True):
+            assert share["collector", "policy_lag"].unique().tolist() == [lag]
         now = [parameter.clone() for parameter in model.parameters()]
         for share, lag in zip((batch[:2], batch[2:]), collector.lags, strict=True):
             restore(model, versions[-1 - lag])

@@ -6,7 +6,7 @@ import itertools
 import logging
 import multiprocessing
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from rlcore import Context
 from rlcore.collectors import EnvCollector, LocalCollector
 from rlcore.envs import inexact_env
 from rlcore.errors import StorageError
+from rlcore.types import CollectedBatch
 from rlcore_plugin_parallel import memory
 from rlcore_plugin_parallel.bundle import Bundle
 from rlcore_plugin_parallel.journal import Gathered, Journal
@@ -24,10 +25,9 @@ from rlcore_plugin_parallel.split import check_transforms, shares_of
 from rlcore_plugin_parallel.worker import Assignment
 from rlcore_plugin_parallel.worth import saved_seconds
 
-if TYPE_CHECKING:
-    from rlcore.types import CollectedBatch
-
 log = logging.getLogger(__name__)
+
+POLICY_LAG: Final = ("collector", "policy_lag")
 
 
 class WorkersCollector(EnvCollector):
@@ -90,6 +90,9 @@ class WorkersCollector(EnvCollector):
         self.lags = [0] * config.num_workers
         self._config = config
         self._ahead = 0 if config.mode == "sync" else config.max_lag
+        self._lag_of_envs = torch.zeros(spec.num_envs, 1, 1, dtype=torch.int64)
+        if self._ahead:
+            self.writes = (*self.writes, POLICY_LAG)
         self._running = [0] * config.num_workers
         self._journal: Journal | None = None
         self._begun_again = False  # whether a worker that was replaced began new episodes
@@ -134,7 +137,7 @@ class WorkersCollector(EnvCollector):
         if self._begun_again:
             self._forget_episodes()
             self._begun_again = False
-        return self._on_device(storage.batch())
+        return self._on_device(self._with_lags(storage.batch()))
 
     @property
     def replaced_workers(self) -> int:
@@ -206,6 +209,15 @@ class WorkersCollector(EnvCollector):
         self._discard_what_is_under_way()
         self._journal = None
         super().load_state_dict(state)
+
+    def _with_lags(self, batch: CollectedBatch) -> CollectedBatch:
+        """Return a batch that says how old its policy was, where workers are ahead."""
+        if not self._ahead:
+            return batch
+        for share, lag in zip(self._shares, self.lags, strict=True):
+            self._lag_of_envs[share] = lag
+        lags = self._lag_of_envs.expand(-1, self._steps, -1)
+        return CollectedBatch({**batch.columns, POLICY_LAG: lags}, batch.mask)
 
     def _is_worth_less(self) -> bool:
         """Return whether the envs are stepped here; decided before the first batch, unless a checkpoint said it."""
