@@ -66,7 +66,8 @@ class Assembly:
         parts["make_env_for"] = make_env = EnvMaker(provided, config, name, self.context)
         parts["make_env"] = lambda num_envs, **keys: make_env("evaluation", num_envs=num_envs, **keys)
         parts["make_fitting_env"] = self._fitting_env
-        parts["env"] = env = make_env()  # its state is saved by the collector
+        first = self.context.first_env
+        parts["env"] = env = make_env(f"from {first}" if first else "", first)  # its state is saved by the collector
         parts["env_spec"] = env.spec
         parts["transforms"] = []
         return env

@@ -49,7 +49,7 @@ class EnvMaker:
             raise ConfigError(f"{self.provided} has no key {', '.join(map(repr, unknown))}, which is asked of it here")
         config = self.config.model_copy(update=keys)
         context = self.context.for_component("env", f"{self.name} {purpose}".strip())
-        if first_env:
+        if first_env != context.first_env:
             context = replace(context, parts={**context.built, "first_env": first_env})
         return packed_env(self.provided.build(config, context))
 

@@ -49,14 +49,16 @@ class Provenance:
     def in_manifest(self, snapshot: Snapshot) -> dict[str, Any]:
         """Return the entries of the manifest."""
         from rlcore.state.hashes import training_digest  # needs torch, which looking at checkpoints does not
+        from rlcore.state.ranks import own_name
 
         digests = snapshot.digests()
+        observers = [name for name in snapshot.tree if own_name(name) in self.observers]
         return {
             "run_id": self.run_id,
             "config": dict(self.config),
             "config_hash": self.config_hash,
-            "owners": {name: self.owners.get(name, "") for name in snapshot.tree},
-            "observers": [name for name in self.observers if name in snapshot.tree],
+            "owners": {name: self.owners.get(own_name(name), "") for name in snapshot.tree},
+            "observers": observers,
             "versions": dict(self.versions),
             "domain": dict(self.domain),
             "exact": not self.inexact,
@@ -65,7 +67,7 @@ class Provenance:
                 name: sum(snapshot.tensors[tensor].nbytes for tensor in snapshot.names[name]) for name in snapshot.tree
             },
             "digests": digests,
-            "digest": training_digest(digests, self.observers),
+            "digest": training_digest(digests, observers),
             **({"env": dict(self.env)} if self.env else {}),
             **({} if self.metadata is None else {"metadata": dict(self.metadata())}),
         }

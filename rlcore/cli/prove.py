@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from rlcore.errors import RlcoreError
 from rlcore.prove import storage
+from rlcore.prove.ranks import RankRuns
 from rlcore.prove.runs import Runs
 from rlcore.prove.subject import ITERATIONS, QUICK_ITERATIONS, Subject, make_subject
 from rlcore.prove.table import Row, failed, table
@@ -34,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     finally:
         if not options.keep:
             shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{options.config}: {subject.until:,} frames, a checkpoint every {subject.per_iteration:,}\n")
+    print(f"{options.config}: {subject.until:,} frames, a checkpoint every {subject.between_checkpoints:,}\n")
     print(table(rows))
     if options.keep:
         print(f"\nruns and recordings: {scratch}")
@@ -79,9 +80,10 @@ def prove(subject: Subject, kills: int, sample: int) -> list[Row]:
         if learnt.wait(0):
             raise RlcoreError(f"the run cannot be built in a process of its own; it printed:\n{learnt.text()}")
         step("imports")
-        runs = Runs(subject, launcher, step)
+        several = subject.config.ranks is not None
+        runs = (RankRuns if several else Runs)(subject, launcher, step)
         checkpoints = runs.reference.folder / "checkpoints"
-        rows = [runs.environment(), runs.again(), runs.killed(kills), runs.stopped()]
+        rows = [runs.environment(), runs.again(), runs.killed(kills), *([] if several else [runs.stopped()])]
         rows += [
             storage.damage(subject.run, checkpoints, scratch, sample, lambda what: None),
             storage.power_cuts(subject.run, checkpoints, scratch, sample, step),

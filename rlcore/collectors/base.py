@@ -125,8 +125,15 @@ class EnvCollector(ABC):
         return self._seeds.seed(f"reset at frame {frame}") % 2**31  # what NumPy and Gymnasium take
 
     def _draw_noise(self) -> Tensor:
-        """Return the noise of the next batch, `[time, env, ...]`; to be called in torch's inference mode."""
-        return self._policy.draw(self._steps, self._spec.num_envs, self._generator)
+        """Return the noise of the next batch, `[time, env, ...]`; to be called in torch's inference mode.
+
+        Ranks draw for the envs of all, and each takes that of its own: an env has the same noise wherever it runs.
+        """
+        ranks = self._context.group.size
+        if ranks == 1:
+            return self._policy.draw(self._steps, self._spec.num_envs, self._generator)
+        noise = self._policy.draw(self._steps, ranks * self._spec.num_envs, self._generator)
+        return noise[:, self._context.first_env :][:, : self._spec.num_envs].contiguous()
 
     def _on_device(self, batch: CollectedBatch) -> CollectedBatch:
         """Return a batch where the learner takes it."""

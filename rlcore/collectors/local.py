@@ -43,7 +43,7 @@ class LocalCollector(EnvCollector):
         self._acting: Acting = memory or (_Elsewhere(self._policy, context.device) if elsewhere else self._policy)
         self._storage = BatchStorage.allocated(self._steps, spec.num_envs, spec.observation_space, self._masked)
         self._without_gradients = torch.inference_mode()  # made once: to make it costs as much as to enter it
-        self._stepper = EnvStepper(self._env, context.transforms, spec, context.heart, memory=memory)
+        self._stepper = EnvStepper(self._env, context.transforms, spec, context.heart, context.first_env, memory)
 
     def collect_columns(self) -> CollectedBatch:
         """Return the next batch as its tensors.

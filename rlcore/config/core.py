@@ -90,8 +90,30 @@ class CheckpointConfig(_Async):  # type: ignore[misc]
         return bool(getattr(self, "async"))  # a keyword of Python
 
 
+class RanksConfig(BaseModel, extra="forbid"):
+    """Several processes that train together, called ranks; a config without the section trains in one."""
+
+    use: str = Field("auto", description="what starts the ranks; auto: processes", json_schema_extra=FREE_AT_RESUME)
+    count: int = Field(2, ge=1, description="ranks; divides the envs, the frames of a batch, minibatches and capacity")
+    restarts: int = Field(
+        3,
+        ge=0,
+        description="deaths of ranks without progress in between after which the run ends",
+        json_schema_extra=FREE_AT_RESUME,
+    )
+    deadline: float = Field(
+        60.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="seconds in which a rank does not move at all, after which it counts as dead",
+        json_schema_extra=FREE_AT_RESUME,
+    )
+
+
 # the component of a section that says nothing else
 DEFAULT_USE: Final = {"collector": "local", "buffer": "rollout", "learner": "gradient", "checkpoint": "torch"}
+# what `[ranks] use` may say for short
+LAUNCHERS: Final = {"auto": "ddp:processes", "processes": "ddp:processes"}
 # what the command line adds to a config that says nothing of hooks, or of loggers
 OBSERVERS: Final[dict[str, dict[str, Any]]] = {
     "hook": {"use": "core:progress-bar", "always": False},
@@ -101,4 +123,5 @@ CORE_SECTIONS: Final[dict[str, type[BaseModel]]] = {
     "run": RunConfig,
     "plugins": PluginsConfig,
     "metrics": MetricsConfig,
+    "ranks": RanksConfig,
 }

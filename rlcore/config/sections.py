@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from rlcore.config.common_keys import Defaults, check_discounts, with_discount_of
-from rlcore.config.core import DEFAULT_USE, CheckpointConfig, MetricsConfig, PluginsConfig, RunConfig
+from rlcore.config.core import DEFAULT_USE, CheckpointConfig, MetricsConfig, PluginsConfig, RanksConfig, RunConfig
 from rlcore.config.entries import free_name
 from rlcore.config.file import read
 from rlcore.config.own_modules import folders_of, make_importable
@@ -63,7 +63,11 @@ class Section:
 
 @dataclass
 class Config:
-    """A config in which everything has been checked that can be checked without building it."""
+    """A config in which everything has been checked that can be checked without building it.
+
+    Attributes:
+        ranks: the processes that train together; None where there is one.
+    """
 
     run: RunConfig
     plugins: PluginsConfig
@@ -73,10 +77,12 @@ class Config:
     raw: RawConfig
     host: PluginHost = field(repr=False)
     folders: list[Path] = field(default_factory=list)
+    ranks: RanksConfig | None = None
 
     def core(self) -> dict[str, BaseModel]:
         """Return the sections that belong to no component."""
-        return {"run": self.run, "plugins": self.plugins, "metrics": self.metrics}
+        ranks = {} if self.ranks is None else {"ranks": self.ranks}
+        return {"run": self.run, "plugins": self.plugins, "metrics": self.metrics, **ranks}
 
     def one(self, section: str) -> Section | None:
         """Return the only section of that name, or None."""
@@ -103,6 +109,7 @@ class Config:
     def _placed(self) -> list[tuple[str, BaseModel]]:
         """Return every section with its place in the resolved config."""
         placed: list[tuple[str, BaseModel]] = [("run", self.run)]
+        placed += [] if self.ranks is None else [("ranks", self.ranks)]
         for section, entries in self.sections.items():
             for entry in entries:
                 place = f"{section}.{entry.name}" if COMPONENT_SECTIONS[section][1] else section
@@ -129,6 +136,8 @@ class Config:
             },
             "metrics": self.metrics.model_dump(),
         }
+        if self.ranks is not None:
+            result["ranks"] = self.ranks.model_dump()
         for section, entries in self.sections.items():
             dumped = [entry.dump() for entry in entries]
             if dumped:
@@ -227,6 +236,7 @@ def validate(
     check_section_names(raw, problems)
     defaults = Defaults(raw)
     run, plugins, metrics, checkpoint = (core_section(raw, name, problems, defaults) for name in CORE)
+    ranks = core_section(raw, "ranks", problems) if "ranks" in raw.values else None
     plugins = plugins or PluginsConfig()
     host = PluginHost(disable=[*plugins.disable, *disable])
     folders = folders_of(raw, plugins.path)
@@ -239,7 +249,7 @@ def validate(
     sections["buffer"] = _with_discount_of_loss(raw, sections["buffer"], sections["loss"])
     problems += [f"[{name}]: missing; every run needs one" for name in REQUIRED if not raw.values.get(name)]
     metrics, checkpoint = metrics or MetricsConfig.model_validate({}), checkpoint or CheckpointConfig()
-    config = Config(run, plugins, metrics, checkpoint, sections, raw, host, folders)
+    config = Config(run, plugins, metrics, checkpoint, sections, raw, host, folders, ranks)
     problems += [] if config.missing() else defaults.unused()
     problems += check_discounts((entry.label, entry.config) for entries in sections.values() for entry in entries)
     if problems:

@@ -28,6 +28,7 @@ KINDS: Final = (
     "hook",
     "logger",
     "checkpointer",
+    "launcher",
 )
 # section name to (kind, whether it can be repeated)
 COMPONENT_SECTIONS: Final[dict[str, tuple[str, bool]]] = {

@@ -13,9 +13,10 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
+
+from rlcore.process.nameless import nameless
 
 log = logging.getLogger(__name__)
 
@@ -152,8 +153,7 @@ def _registered_stacks() -> IO[bytes] | None:
     """Return a file without a name into which this process writes its stacks at a signal."""
     if _STACKS_SIGNAL is None:
         return None
-    memory: Any = getattr(os, "memfd_create", None)  # Linux has it, where the C library that Python was built with does
-    stream = os.fdopen(memory("stacks"), "wb") if memory is not None else tempfile.TemporaryFile()  # noqa: SIM115
+    stream = os.fdopen(nameless("stacks"), "wb")
     faulthandler.register(_STACKS_SIGNAL, stream, all_threads=True)
     return stream
 

@@ -21,6 +21,10 @@ from rlcore.types.optional import Observer, offers
 
 ITERATIONS: Final = 16
 QUICK_ITERATIONS: Final = 8
+# deaths of ranks that a run outlives here
+MANY: Final = 10_000
+# iterations between two checkpoints of several ranks
+_BETWEEN: Final = 6
 _WATCHING: Final = ("progress-bar", "core:progress-bar")
 
 
@@ -35,6 +39,7 @@ class Subject:
         until: frames of the shortened run.
         scratch: folder for everything.
         options: of every command line.
+        ranks: processes that train together.
     """
 
     config: Config
@@ -43,6 +48,12 @@ class Subject:
     until: int
     scratch: Path
     options: tuple[str, ...]
+    ranks: int = 1
+
+    @property
+    def between_checkpoints(self) -> int:
+        """Frames between two checkpoints; of ranks several iterations, so that what they keep in memory is proved."""
+        return self.per_iteration if self.config.ranks is None else _BETWEEN * self.per_iteration
 
     def job(self, name: str) -> Job:
         """Write the config of a shortened run, and return it."""
@@ -50,7 +61,9 @@ class Subject:
         recording, plan = self.scratch / f"{name}.jsonl", self.scratch / f"{name}.plan"
         values["run"] |= {"name": name, "folder": str(self.scratch / "runs")}
         values["metrics"]["every"] = 2 * self.per_iteration
-        values["checkpoint"] |= {"every": self.per_iteration, "keep_last": 3}
+        values["checkpoint"] |= {"every": self.between_checkpoints, "keep_last": 3}
+        if "ranks" in values:
+            values["ranks"]["restarts"] = MANY
         if "evaluator" in values:
             values["evaluator"]["every"] = 4 * self.per_iteration
         values["logger"] = [{"use": "csv"}] if any(plugin.name == "csv" for plugin in installed()) else []
@@ -95,12 +108,13 @@ def make_subject(
     config = validate(raw, enable, disable)
     built = build(config, write=False)
     parts = built.trainer.parts
-    per_iteration = _frames_per_iteration(parts.collector, parts.frame_skip)
+    ranks = 1 if config.ranks is None else config.ranks.count
+    per_iteration = ranks * _frames_per_iteration(parts.collector, parts.frame_skip)
     warmup = -(-parts.buffer.warmup_frames // per_iteration)
     options = [option for name in enable for option in ("--enable", name)]
     options += [option for name in disable for option in ("--disable", name)]
     until = min((warmup + iterations) * per_iteration, config.run.total_frames)
-    return Subject(config, built, per_iteration, until, scratch, tuple(options))
+    return Subject(config, built, per_iteration, until, scratch, tuple(options), ranks)
 
 
 def times_of(recording: Path) -> Path:

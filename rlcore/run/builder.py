@@ -30,6 +30,7 @@ from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
 from rlcore.training.updates import check_paces, warn_of_no_updates
 from rlcore.types.context import Context
+from rlcore.types.hook_parts import OfRanks
 from rlcore.types.optional import Schedulable, offers
 from rlcore.types.progress import Every, Progress
 
@@ -81,6 +82,8 @@ class Builder:
         """Build the parts in the order in which they need each other; one that fails is reported at the end."""
         parts, sections = self._context.built, self._config.sections
         if (env := self._config.one("env")) is not None:
+            if self._context.group.rank:
+                parts["first_env"] = self._context.group.rank * dict(env.config)["num_envs"]
             self._attempt("env", partial(self._assembly.env, env.provided, env.config, env.name))
         for entry in sections["transform"]:
             build = partial(self._assembly.transform, entry.provided, entry.config, entry.name, entry.leaf)
@@ -100,7 +103,10 @@ class Builder:
         self._build_one("learner")
         self._attempt("ranges", self._check_ranges)
         self._attempt("paces", self._check_updates)
-        self._build_one("evaluator")
+        if self._context.group.rank:
+            parts["evaluator"] = None  # one evaluates, and its figures are the run's
+        else:
+            self._build_one("evaluator")
         self._attempt("entries", self._check_entries)
         self._attempt("memory", self._check_memory)
 
@@ -217,6 +223,8 @@ class Builder:
     def _hooks(self, further: Iterable[Any]) -> list[Hook]:
         hooks = []
         for section in self._config.sections["hook"]:
+            if self._context.group.rank and _of_first_rank(section.provided.target()):
+                continue
             self._attempt("hook", partial(_check_class, section))
             instance = self._attempt("hook", partial(self._section, section))
             hook = Hook(section.name, instance, str(section.provided.owner))
@@ -255,6 +263,10 @@ class Builder:
             self.backend.store(folder / FAULTS),
             SaveSchedule(Every(every), settings.keep_best, settings.on_failure, settings.in_background),
         )
+
+
+def _of_first_rank(hook: Any) -> bool:
+    return offers(hook, OfRanks) and hook.ranks == "first"
 
 
 def _checked(hook: Hook) -> Hook:

@@ -28,6 +28,16 @@ class Claim:
 
 
 @contextmanager
+def claimed_elsewhere(folder: Path | None) -> Iterator[Claim]:
+    """Claim a run folder that the process which started this one has claimed, and gives free.
+
+    Args:
+        folder: None for a process that writes nothing.
+    """
+    yield Claim(None if folder is None else folder.absolute(), lambda: None)
+
+
+@contextmanager
 def claimed(named: Path | None, resume: bool) -> Iterator[Claim]:
     """Claim a run folder; where what happens inside fails, release it, and leave no new folder behind.
 

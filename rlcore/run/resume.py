@@ -21,11 +21,14 @@ from rlcore.restore.components import Restored
 from rlcore.restore.optimizers import with_hyperparameters
 from rlcore.restore.owners import changed_owners, check_owners
 from rlcore.run.ready import Run
+from rlcore.run_folder.folder import CHECKPOINTS
 from rlcore.run_folder.next_config import announce, settle
 from rlcore.run_folder.origin import Origin, latest_checkpoint
 from rlcore.run_folder.run_id import read_id, write_id
 from rlcore.state.exactness import outside
 from rlcore.state.memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
+from rlcore.state.ranks import of_each_rank, states_of_rank
+from rlcore.state.snapshot import Snapshot
 from rlcore.types import InPlaceCheckpointer, Stateful
 from rlcore.types.optional import offers
 
@@ -63,6 +66,7 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
         return []
     in_place = _tensors_in_files(run) if isinstance(run.backend.checkpointer, InPlaceCheckpointer) else {}
     entry, states = parts.store.load_newest(in_place)
+    states = states_of_rank(states, 0)
     watching = hooks_among(parts.provenance.observers)
     if not options.accept_changes:
         _check(run.config, folder, entry, watching)
@@ -86,6 +90,37 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
     return report
 
 
+def go_on_beside(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
+    """Restore what a rank other than the first has of the latest checkpoint, from which the first goes on too.
+
+    What is wrong with it, the first finds out and says.
+    """
+    store, rank = run.backend.store(folder / CHECKPOINTS), run.trainer.parts.group.rank
+    if store.is_empty():
+        return []
+    entry, states = store.load_newest()
+    before, now = Origin.of(folder, entry), recorded(run.config.resolved())
+    differences = _changes(run.config, before, hooks_among(run.trainer.parts.provenance.observers))
+    options = _with_new_episodes(options, run, before.config, now)
+    here = run.trainer.parts.stateful
+    states = {name: state for name, state in states_of_rank(states, rank).items() if name in here}
+    new = [name for name, part in here.items() if of_each_rank(name) and name not in states and offers(part, Stateful)]
+    options = replace(options, fresh=(*options.fresh, *new))  # a run with fewer ranks had none of this one
+    return _restore(run, entry, states, before, differences, options)
+
+
+def go_on_from(run: Run, kept: Snapshot) -> None:
+    """Go on from a state that was kept in memory since the latest checkpoint."""
+    parts = run.trainer.parts
+    run.trainer.load_state_dict(kept.states())
+    if run.trainer.saver is None or parts.store is None:
+        return
+    parts.store.collect_leftovers()
+    newest = parts.store.entries()[-1]
+    run.trainer.saver.saved_at, run.trainer.saver.last = newest.frames, newest.path
+    parts.provenance = parts.provenance.with_reasons(newest.manifest["inexact"])
+
+
 def _check(config: Config, folder: Path, entry: CheckpointEntry | None, watching: Iterable[str]) -> None:
     before = Origin.of(folder, entry)
     differences = _changes(config, before, watching) if before.config else []
@@ -107,11 +142,11 @@ def _with_new_episodes(
     begins = "collector" in options.fresh or not offers(run.trainer.parts.stateful.get("collector"), Stateful)
     if begins or not before:
         return options
-    of_run, here = ({"env": config.get("env")} for config in (before, now))
+    of_run, here = ({section: config.get(section) for section in ("env", "ranks")} for config in (before, now))
     # of a key that an earlier rlcore did not have, the default is what the envs of the run had
-    if not changes(of_run, here, default=run.config.default_keys()):
+    if not changes(of_run, here, run.config.free_keys(), default=run.config.default_keys()):
         return options
-    log.warning("[env] differs from that of the run, so new episodes begin")
+    log.warning("[env] or [ranks] differs from that of the run, so new episodes begin")
     return replace(options, fresh=(*options.fresh, "collector"))
 
 

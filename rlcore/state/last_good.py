@@ -41,9 +41,13 @@ class LastGoodState:
         if snapshot.nbytes > _LARGEST_BYTES:
             self.snapshot, self._next = None, float("inf")
             return
-        self.snapshot = snapshot.copied()
-        self._frames = self.snapshot.frames
+        self.hold(snapshot)
+        self._frames = snapshot.frames
         now = time.monotonic()
         first = not self._costs  # it pays for what happens once, so it says nothing about the next
         self._costs.append(now - began)
         self._next = now if first else now + _COST_FACTOR * min(self._costs)
+
+    def hold(self, snapshot: Snapshot) -> None:
+        """Copy a state in the place of the one before."""
+        self.snapshot = snapshot.copied()

@@ -23,9 +23,11 @@ class ConsoleTable:
 
     Attributes:
         observer: True; it changes nothing.
+        ranks: "first"; there is one terminal.
     """
 
     observer: Final = True
+    ranks: Final = "first"
 
     class Config(BaseModel, extra="forbid"):
         """The keys of the config section."""

@@ -29,7 +29,13 @@ _COUNT: Final = "{desc}: {n_fmt} [{elapsed}]{postfix}"
 
 
 class ProgressBar:
-    """Shows how far the run is. Writes to the terminal only; changes nothing."""
+    """Shows how far the run is. Writes to the terminal only; changes nothing.
+
+    Attributes:
+        ranks: "first"; there is one terminal.
+    """
+
+    ranks: Final = "first"
 
     class Config(BaseModel, extra="forbid"):
         """The keys of the section."""

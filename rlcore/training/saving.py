@@ -15,6 +15,7 @@ from rlcore.checkpoints.provenance import Provenance
 from rlcore.errors import FROM_OUTSIDE, NumericalError, StorageError
 from rlcore.process.signals import StopAtOnce
 from rlcore.state.exactness import inexact_parts
+from rlcore.state.ranks import gathered
 from rlcore.state.snapshot import Snapshot
 from rlcore.training.parts import TrainerParts
 
@@ -36,6 +37,7 @@ class Saving:
     Attributes:
         saver: writes the checkpoints; None for a run that writes nothing.
         busy: whether a checkpoint is being written that the loop waits for.
+        last_good: keeps the states in which nothing is half done; None where nothing does.
     """
 
     def __init__(
@@ -47,6 +49,8 @@ class Saving:
     ) -> None:
         self.saver = parts.saver()
         self.busy = False
+        self.last_good = None if self.saver is None else self.saver.last_good
+        self._together = parts.group.size > 1
         self._parts = parts
         self._progress = parts.progress
         self._take = take
@@ -54,16 +58,18 @@ class Saving:
         self._enter = enter
 
     def now(self) -> Path | None:
-        """Save a checkpoint and return its folder.
+        """Save a checkpoint and return its folder; of several ranks all call this, and the first one saves.
 
         Raises:
             NumericalError: a tensor of the model or an optimizer is not finite.
             StorageError: it cannot be written.
         """
-        if self.saver is None:
+        if self.saver is None and not self._together:
             return None
         self.acknowledge(wait=True)
-        snapshot, provenance = self._take(), self._provenance()
+        snapshot, provenance = self._whole(), self._provenance()
+        if self.saver is None:  # what this rank has is with the first
+            return None
         with self._at_work():
             path = self.saver.save(snapshot, provenance)
         self._saved(path)
@@ -80,7 +86,7 @@ class Saving:
 
     def at_start(self) -> None:
         """Save the beginning, so that a run can be resumed from its first moment on."""
-        if self.saver is not None and self.saver.saved_at is None:
+        if self._first_says(self.saver is not None and self.saver.saved_at is None):
             self.now()
 
     def if_due(self, evaluation: float | None) -> None:
@@ -90,12 +96,15 @@ class Saving:
             evaluation: mean return of the evaluation that was made here, if there was one.
         """
         self.acknowledge()
-        if self.saver is None or not self.saver.due(self._progress, evaluation):
+        if not self._first_says(self.saver is not None and self.saver.due(self._progress, evaluation)):
+            return
+        if self.saver is None:
+            self._whole()
             return
         try:
             if self.saver.in_background:
                 self.acknowledge(wait=True)
-                self.saver.begin(self._take(), self._provenance())
+                self.saver.begin(self._whole(), self._provenance())
             else:
                 self.now()
         except StorageError as error:
@@ -103,7 +112,8 @@ class Saving:
 
     def at_end(self, news: bool) -> None:
         """Save what came since the latest checkpoint; `news`: whether there is something although no frame came."""
-        if self.saver is not None and (news or self._progress.frames != self.saver.saved_at):
+        saver = self.saver
+        if self._first_says(saver is not None and (news or self._progress.frames != saver.saved_at)):
             self.now()
 
     def acknowledge(self, wait: bool = False) -> None:
@@ -117,12 +127,12 @@ class Saving:
 
     def last_good_due(self, frames: int) -> bool:
         """Return whether the time has come to keep a copy of the state of a frame."""
-        return self.saver is not None and self.saver.last_good.due(frames)
+        return self.last_good is not None and self.last_good.due(frames)
 
     def keep_last_good(self) -> None:
         """Keep a copy of the state, where nothing is half done."""
-        if self.saver is not None:
-            self.saver.last_good.keep(self._take)
+        if self.last_good is not None:
+            self.last_good.keep(self._take)
 
     def what_stands(self, error: BaseException, batch: TensorDict | None) -> None:
         """Save the state before a failure; the iteration that failed, with its `batch`, is discarded."""
@@ -144,6 +154,16 @@ class Saving:
             raise
         except BaseException:
             log.exception("a hook failed at the checkpoint of frame %s; the first error stands", self.saver.saved_at)
+
+    def _whole(self) -> Snapshot:
+        """Return the state of the run, which of several ranks the first one has."""
+        if not self._together:
+            return self._take()
+        return gathered(self._parts.group, self._take())
+
+    def _first_says(self, flag: bool) -> bool:
+        """Return a decision of the first rank, which every rank asks for at the same frame; alone, one's own."""
+        return bool(self._parts.group.share((int(flag), self._progress.frames))[0][0]) if self._together else flag
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from rlcore.errors import NotBuiltError
 from rlcore.types.data import Buffer, Collector, Evaluator
@@ -19,6 +19,10 @@ from rlcore.types.learning import Estimator, Learner, Loss
 from rlcore.types.models import Model
 from rlcore.types.progress import Progress
 from rlcore.types.records import EnvSpec, RunInfo
+
+# the kinds whose parts draw other numbers on each of several ranks; what is the same on all begins alike, and a
+# collector draws for the envs of all, so that an env has the same noise wherever it runs
+_OF_A_RANK: Final = ("buffer", "hook")
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,10 +83,14 @@ class Context:
     def seed(self, purpose: str = "") -> int:
         """Return a 63-bit seed derived from (run seed, kind, name, purpose); the same whenever it is asked for.
 
+        Of several ranks each has other seeds for its buffer and its hooks, and the same for everything else.
+
         Args:
             purpose: tells several seeds of one component apart.
         """
         text = f"{self.run.seed}/{self.kind}/{self.name}/{purpose}"
+        if self.group.rank and self.kind in _OF_A_RANK:
+            text += f"/rank {self.group.rank}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
     def generator(self, purpose: str = "") -> torch.Generator:

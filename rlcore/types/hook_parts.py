@@ -34,6 +34,17 @@ class RegistersItself(Protocol):
         ...
 
 
+class OfRanks(Protocol):
+    """A hook that says on which of several ranks it is called.
+
+    Attributes:
+        ranks: `"first"`: on rank 0 alone, as one that shows or writes what is the whole run's. A hook that says nothing
+            is called on every rank, with the batches of that rank.
+    """
+
+    ranks: str
+
+
 class HookObject(RegistersItself, Protocol):
     """A hook object of a script that takes note of its trainer."""
 

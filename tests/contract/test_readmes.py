@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from rlcore.config.core import CheckpointConfig
+from rlcore.config.core import CheckpointConfig, RanksConfig
 from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
+
+KINDS = {section: kind for section, (kind, _) in COMPONENT_SECTIONS.items()} | {"ranks": "launcher"}
+# the keys that the core has in the section of a component
+CORE_KEYS = {"checkpointer": CheckpointConfig, "launcher": RanksConfig}
 
 
 def plugins_of(folder):
@@ -38,22 +42,20 @@ def provided_by(folder):
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_the_readme_shows_every_component_with_every_key(folder):
-    kinds = {section: kind for section, (kind, _) in COMPONENT_SECTIONS.items()}
-    tables = {(kinds[section], table["use"].rpartition(":")[2]): table for section, table in shown(folder)}
+    tables = {(KINDS[section], table["use"].rpartition(":")[2]): table for section, table in shown(folder)}
     provided = provided_by(folder)
     assert set(tables) == set(provided), "the README shows other components than the plugin provides"
     for place, entry in provided.items():
         keys = set(tables[place]) - {"use"}
-        core = set(CheckpointConfig.model_fields) if place[0] == "checkpointer" else set()
+        core = set(CORE_KEYS[place[0]].model_fields) if place[0] in CORE_KEYS else set()
         assert keys - core == set(entry.schema().model_fields), f"{entry}: the README shows the keys {sorted(keys)}"
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_the_readme_shows_the_defaults(folder):
-    kinds = {section: kind for section, (kind, _) in COMPONENT_SECTIONS.items()}
     provided = provided_by(folder)
     for section, table in shown(folder):
-        schema = provided[kinds[section], table.pop("use").rpartition(":")[2]].schema()
+        schema = provided[KINDS[section], table.pop("use").rpartition(":")[2]].schema()
         own = {key: value for key, value in table.items() if key in schema.model_fields}
         settings = schema.model_validate(own)
         for key, field in schema.model_fields.items():

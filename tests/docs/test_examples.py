@@ -50,6 +50,10 @@ LIBRARIES = {
 }
 
 
+# those that take long, as they start processes
+SLOW = {"ppo-cartpole-ranks.toml"}
+
+
 def libraries(env):
     """Return the libraries that an [env] needs; none where Gymnasium is enough."""
     names = (env["use"], env.get("id", ""))
@@ -63,7 +67,7 @@ def configs():
         needed = libraries(read(path).values["env"])
         missing = [name for name in needed if find_spec(name) is None]
         marks = (pytest.mark.slow, pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}"))
-        yield pytest.param(path, marks=marks if needed else (), id=path.name)
+        yield pytest.param(path, marks=marks if needed or path.name in SLOW else (), id=path.name)
 
 
 def few_updates(buffer):

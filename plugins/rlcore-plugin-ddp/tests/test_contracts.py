@@ -8,15 +8,15 @@ from rlcore_plugin_ddp.gloo import GlooGroup
 from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.shared import SharedGroup
 
-from rlcore.testing.contracts import GroupContract, PluginContract
+from rlcore.testing.contracts import GroupContract, LauncherContract, PluginContract
 
 
 class TestPlugin(PluginContract):
     plugin = "ddp"
 
-    def test_provides_each_component_once(self):
-        """It provides none: a group is found by the process that is started as a rank."""
-        assert not self.components()
+
+class TestProcesses(LauncherContract):
+    use = "ddp:processes"
 
 
 class TestShared(GroupContract):

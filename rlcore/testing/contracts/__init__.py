@@ -21,6 +21,7 @@ from rlcore.testing.contracts.estimator import EstimatorContract, GAEContract
 from rlcore.testing.contracts.evaluator import EvaluatorContract
 from rlcore.testing.contracts.group import GroupContract
 from rlcore.testing.contracts.hook import HookContract
+from rlcore.testing.contracts.launcher import LauncherContract
 from rlcore.testing.contracts.learner import LearnerContract
 from rlcore.testing.contracts.logger import LoggerContract
 from rlcore.testing.contracts.loss import LossContract
@@ -44,6 +45,7 @@ __all__ = [
     "GAEContract",
     "GroupContract",
     "HookContract",
+    "LauncherContract",
     "LearnerContract",
     "LoggerContract",
     "LossContract",

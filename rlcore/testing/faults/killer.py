@@ -66,9 +66,11 @@ class Killer:
 
     Attributes:
         observer: True; it leaves alone what is trained.
+        ranks: "first"; a plan is for one process.
     """
 
     observer: Final = True
+    ranks: Final = "first"
 
     class Config(BaseModel, extra="forbid"):
         """Where the plan is."""

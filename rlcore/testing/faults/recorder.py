@@ -39,9 +39,11 @@ class Recorder:
 
     Attributes:
         observer: True; it watches a run.
+        ranks: "first"; a recording is of one process.
     """
 
     observer: Final = True
+    ranks: Final = "first"
 
     class Config(BaseModel, extra="forbid"):
         """Where to write."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 PROGRAM: Final = "rlcore.cli.command_line"
 # imports that every run makes; a request can name more
-COMMON: Final = ("torch", "tensordict", "numpy", "gymnasium", "rlcore.cli.train")
+COMMON: Final = ("torch", "tensordict", "numpy", "gymnasium", "rlcore.cli.train_alone")
 
 
 def serve() -> None:

@@ -6,4 +6,8 @@ from rlcore import Component, hookimpl
 @hookimpl
 def provide_components() -> list[Component]:
     """Return the components of this plugin."""
-    return []
+    return [
+        Component(
+            "launcher", "processes", "rlcore_plugin_ddp.processes:Processes", summary="ranks on this host, as processes"
+        )
+    ]

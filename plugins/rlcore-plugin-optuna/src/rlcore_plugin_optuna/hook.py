@@ -33,6 +33,7 @@ class SweepTrial:
     """
 
     observer: Final = True
+    ranks: Final = "first"
 
     class Config(BaseModel, extra="forbid"):
         """Which trial of the study the run belongs to."""

@@ -339,12 +339,13 @@ class WorkersCollector(EnvCollector):
         self._storages = [memory.batch_storage(entries, self._masked, spec.observation_space) for entries in tensors]
         self._weights = [block.tensors() for block in versions]
         counters = memory.Counters(processes, config.num_workers)
-        folder = self._context.run.folder
+        folder, first = self._context.run.folder, self._context.first_env
         assignments = [
             Assignment(
                 index=index,
                 envs=share,
-                seed=self._context.seed(f"worker {index}") % 2**63,
+                first_env=first,
+                seed=self._context.seed(f"worker {index} from {first}" if first else f"worker {index}") % 2**63,
                 packed=packed,
                 batches=batches,
                 weights=versions,

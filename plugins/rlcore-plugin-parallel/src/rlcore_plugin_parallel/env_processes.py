@@ -102,12 +102,13 @@ class EnvProcesses:
         self.arrays = {str(name): tensor.numpy() for name, tensor in block.tensors().items()}
         counters = memory.Counters(processes, len(shares))
         packed = Bundle(context.make_env_for, context.env.spec, [], None).pack()
-        folder = context.run.folder
+        folder, first = context.run.folder, context.first_env
         tasks = [
             EnvTask(
                 index=index,
                 envs=share,
-                seed=context.seed(f"worker {index}") % 2**63,
+                first_env=first,
+                seed=context.seed(f"worker {index} from {first}" if first else f"worker {index}") % 2**63,
                 packed=packed,
                 counters=counters,
                 stacks=None if folder is None else str(folder / f"stacks-worker-{index}.txt"),

@@ -39,7 +39,7 @@ class Halves:
             for part in parts
         ]
         self._steppers = [
-            EnvStepper(part, transforms, spec, context.heart, part.share.start, memory, part)
+            EnvStepper(part, transforms, spec, context.heart, context.first_env + part.share.start, memory, part)
             for part, transforms, memory in zip(parts, self._transforms, self._memories, strict=True)
         ]
         self._storages: list[BatchStorage] = []

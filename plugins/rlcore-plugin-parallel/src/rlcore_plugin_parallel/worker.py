@@ -56,7 +56,8 @@ class Task:
 
     Attributes:
         index: number of the worker.
-        envs: numbers of its envs among those of the run.
+        envs: numbers of its envs among those of the collector.
+        first_env: number of the collector's first env among those of the run.
         seed: of the global generators of its process.
         packed: the `Bundle`.
         counters: where its steps are counted.
@@ -65,6 +66,7 @@ class Task:
 
     index: int
     envs: slice
+    first_env: int
     seed: int
     packed: bytes
     counters: Counters
@@ -87,7 +89,7 @@ class Task:
         Raises:
             ConfigError: they are not as many as they should be.
         """
-        first, count = self.envs.start, self.envs.stop - self.envs.start
+        first, count = self.first_env + self.envs.start, self.envs.stop - self.envs.start
         heart = self.counters.heart(self.index)
         make_env = bundle.make_env.counted_on(heart) if isinstance(bundle.make_env, EnvMaker) else bundle.make_env
         env = make_env(f"from {first}" if first else "", first, num_envs=count)
@@ -164,7 +166,8 @@ class Worker:
         self._memory = self._memory_of(bundle.spec)
         self._acting: Acting = self._memory or self._policy
         heart = assignment.counters.heart(assignment.index)
-        self._stepper = EnvStepper(self._env, bundle.transforms, bundle.spec, heart, share.start, self._memory)
+        first = assignment.first_env + share.start
+        self._stepper = EnvStepper(self._env, bundle.transforms, bundle.spec, heart, first, self._memory)
         masked = only_resets(bundle.spec)
         batches = [block.tensors() for block in assignment.batches]
         self._noise = [tensors["policy", "noise"] for tensors in batches]

@@ -31,6 +31,7 @@ class VideoHook:
     """Plays episodes of an evaluation again and records them. Training does not notice."""
 
     observer: Final = True
+    ranks: Final = "first"
 
     class Config(BaseModel, extra="forbid"):
         """What is recorded, and how."""

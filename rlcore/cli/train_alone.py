@@ -1,0 +1,125 @@
+"""`rlcore train` in one process: build the run, train it with signals handled, and say at the end what was reached."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+from rlcore.cli.durations import spoken
+from rlcore.config.raw import RawConfig
+from rlcore.config.sections import Config
+from rlcore.errors import ConfigError, RlcoreError, describe
+from rlcore.process import companion, forks
+from rlcore.process.age import age
+from rlcore.process.signals import GraceExpired, StopAtOnce, stop_on_signal
+from rlcore.process.watchdog import Hung, Watchdog
+from rlcore.reports.summary import summary
+from rlcore.restore.choices import ResumeOptions
+from rlcore.run.build import build
+from rlcore.run.checking import validated
+from rlcore.run.ending import Ending, StoppedAtStart, unexpected
+from rlcore.run.showing import progress_hooks
+from rlcore.run_folder.trust import check_own
+from rlcore.stock.status import StatusHook
+from rlcore.stock.time_limit import TimeLimit
+
+log = logging.getLogger(__name__)
+
+
+def run(options: argparse.Namespace, raw: RawConfig) -> int:
+    """Train; return the exit code."""
+    config = validated(raw, options.enable, options.disable)
+    if options.dry_run:
+        build(config, write=False)
+        print(f"{options.config}: everything can be built; nothing was written")
+        return 0
+    ending = Ending(Path(options.resume) if options.resume else config.run.place)
+    if options.resume is not None:
+        check_own(ending.named, options.trust)
+    with stop_on_signal(ending.request_stop, options.grace, ending.saving, ending.give_up) as received:
+        code = _to_its_end(ending, config, options)
+    if code:
+        return code
+    return 128 + received[0] if received else 0
+
+
+def _to_its_end(ending: Ending, config: Config, options: argparse.Namespace) -> int:
+    """Train, and say how the run ended; return an exit code other than 0 when neither its end nor a stop ended it."""
+    try:
+        _train(ending, config, options)
+    except (StoppedAtStart, GraceExpired):  # a part may have swallowed the first, and gone on for the grace time
+        if ending.run is None:
+            ending.stopped_at_start()
+            return 0
+    except StopAtOnce as stopped:
+        ending.failed(str(stopped))
+        print("stopped at once", file=sys.stderr)
+        return 128 + stopped.number
+    except Hung as hung:
+        ending.failed(str(hung))
+        print(f"error: {hung}", file=sys.stderr)
+        return 3
+    except BaseException as error:
+        ending.failed(describe(error))
+        if isinstance(error, RlcoreError):
+            raise
+        return unexpected(error)
+    _say_its_end(ending, options.quiet)
+    return 0
+
+
+def _say_its_end(ending: Ending, quiet: bool) -> None:
+    """Write the status of a run whose loop is over, and print what it reached; the grace time may end meanwhile."""
+    try:
+        ending.stopped()
+    except GraceExpired:  # it comes once
+        ending.stopped()
+    if not quiet:
+        with suppress(GraceExpired):
+            print(summary(ending.built))
+
+
+def _train(ending: Ending, config: Config, options: argparse.Namespace) -> None:
+    """Build the run, and train it until it is done or asked to stop."""
+    beside = companion.start(ending.folder, config.run.hang_after)
+    watchdog = Watchdog(ending.heart, config.run.hang_after, ending.folder, ending.last_resort, companion=beside)
+    forks.end_with_this()
+    hooks: list[Any] = [StatusHook(ending.status), *progress_hooks(config, options.quiet)]
+    if options.max_time is not None:
+        hooks.append(TimeLimit(time.monotonic() - age() + options.max_time, spoken(options.max_time)))
+    with watchdog.watching():
+        built = build(
+            config, resume=resume_options(options) or False, hooks=hooks, heart=ending.heart, place=ending.named
+        )
+        ending.begin(built)
+        for restored in built.report:
+            if restored.outcome != "not stateful":
+                log.info("  %s", restored)
+        if options.until is not None:
+            built.trainer.stop_at = min(options.until, built.trainer.stop_at)
+        with logging_redirect_tqdm():
+            try:
+                built.trainer.train()
+            except GraceExpired:
+                log.warning("the run was over; its shutdown took longer than the grace time")
+
+
+def resume_options(options: argparse.Namespace) -> ResumeOptions | None:
+    """Return how the command line says to go on with a run; None to begin one.
+
+    Raises:
+        ConfigError: it says something about a resume, and asks for none.
+    """
+    if options.resume is None:
+        given = {"--drop": options.drop, "--fresh": options.fresh, "--accept-changes": options.accept_changes}
+        for name in (name for name, value in given.items() if value):
+            raise ConfigError(f"{name} says something about a resume; add --resume, or leave it out")
+        return None
+    return ResumeOptions(tuple(options.drop), tuple(options.fresh), options.accept_changes)

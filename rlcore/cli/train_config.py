@@ -1,0 +1,76 @@
+"""The config of `rlcore train`: which one the command line names, and what the command adds to it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from rlcore.config.changes import WATCHING
+from rlcore.config.core import SAFE_NAME
+from rlcore.config.file import read
+from rlcore.config.observers import add_observers
+from rlcore.config.raw import RawConfig
+from rlcore.errors import ConfigError
+from rlcore.run_folder import folder as run_folder
+from rlcore.run_folder.next_config import settle_after_crash
+from rlcore.run_folder.trust import check_own
+
+
+def prepared(options: argparse.Namespace) -> RawConfig:
+    """Return the config of the run that the command line names, before anything of it is checked."""
+    if options.resume and not options.resume.endswith(".toml"):
+        check_own(Path(options.resume), options.trust)  # before anything of it is touched
+    _place_config(options)
+    raw = read(Path(options.config), options.set)
+    if options.resume:
+        _name_after(raw, Path(options.resume))
+    resumed = None if options.resume is None else run_folder.read_config(place_of(raw))
+    add_observers(raw, options.disable, resumed)
+    if options.quiet:
+        hooks = raw.values.get("hook", [])
+        left_out = {*WATCHING, *(name.removeprefix("core:") for name in WATCHING)}
+        raw.values["hook"] = [hook for hook in hooks if hook.get("use") not in left_out]
+    return raw
+
+
+def _name_after(raw: RawConfig, folder: Path) -> None:
+    """Call a run as its folder is called; a folder that people renamed as no run may be called keeps its run's name."""
+    place = Path(os.path.abspath(folder))  # of "." and ".." too
+    if SAFE_NAME.fullmatch(place.name):
+        raw.values.setdefault("run", {}).update(folder=str(folder.parent), name=place.name)
+
+
+def place_of(raw: RawConfig) -> Path:
+    """Return the run folder that a config names; what it should not say there is refused later."""
+    run = raw.values.get("run", {})
+    names = (run.get("folder", "runs"), run.get("name", "run"))
+    return Path(*(str(name) for name in names))
+
+
+def _place_config(options: argparse.Namespace) -> None:
+    """Find the config where `--resume CONFIG` or `--resume RUN` stand alone; a run folder holds its own."""
+    if options.config is None and (options.resume or "").endswith(".toml"):
+        options.config, options.resume = options.resume, ""
+    elif options.config is None and options.resume:
+        settle_after_crash(Path(options.resume))
+        options.config = str(_config_of(Path(options.resume)))
+    elif options.config is None:
+        raise ConfigError("rlcore train needs a CONFIG, or --resume RUN")
+
+
+def _config_of(folder: Path) -> Path:
+    """Return the config that a run folder holds.
+
+    Raises:
+        ConfigError: there is no such folder, or it holds none.
+    """
+    config = folder / run_folder.CONFIG_FILE
+    if not folder.is_dir():
+        raise ConfigError(f"--resume: run folder {str(folder)!r} does not exist; `rlcore runs` lists those there are")
+    if not config.is_file():
+        raise ConfigError(
+            f"--resume: {str(folder)!r} holds no {run_folder.CONFIG_FILE}, so it is no run folder, or the run ended "
+            "before it began; name the config too: rlcore train CONFIG --resume"
+        )
+    return config

@@ -1,0 +1,123 @@
+"""Memory in which the supervisor of a run and its ranks see each other; it has no name in any file system.
+
+Nothing in it needs a lock: every word has one writer.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from rlcore.process.nameless import nameless
+
+# words of 64 bits: in the first line what the supervisor says, then a line for each rank, as long as one of a cache
+_LINE: Final = 8
+_STOP = 0
+_PULSE, _BEATS, _OUTCOME, _FRAMES, _BEGUN, _KEPT = range(6)
+# places in which a rank keeps its state in turn, so that one is whole while the other is written
+_PLACES: Final = 2
+
+
+class Kept(NamedTuple):
+    """A state that every rank has kept.
+
+    Attributes:
+        place: in which each has it.
+        frames: at which it was taken.
+    """
+
+    place: int
+    frames: int
+
+
+class Board:
+    """The memory as one process sees it.
+
+    Args:
+        size: of the ranks.
+        fds: of the memory, in a process that did not make it.
+
+    Attributes:
+        fds: the file descriptors: of the words, then two for each rank, in which it keeps its state.
+    """
+
+    def __init__(self, size: int, fds: Sequence[int] = ()) -> None:
+        self.size = size
+        self.fds = tuple(fds) or tuple(nameless(f"rlcore-ranks-{number}") for number in range(1 + _PLACES * size))
+        if not fds:
+            os.truncate(self.fds[0], 8 * _LINE * (1 + size))
+        self._words = memoryview(mmap.mmap(self.fds[0], 8 * _LINE * (1 + size))).cast("q")
+
+    @property
+    def stop(self) -> int:
+        """The number of the signal that asks the run to stop; 0 while none does."""
+        return self._words[_STOP]
+
+    @stop.setter
+    def stop(self, number: int) -> None:
+        self._words[_STOP] = number
+
+    def begin_generation(self, kept: Kept | None = None) -> None:
+        """Forget what the ranks before said, before others are started, but for the state from which these go on."""
+        self._words[_LINE:] = memoryview(bytearray(8 * _LINE * self.size)).cast("q")
+        if kept is not None:
+            for rank in range(self.size):
+                self.keeps(rank, kept.place, kept.frames)
+
+    def place(self, rank: int, place: int) -> int:
+        """Return the file descriptor of one of the two places of a rank."""
+        return self.fds[1 + _PLACES * rank + place]
+
+    def keeps(self, rank: int, place: int, frames: int | None) -> None:
+        """Say, as a rank, that a place holds the whole state of a frame; or, with None, that it does not any more."""
+        self._words[self._line(rank) + _KEPT + place] = 0 if frames is None else 1 + frames
+
+    def kept(self) -> Kept | None:
+        """Return the latest state that all ranks have kept; None where there is none."""
+        found = []
+        for place in range(_PLACES):
+            numbers = {self._words[self._line(rank) + _KEPT + place] for rank in range(self.size)}
+            if len(numbers) == 1 and numbers != {0}:
+                found.append(Kept(place, numbers.pop() - 1))
+        return max(found, key=lambda kept: kept.frames, default=None)
+
+    def pulse(self, rank: int, moved: bool, frames: int) -> None:
+        """Say, as a rank, that its threads run, whether its main thread moved, and how far it is."""
+        line = self._line(rank)
+        self._words[line + _PULSE] += 1
+        self._words[line + _BEATS] += moved
+        self._words[line + _FRAMES] = frames
+
+    def begun(self, rank: int) -> None:
+        """Say, as a rank, that it is built and begins to train."""
+        self._words[self._line(rank) + _BEGUN] = 1
+
+    def ends(self, rank: int, code: int) -> None:
+        """Say, as a rank, that it ends by itself and with which exit code."""
+        self._words[self._line(rank) + _OUTCOME] = 1 + code
+
+    def has_begun(self, rank: int) -> bool:
+        """Return whether a rank trains, or has."""
+        return bool(self._words[self._line(rank) + _BEGUN])
+
+    def outcome(self, rank: int) -> int | None:
+        """Return the exit code with which a rank says that it ends; None where it says nothing."""
+        code = self._words[self._line(rank) + _OUTCOME]
+        return None if not code else code - 1
+
+    def pulses(self) -> list[int]:
+        """Return, by rank, what changes as long as its threads run."""
+        return [self._words[self._line(rank) + _PULSE] for rank in range(self.size)]
+
+    def beats(self) -> list[int]:
+        """Return, by rank, what changes as long as its main thread moves."""
+        return [self._words[self._line(rank) + _BEATS] for rank in range(self.size)]
+
+    def frames(self) -> int:
+        """Return how far the ranks are, in frames of the run."""
+        return max(self._words[self._line(rank) + _FRAMES] for rank in range(self.size))
+
+    def _line(self, rank: int) -> int:
+        return _LINE * (1 + rank)

@@ -1,0 +1,218 @@
+"""One of the processes that train together: it builds its share of the run, and trains it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from signal import Signals
+from typing import TYPE_CHECKING, Any, Final
+
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+from rlcore.config.sections import Config
+from rlcore.errors import RankLost, RlcoreError, describe, notes_of
+from rlcore.process.watchdog import Hung, Watchdog
+from rlcore.ranks.board import Board
+from rlcore.ranks.keeping import KeptStates, read_kept
+from rlcore.reports.summary import summary
+from rlcore.restore.choices import ResumeOptions
+from rlcore.run.build import build
+from rlcore.run.ending import Ending, unexpected
+from rlcore.run.showing import progress_hooks
+from rlcore.stock.status import StatusHook
+from rlcore.stock.time_limit import TimeLimit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlcore.types.group import Group
+    from rlcore.types.launcher import Launcher
+
+log = logging.getLogger(__name__)
+
+# seconds between two looks at the board
+_LOOK: Final = 0.1
+# the exit code of a rank that says nothing of its end, which is a death
+_DIED: Final = 3
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the command line says of the run.
+
+    Attributes:
+        place: the run folder as the user named it.
+        quiet: whether nothing is shown.
+        until: frame at which to stop.
+        time_limit: at which second of the system's clock to stop, and how long that is in words.
+        resume: how to go on with the run that is there; None to begin one.
+    """
+
+    place: Path
+    quiet: bool = False
+    until: int | None = None
+    time_limit: tuple[float, str] | None = None
+    resume: ResumeOptions | None = None
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a generation of ranks begins with.
+
+    Attributes:
+        generation: how often ranks were started for this run, this time included.
+        again: whether ranks before these have begun the run.
+        further: whether they have got further than where they began, so that the order's words on a resume are done.
+        place: where each rank has kept the state from which this generation goes on; None for the latest checkpoint.
+    """
+
+    generation: int
+    again: bool = False
+    further: bool = False
+    place: int | None = None
+
+
+class Rank:
+    """A rank of one generation.
+
+    Args:
+        rank: its number.
+        config: of the whole run.
+        order: what the command line says.
+        board: where the supervisor and the ranks see each other.
+        start: of the generation.
+    """
+
+    def __init__(self, rank: int, config: Config, order: Order, board: Board, start: Start) -> None:
+        self._rank = rank
+        self._config = config
+        self._order = order
+        self._board = board
+        self._start = start
+        self._ending = Ending(order.place)
+
+    def train(self, launcher: Launcher) -> int:
+        """Train to the end of the run, and return the exit code; the board has it where this is no death."""
+        if self._rank:
+            logging.getLogger("rlcore").setLevel(logging.WARNING)
+        try:
+            self._train(launcher.join(self._rank))
+            code = 0
+        except (RankLost, Hung) as died:
+            log.error("rank %d: %s", self._rank, died)
+            return _DIED
+        except RlcoreError as error:
+            notes = "".join(f"\n  {note}" for note in notes_of(error))
+            log.error("error: rank %d: %s%s", self._rank, error, notes)
+            self._failed(error)
+            code = error.exit_code
+        except BaseException as error:
+            self._failed(error)
+            code = unexpected(error)
+        self._board.ends(self._rank, code)
+        return code
+
+    def _train(self, group: Group) -> None:
+        ending, order = self._ending, self._order
+        hooks: list[Any] = [] if self._rank else self._hooks_of_first()
+        watchdog = Watchdog(ending.heart, self._config.run.hang_after, ending.folder, lambda reason: None)
+        with _Pulse(self._rank, self._board, ending, group).beating(), watchdog.watching():
+            place = self._start.place
+            built = build(
+                self._config,
+                resume=self._resume(),
+                hooks=hooks,
+                heart=ending.heart,
+                place=order.place,
+                group=group,
+                kept=None if place is None else read_kept(self._board, self._rank, place),
+            )
+            built.trainer.saving.last_good = KeptStates(self._board, self._rank, 1 - (place or 0))
+            ending.begin(built)
+            self._board.begun(self._rank)
+            if order.until is not None:
+                built.trainer.stop_at = min(order.until, built.trainer.stop_at)
+            with logging_redirect_tqdm():
+                built.trainer.train()
+            if not self._rank:
+                ending.stopped()
+                if not order.quiet:
+                    sys.stdout.write(f"{summary(built)}\n")
+
+    def _hooks_of_first(self) -> list[Any]:
+        progress = progress_hooks(self._config, self._order.quiet)
+        hooks: list[Any] = [StatusHook(self._ending.status), *progress]
+        if self._order.time_limit is not None:
+            hooks.append(TimeLimit(*self._order.time_limit))
+        return hooks
+
+    def _resume(self) -> bool | ResumeOptions:
+        """Return how this generation goes on: as the user said, until something of the run is kept."""
+        given = self._order.resume
+        if not self._start.again:
+            return given or False
+        return ResumeOptions() if given is None or self._start.further else given
+
+    def _failed(self, error: BaseException) -> None:
+        if not self._rank:
+            self._ending.failed(describe(error))
+
+
+class _Pulse:
+    """Tells the supervisor and the other ranks that this one runs, and asks it to stop when all are to.
+
+    While this rank waits for another that moves, nothing of it moves, and yet it does not hang: so a move of another
+    counts as one here, for the watchdog; and only moves of its own are told to the others.
+    """
+
+    def __init__(self, rank: int, board: Board, ending: Ending, group: Group) -> None:
+        self._rank = rank
+        self._board = board
+        self._ending = ending
+        self._group = group
+        self._parent = os.getppid()
+        self._done = threading.Event()
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Do so during what happens inside."""
+        thread = threading.Thread(target=self._beat, name="rlcore pulse", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._done.set()
+            thread.join()
+
+    def _beat(self) -> None:
+        heart = self._ending.heart
+        mark, others = heart.mark(), self._others()
+        while not self._done.wait(_LOOK):
+            if os.getppid() != self._parent:  # the supervisor is gone, and its template with it
+                os._exit(_DIED)
+            moved = heart.paused or heart.mark() != mark
+            if moved:
+                self._group.beat()
+            elif self._others() != others:
+                heart.beats += 1
+            mark, others = heart.mark(), self._others()
+            run = self._ending.run
+            self._board.pulse(self._rank, moved, 0 if run is None else run.trainer.progress.frames)
+            if self._board.stop and run is not None and not self._rank:  # all agree with the first
+                run.trainer.request_stop(_name(self._board.stop))
+
+    def _others(self) -> Sequence[int]:
+        beats = self._board.beats()
+        return beats[: self._rank] + beats[self._rank + 1 :]
+
+
+def _name(number: int) -> str:
+    with suppress(ValueError):
+        return Signals(number).name
+    return f"signal {number}"

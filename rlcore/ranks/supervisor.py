@@ -1,0 +1,331 @@
+"""Watches over the ranks of a run: starts them, passes a stop on, and begins them again when one of them dies."""
+
+from __future__ import annotations
+
+import json
+import logging
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rlcore.checkpoints.manifest import committed
+from rlcore.errors import StorageError
+from rlcore.process.signals import AT_ONCE
+from rlcore.process.stops import collected_stops
+from rlcore.ranks.board import Board
+from rlcore.run.claim import claimed
+from rlcore.run_folder.folder import CHECKPOINTS
+from rlcore.run_folder.status import RunState, Status
+
+log = logging.getLogger(__name__)
+
+# seconds: between two looks at the ranks; for the others to end by themselves after one ended with an error; for all to
+# be gone after they were killed
+_LOOK: Final = 0.1
+_ENDING: Final = 3.0
+_KILLING: Final = 5.0
+# exit code of a run whose ranks die again and again
+_DIED: Final = 3
+
+
+@dataclass(frozen=True)
+class Death:
+    """A rank that ended without a word, or does not move at all.
+
+    Attributes:
+        rank: its number.
+        how: in words.
+        frames: how far the run was.
+    """
+
+    rank: int
+    how: str
+    frames: int
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return f"rank {self.rank} {self.how} at frame {self.frames:,}"
+
+
+class _Refused(Exception):  # noqa: N818 - not an error of this process
+    """The run did not begin: the ranks said why."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class Supervisor:
+    """Keeps the folder of a run, and has its ranks trained to the end.
+
+    Args:
+        program: the command of the template; the file descriptors of its channel and of the board follow it.
+        size: of the ranks.
+        restarts: deaths without progress in between after which the run ends.
+        deadline: seconds in which a rank does not move at all, after which it counts as dead.
+        place: the run folder, as the user named it.
+        resume: whether a run in it goes on.
+        grace: seconds that a stop by a signal may take.
+    """
+
+    def __init__(
+        self,
+        program: Sequence[str],
+        size: int,
+        restarts: int,
+        deadline: float,
+        place: Path,
+        resume: bool,
+        grace: float,
+    ) -> None:
+        self._program = program
+        self._restarts = restarts
+        self._deadline = deadline
+        self._place = place
+        self._resume = resume
+        self._grace = grace
+        self._board = Board(size)
+        self._status = Status(place.absolute())
+        self._template: _TemplateProcess | None = None
+        self._received: Sequence[int] = ()
+
+    def run(self) -> int:
+        """Train, and return the exit code of the command."""
+        with collected_stops() as self._received:
+            try:
+                self._template = _TemplateProcess(self._program, self._board)
+                self._wait_until_ready()
+                with claimed(self._place, self._resume):
+                    code = self._generations()
+            except _Refused as refused:
+                return refused.code
+            finally:
+                if self._template is not None:
+                    self._template.close()
+        return code or (128 + self._received[0] if self._received else 0)
+
+    def _wait_until_ready(self) -> None:
+        """Wait until the template has everything imported, and found nothing wrong with the config."""
+        assert self._template is not None
+        while not (answers := self._template.answers(_LOOK)):
+            if self._received:
+                log.error("stopped by %s before the first frame", signal.Signals(self._received[0]).name)
+                raise _Refused(128 + self._received[0])
+            if (code := self._template.code()) is not None:
+                raise _Refused(code if code > 0 else _DIED)
+        assert answers == [{"ready": True}], answers
+
+    def _generations(self) -> int:
+        """Train with one generation of ranks after another; return the exit code of the run without its stop."""
+        deaths: list[Death] = []
+        generation, reached = 1, -1
+        while True:
+            self._start(generation, reached)
+            ended = self._until_ended()
+            if isinstance(ended, int):
+                return ended
+            now = self._reached()
+            deaths = [*(deaths if now == reached else []), ended]
+            reached = now
+            if self._received:
+                return self._failed(f"{ended} while the run was stopped", "stopped-resumable")
+            if len(deaths) > self._restarts:
+                listed = "; ".join(map(str, deaths))
+                return self._failed(f"{len(deaths)} deaths of ranks without progress in between: {listed}")
+            log.warning("%s; all ranks go on from frame %s", ended, f"{max(0, now):,}")
+            generation += 1
+
+    def _start(self, generation: int, reached: int) -> None:
+        """Let the template fork the ranks of a generation; one that is gone is started again."""
+        if self._template is None or self._template.code() is not None:
+            self._template = _TemplateProcess(self._program, self._board)
+            self._wait_until_ready()
+        kept = self._board.kept()
+        kept = kept if kept is not None and kept.frames >= reached else None
+        self._board.begin_generation(kept)
+        place = None if kept is None else kept.place
+        start = {"generation": generation, "again": generation > 1, "further": reached >= 0, "place": place}
+        self._template.say({"start": start})
+
+    def _until_ended(self) -> Death | int:
+        """Wait until the ranks of a generation are gone; return the exit code of the run, or the death of one."""
+        running, watch = set(range(self._board.size)), _Watch(self._board, self._deadline)
+        found: Death | None = None
+        failed: float | None = None
+        codes: list[int] = []
+        stops = 0
+        while running:
+            for rank, status in self._ended():
+                running.discard(rank)
+                outcome = self._board.outcome(rank)
+                if outcome is None and found is None and not codes:
+                    found = Death(rank, _how(status), self._board.frames())
+                elif outcome:
+                    codes.append(outcome)
+                    failed = failed or time.monotonic()
+            if self._template is None or self._template.code() is not None:
+                found = found or Death(0, "lost the process that it came from", self._board.frames())
+                break
+            still = watch.look(running)
+            if still is not None and found is None:
+                how = f"did not move for {self._deadline:g} s"
+                found = Death(still, how, self._board.frames())
+            if found is not None or (failed is not None and time.monotonic() > failed + _ENDING):
+                self._kill(running)
+                break
+            stops = self._pass_on(stops, running)
+        if codes:
+            return self._ended_with(codes[0])
+        return 0 if found is None else found
+
+    def _ended(self) -> list[tuple[int, int]]:
+        assert self._template is not None
+        return [(answer["ended"], answer["status"]) for answer in self._template.answers(_LOOK)]
+
+    def _pass_on(self, passed: int, running: set[int]) -> int:
+        """Ask the ranks to stop where a signal asks this process; return how many signals were seen to."""
+        if self._received and not passed:
+            self._board.stop = self._received[0]
+            self._stop_by = time.monotonic() + self._grace
+        if self._received:
+            at_once = self._received.count(signal.SIGINT) > 1 or any(number in AT_ONCE for number in self._received)
+            if at_once or time.monotonic() > self._stop_by:
+                self._kill(running)
+                number = self._received[-1] if at_once else self._received[0]
+                self._failed(
+                    f"stopped at once by {signal.Signals(number).name}"
+                    if at_once
+                    else f"no safe point within {self._grace:g} s of {signal.Signals(number).name}",
+                    "failed-resumable" if at_once else "stopped-resumable",
+                )
+                raise _Refused(128 + number)
+        return len(self._received)
+
+    def _kill(self, running: set[int]) -> None:
+        """Kill the ranks of a generation, and wait until they are gone; or the template, with which they end."""
+        assert self._template is not None
+        self._template.say({"kill": True})
+        until = time.monotonic() + _KILLING
+        while running and time.monotonic() < until and self._template.code() is None:
+            running -= {rank for rank, _ in self._ended()}
+        if running:
+            self._template.kill()
+
+    def _ended_with(self, code: int) -> int:
+        """Return the exit code of an error, whose rank has printed it; where the first could not write it, write it."""
+        if not self._board.has_begun(0):
+            raise _Refused(code)
+        if self._board.outcome(0) is None:
+            self._failed("a rank ended with an error")
+        return code
+
+    def _failed(self, reason: str, state: RunState = "failed-resumable") -> int:
+        """Write the status of a run that ended in its middle, and say so; return its exit code."""
+        frames = self._reached()
+        try:
+            self._status.write(state if frames >= 0 else "failed", max(0, frames), reason)
+        except StorageError as error:
+            log.error("%s", error)
+        continued = f"; continue with: rlcore train --resume {self._place}" if frames >= 0 else ""
+        log.error("error: %s%s", reason, continued)
+        return _DIED
+
+    def _reached(self) -> int:
+        """Return the frame from which a further generation would go on; -1 where it would begin."""
+        try:
+            found = committed(self._place.absolute() / CHECKPOINTS)
+        except StorageError:
+            found = []
+        kept = self._board.kept()
+        saved = [int(path.name.partition("-")[0]) for path in found]
+        return max([*saved, -1 if kept is None else kept.frames], default=-1)
+
+
+class _Watch:
+    """Finds a rank whose threads stand still, as one that was stopped; time in which this process stood still is none.
+
+    Args:
+        board: of the ranks.
+        deadline: seconds without a pulse.
+    """
+
+    def __init__(self, board: Board, deadline: float) -> None:
+        self._board = board
+        self._deadline = deadline
+        self._pulses = board.pulses()
+        self._still = [0.0] * board.size
+        self._looked = time.monotonic()
+
+    def look(self, running: set[int]) -> int | None:
+        """Return a rank that stands still for too long, if there is one."""
+        now, pulses = time.monotonic(), self._board.pulses()
+        passed = min(now - self._looked, 2 * _LOOK)
+        for rank in running:
+            self._still[rank] = 0.0 if pulses[rank] != self._pulses[rank] else self._still[rank] + passed
+        self._looked, self._pulses = now, pulses
+        return next((rank for rank in running if self._still[rank] > self._deadline), None)
+
+
+class _TemplateProcess:
+    """The process from which the ranks are forked."""
+
+    def __init__(self, program: Sequence[str], board: Board) -> None:
+        self._channel, theirs = socket.socketpair()
+        with theirs:
+            fds = (theirs.fileno(), *board.fds)
+            self._process = subprocess.Popen(
+                [*program, *map(str, fds)], pass_fds=fds, stdin=subprocess.DEVNULL, process_group=0
+            )
+        self._read = b""
+
+    def answers(self, seconds: float) -> list[dict[str, Any]]:
+        """Return what it answers within some time, or nothing; it may be gone."""
+        if not select.select([self._channel], [], [], seconds)[0]:
+            return []
+        try:
+            came = self._channel.recv(1 << 16)
+        except ConnectionError:
+            came = b""
+        if not came:
+            time.sleep(_LOOK / 10)
+        *lines, self._read = (self._read + came).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def say(self, command: dict[str, Any]) -> None:
+        """Send a command; whether it is gone shows elsewhere."""
+        try:
+            self._channel.sendall((json.dumps(command) + "\n").encode())
+        except OSError:
+            return
+
+    def code(self) -> int | None:
+        """Return its exit code; None while it runs."""
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """Kill it, and with it the ranks."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Let it end; it has nothing to finish."""
+        self._channel.close()
+        try:
+            self._process.wait(_KILLING)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"ended with exit code {status}"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was killed by signal {-status}"

@@ -1,0 +1,145 @@
+"""The process from which all ranks of a run are forked: it has everything imported, so that they start at once.
+
+It reads commands and answers on a socket, a JSON object per line; the first answer, `{"ready": true}`, comes by itself.
+
+* `{"start": {...}}`: fork the ranks of a generation; answered `{"ended": RANK, "status": STATUS}` when one has ended.
+* `{"kill": true}`: kill those that run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NoReturn
+
+from rlcore.config.core import LAUNCHERS
+from rlcore.config.sections import Config, find_component
+from rlcore.process.forks import end_with_parent
+from rlcore.ranks.board import Board
+from rlcore.ranks.rank import Order, Rank, Start
+from rlcore.run.resume import check_unchanged_since_latest
+from rlcore.run.shares import divided
+from rlcore.types.context import Context
+from rlcore.types.launcher import Launcher
+
+_LOST: Final = 3
+# seconds by which the ranks are more patient with each other than the supervisor, which knows better who is to blame
+_LATER: Final = 1.0
+
+
+def serve(config: Config, order: Order, channel: socket.socket, board: Sequence[int]) -> None:
+    """Answer the supervisor until it is gone.
+
+    Args:
+        config: of the run, with `[ranks]`.
+        order: what the command line says of the run.
+        channel: to the supervisor.
+        board: file descriptors of the memory in which it sees the ranks.
+
+    Raises:
+        ConfigError: the ranks cannot have equal shares of the run; or it is to go on, and is another one.
+    """
+    assert config.ranks is not None
+    divided(config, config.ranks.count)
+    if order.resume is not None and not order.resume.accept_changes:
+        check_unchanged_since_latest(config, order.place.absolute())
+    _Template(config, order, channel, Board(config.ranks.count, board)).serve()
+
+
+class _Template:
+    """Forks ranks, and tells how they end."""
+
+    def __init__(self, config: Config, order: Order, channel: socket.socket, board: Board) -> None:
+        assert config.ranks is not None
+        self._config = config
+        self._order = order
+        self._channel = channel
+        self._board = board
+        self._count, self._deadline = config.ranks.count, config.ranks.deadline
+        self._running: dict[int, int] = {}  # rank by process
+        use = LAUNCHERS.get(config.ranks.use, config.ranks.use)
+        provided, keys = find_component(config.host, "launcher", use, {})
+        context = Context.alone(config.run.name).for_component("launcher", provided.component.name)
+        self._launcher: Launcher = provided.build(keys, context)
+
+    def serve(self) -> None:
+        """Answer until the other end is closed."""
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        self._answer({"ready": True})
+        stream = self._channel.makefile("rb", buffering=0)
+        channel = self._channel.fileno()
+        while True:
+            ready = select.select([channel, reading], [], [])[0]
+            if reading in ready:
+                os.read(reading, 4096)
+                self._reap()
+            if channel not in ready:
+                continue
+            line = stream.readline()
+            if not line:
+                return
+            command = json.loads(line)
+            if "start" in command:
+                self._start(Start(**command["start"]), (reading, writing))
+            elif "kill" in command:
+                self._kill()
+
+    def _start(self, start: Start, pipe: tuple[int, int]) -> None:
+        """Fork the ranks of a generation."""
+        self._launcher.open(self._count, start.generation, self._deadline + _LATER)
+        gc.collect()
+        gc.freeze()
+        for rank in range(self._count):
+            child = os.fork()
+            if not child:
+                self._become(rank, start, pipe)
+            self._running[child] = rank
+
+    def _become(self, rank: int, start: Start, pipe: tuple[int, int]) -> NoReturn:
+        """Be a rank, and end."""
+        code = _LOST
+        try:
+            end_with_parent()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._channel.close()
+            for end in pipe:
+                os.close(end)
+            code = Rank(rank, self._config, self._order, self._board, start).train(self._launcher)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+    def _reap(self) -> None:
+        for process, status in _ended(list(self._running)):
+            self._answer({"ended": self._running.pop(process), "status": status})
+
+    def _kill(self) -> None:
+        for process in self._running:
+            os.kill(process, signal.SIGKILL)
+
+    def _answer(self, content: dict[str, Any]) -> None:
+        self._channel.sendall((json.dumps(content) + "\n").encode())
+
+
+def _ended(processes: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield each process that has ended, with its exit code, or minus the number of the signal that killed it."""
+    for process in processes:
+        found, status = os.waitpid(process, os.WNOHANG)
+        if found:
+            yield process, os.waitstatus_to_exitcode(status)

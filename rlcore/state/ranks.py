@@ -1,0 +1,88 @@
+"""Which of the parts of a run are the same on all of its ranks, and the states of the others in one snapshot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from rlcore.errors import RlcoreError
+from rlcore.state.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from rlcore.types.group import Group
+
+# the kinds of parts that differ from rank to rank
+PER_RANK: Final = ("collector", "buffer", "hook", "metrics", "generators")
+# and of those that are the same on all, bit for bit
+REPLICATED: Final = ("progress", "transform", "model", "loss_module", "optimizer", "scheduler", "learner")
+_NAME: Final = re.compile(r"rank-(\d+)/(.*)", re.DOTALL)
+
+
+def own_name(name: str) -> str:
+    """Return the name that a part has on its own rank."""
+    found = _NAME.fullmatch(name)
+    return name if found is None else found[2]
+
+
+def of_each_rank(name: str) -> bool:
+    """Return whether a part differs from rank to rank."""
+    return _kind(name) in PER_RANK
+
+
+def states_of_rank(states: Mapping[str, Any], rank: int) -> dict[str, Any]:
+    """Return the states of a checkpoint that a rank goes on from: its own, and those that are the same on all."""
+    named = {name: _NAME.fullmatch(name) for name in states}
+    if not rank:
+        return {name: state for name, state in states.items() if named[name] is None}
+    same = {name: state for name, state in states.items() if named[name] is None and _kind(name) in REPLICATED}
+    return same | {found[2]: states[name] for name, found in named.items() if found and int(found[1]) == rank}
+
+
+def gathered(group: Group, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot of the whole run on rank 0, and what was given elsewhere; every rank calls this with its own.
+
+    Parts of rank N that differ from those of rank 0 are called `rank-N/NAME` there.
+
+    Raises:
+        RlcoreError: what has to be the same on all ranks is not; names it.
+    """
+    same = {name: state for name, state in snapshot.tree.items() if _kind(name) in REPLICATED}
+    own = {name: state for name, state in snapshot.tree.items() if of_each_rank(name)}
+    tensors = {tensor: snapshot.tensors[tensor] for name in own for tensor in snapshot.names[name]}
+    parts = group.gather({"digests": replace(snapshot, tree=same).digests(), "own": own}, tensors)
+    if group.rank:
+        return snapshot
+    _check_same([theirs["digests"] for theirs, _ in parts])
+    tree, tensors = dict(snapshot.tree), dict(snapshot.tensors)
+    for rank, (theirs, values) in enumerate(parts[1:], start=1):
+        tree |= {f"rank-{rank}/{name}": _renamed(state, rank) for name, state in theirs["own"].items()}
+        tensors |= {f"rank-{rank}/{name}": tensor for name, tensor in values.items()}
+    return Snapshot.read(tree, tensors, snapshot.progress, snapshot.evaluation)
+
+
+def _check_same(digests: Sequence[Mapping[str, str]]) -> None:
+    for name, digest in digests[0].items():
+        others = [rank for rank, own in enumerate(digests) if own[name] != digest]
+        if others:
+            raise RlcoreError(
+                f"the {name} is not the same on all ranks any more: that of rank {others[0]} is not that of rank 0. "
+                "What changes it sees one rank alone; a part that learns from the batches of its rank cannot be used "
+                "with [ranks]"
+            )
+
+
+def _renamed(tree: Any, rank: int) -> Any:
+    """Return a tree whose tensors have the names of a rank."""
+    if isinstance(tree, list):
+        return [_renamed(item, rank) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if len(tree) == 1 and tree.keys() <= {"$tensor", "$array"}:
+        return {tag: f"rank-{rank}/{name}" for tag, name in tree.items()}
+    return {key: _renamed(value, rank) for key, value in tree.items()}
+
+
+def _kind(name: str) -> str:
+    return name.partition(".")[0]
