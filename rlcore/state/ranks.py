@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,16 +40,21 @@ def states_of_rank(states: Mapping[str, Any], rank: int) -> dict[str, Any]:
     return same | {found[2]: states[name] for name, found in named.items() if found and int(found[1]) == rank}
 
 
-def gathered(group: Group, snapshot: Snapshot) -> Snapshot:
+def gathered(group: Group, snapshot: Snapshot, keepers: Collection[str] = ()) -> Snapshot:
     """Return the snapshot of the whole run on rank 0, and what was given elsewhere; every rank calls this with its own.
 
     Parts of rank N that differ from those of rank 0 are called `rank-N/NAME` there.
 
+    Args:
+        group: the ranks.
+        snapshot: of this one.
+        keepers: the names of parts that carry something of the running episodes, which each rank has of its own envs.
+
     Raises:
         RlcoreError: what has to be the same on all ranks is not; names it.
     """
-    same = {name: state for name, state in snapshot.tree.items() if _kind(name) in REPLICATED}
-    own = {name: state for name, state in snapshot.tree.items() if of_each_rank(name)}
+    own = {name: state for name, state in snapshot.tree.items() if of_each_rank(name) or name in keepers}
+    same = {name: state for name, state in snapshot.tree.items() if _kind(name) in REPLICATED and name not in own}
     tensors = {tensor: snapshot.tensors[tensor] for name in own for tensor in snapshot.names[name]}
     parts = group.gather({"digests": replace(snapshot, tree=same).digests(), "own": own}, tensors)
     if group.rank:

@@ -18,6 +18,7 @@ from rlcore.state.exactness import inexact_parts
 from rlcore.state.ranks import gathered
 from rlcore.state.snapshot import Snapshot
 from rlcore.training.parts import TrainerParts
+from rlcore.types.optional import EpisodeKeeper, offers
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -159,7 +160,8 @@ class Saving:
         """Return the state of the run, which of several ranks the first one has."""
         if not self._together:
             return self._take()
-        return gathered(self._parts.group, self._take())
+        keepers = {name for name, part in self._parts.stateful.items() if offers(part, EpisodeKeeper)}
+        return gathered(self._parts.group, self._take(), keepers)
 
     def _first_says(self, flag: bool) -> bool:
         """Return a decision of the first rank, which every rank asks for at the same frame; alone, one's own."""

@@ -157,3 +157,27 @@ def test_a_stop_on_one_rank_stops_all_at_the_same_frame(tmp_path):
 
     assert in_ranks(2, rank) == [64, 64]  # after the iteration in which all heard of it
     assert manifest(tmp_path / "toy")["progress"]["frames"] == 64
+
+
+NORMS = {"use": "transforms:running-observation-norm"}, {"use": "transforms:reward-norm"}
+OF_EPISODES = {"use": "transforms:frame-stack"}, {"use": "transforms:reward-sum"}
+
+
+@pytest.mark.parametrize("transforms", [NORMS, OF_EPISODES], ids=["that learn", "that carry episodes"])
+def test_with_transforms_ranks_go_on_to_the_bits_and_rows_of_a_run_that_did_not_stop(tmp_path, transforms):
+    sections = {**SECTIONS, "transform": transforms, "logger": [{"use": "csv"}]}
+    for name in ("whole", "parts"):
+        (tmp_path / name).mkdir()
+
+    def stop_half_way(run, group):
+        run.trainer.stop_at = 32
+
+    whole = train(tmp_path / "whole", sections=sections)
+    train(tmp_path / "parts", sections=sections, prepare=stop_half_way)
+    parts = train(tmp_path / "parts", sections=sections, resume=True)
+    for one, other in zip(whole, parts, strict=True):
+        assert one.trainer.progress.frames == other.trainer.progress.frames == 64
+        assert all(map(torch.equal, weights(one).values(), weights(other).values()))
+    rows = [next((tmp_path / name).rglob("metrics.csv")).read_text() for name in ("whole", "parts")]
+    assert "episode/return/count" in rows[0]
+    assert rows[0] == rows[1]
