@@ -57,7 +57,9 @@ def test_no_two_plugins_publish_one_name():
 def test_what_is_lent_comes_from_the_module_of_the_row(package):
     assert lent_to(package.__name__)
     for name, (plugin, module) in lent_to(package.__name__).items():
-        assert getattr(package, name).__module__ == f"rlcore_plugin_{plugin}.{module}"
+        value, home = getattr(package, name), f"rlcore_plugin_{plugin}.{module}"
+        assert value is getattr(importlib.import_module(home), name)
+        assert isinstance(value, str) or value.__module__ == home  # a name of a column says not where it is from
 
 
 def test_the_packages_that_lend_on_are_these():
