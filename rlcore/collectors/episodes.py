@@ -71,7 +71,7 @@ class EpisodeCounter:
     def _take_many(self, reward: Array, done: BoolArray, mask: BoolArray) -> list[Finished]:
         returns = np.cumsum(reward * mask, axis=0, dtype=np.float64) + self.returns
         lengths = np.cumsum(mask, axis=0) + self.lengths
-        times, indices = np.nonzero(done)
+        times, indices = np.nonzero(done & mask)  # one that waits for others is at its end all the while
         finished = []
         begun_return, begun_length = [0.0] * len(self._returns), [0] * len(self._lengths)
         places = zip(
@@ -106,7 +106,7 @@ class EpisodeCounter:
             for time, (reward, ends, count) in enumerate(zip(rewards, done, counts, strict=True)):
                 return_sum += reward[index]
                 return_, length = return_sum + return_before, length + count[index]
-                if ends[index]:
+                if ends[index] and count[index]:
                     finished.append(Finished(time, index, return_ - begun_return, length - begun_length))
                     begun_return, begun_length = return_, length
             returns[index], lengths[index] = return_ - begun_return, length - begun_length

@@ -100,7 +100,7 @@ def end_problem(spec: EnvSpec, step: Step, over: BoolArray) -> str | None:
         return None
     if step.final_observation:
         return "a final_observation, but an env that resets in the next step returns the last observation itself"
-    if (done & over).any():
+    if (done & over).any() and not spec.waits:
         index = int(np.argmax(done & over))
         return f"an end right after an end in env {index}; that step only resets, so both flags are False"
     if step.reward[over].any():

@@ -78,6 +78,7 @@ PUBLISHED: Final = {
     "mlp": Published({"model": ("mlp",)}),
     "optuna": Published({"hook": ("sweep-trial",)}, commands=("sweep",)),
     "parallel": Published({"collector": ("central", "workers")}),
+    "pettingzoo": Published({"env": ("pettingzoo",)}),
     "ppo": Published(
         {"estimator": ("gae",), "loss": ("a2c", "ppo")},
         presets={

@@ -53,6 +53,8 @@ class EnvSpec:
             last one over as `final_observation`; `next_step` when it returns the last observation, and the following
             step only resets (that step is masked).
         max_episode_steps: steps after which an episode is truncated, when known.
+        waits: with `next_step`, whether an env whose episode ended may wait for others, as an agent does that is out of
+            its game. All of its steps until the next episode are ends too, with a reward of 0, and none of them counts.
     """
 
     id: str
@@ -62,6 +64,7 @@ class EnvSpec:
     frame_skip: int = 1
     reset_mode: Literal["same_step", "next_step"] = "same_step"
     max_episode_steps: int | None = None
+    waits: bool = False
 
 
 class Step(NamedTuple):

@@ -47,6 +47,7 @@ LIBRARIES = {
     "highway-": "highway_env",
     "PointMaze": "gymnasium_robotics",
     "dm_control/": "shimmy dm_control",
+    "mpe2.": "pettingzoo mpe2",
 }
 
 
@@ -87,6 +88,8 @@ def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
         overrides += ["evaluator.episodes=1"]
     if read(path).values["env"]["use"] == "atari":
         overrides += ["env.max_frames=400", "buffer.minibatch_size=32"]
+    if read(path).values["env"]["use"] == "pettingzoo":
+        overrides += ["env.kwargs.max_cycles=40", "evaluator.episodes=4", "buffer.minibatch_size=64"]
     arguments = [word for override in overrides for word in ("--set", override)]
     train = ["train", str(path), *arguments, "--set", "run.name=few"]
     assert cli.main([*train, "--until", "256", "--quiet"]) == 0, capsys.readouterr().err

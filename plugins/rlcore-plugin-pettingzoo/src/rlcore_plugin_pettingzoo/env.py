@@ -1,0 +1,199 @@
+"""Games of several agents as a vector env: each agent is an env, and one policy acts for all of them."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, Field
+
+from rlcore.assembly import import_named
+from rlcore.errors import FROM_OUTSIDE, ConfigError, RlcoreError, describe
+from rlcore.types import Context, EnvSpec, Step
+from rlcore_plugin_pettingzoo.games import Game
+
+log = logging.getLogger(__name__)
+
+_NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
+
+
+class PettingZooEnv:
+    """Games whose agents act at once, each agent one env; an agent that is out waits for the end of its game.
+
+    Args:
+        config: which game, and how many agents.
+        context: unused.
+
+    Raises:
+        ConfigError: there is no such game, its agents have other spaces, or their number does not fit.
+    """
+
+    class Config(BaseModel, extra="forbid"):
+        """Which game, and for how many agents."""
+
+        id: str = Field(description="module with `parallel_env`, such as mpe2.simple_spread_v3, or 'module:function'")
+        num_envs: int = Field(1, ge=1, description="agents that act together: those of one game, or several times that")
+        kwargs: dict[str, Any] = Field(default_factory=dict, description="arguments of what makes the game")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        make = partial(_made, _maker(config.id), config)
+        first = Game(make, config.id)
+        self._per_game = len(first.agents)
+        self._rows = config.num_envs
+        hidden = -config.num_envs % self._per_game
+        if hidden and "env" not in context.built:  # the envs that are trained on; others come later
+            least = max(config.num_envs // self._per_game, 1) * self._per_game
+            raise ConfigError(
+                f"[env] num_envs = {config.num_envs}: {config.id} has {self._per_game} agents, and each is an env, "
+                f"so num_envs is a multiple of it, as {least} or {least + self._per_game}"
+            )
+        if hidden:
+            log.warning(
+                "%s: %d agents are asked for, so %d more of the last game act at random; an evaluation has as many "
+                "agents as episodes: let [evaluator] episodes be a multiple of %d",
+                *(config.id, config.num_envs, hidden, self._per_game),
+            )
+        count = (config.num_envs + hidden) // self._per_game
+        self._games = [first, *(Game(make, config.id) for _ in range(count - 1))]
+        observation_space, action_space = _spaces(first, config.id)
+        self.spec = EnvSpec(
+            id=config.id,
+            observation_space=observation_space,
+            action_space=action_space,
+            num_envs=config.num_envs,
+            reset_mode="next_step",
+            waits=True,
+        )
+        total = count * self._per_game
+        shape, dtype = observation_space.shape, observation_space.dtype
+        assert shape is not None
+        self._observation = np.zeros((total, *shape), dtype)
+        self._reward = np.zeros(total)
+        self._terminated = np.zeros(total, dtype=bool)
+        self._truncated = np.zeros(total, dtype=bool)
+
+    def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
+        """Begin all games; every agent is there. Agent `i` is of game `i // agents`, whose seed is `seed` plus that."""
+        for number, game in enumerate(self._games):
+            if seed is not None:
+                game.seed(seed + number)
+            self._begin(number, game)
+        self._terminated[:] = self._truncated[:] = False
+        return self._observation[: self._rows]
+
+    def step(self, action: npt.NDArray[Any]) -> Step:
+        """Step every game; one in which nobody plays on any more begins its next episode."""
+        self._reward[:] = 0
+        infos: dict[int, Any] = {}
+        for number, game in enumerate(self._games):
+            rows = slice(number * self._per_game, (number + 1) * self._per_game)
+            if game.alive.any():
+                self._play(game, rows, self._completed(action[rows], game), infos)
+            else:
+                self._begin(number, game)
+                self._terminated[rows] = self._truncated[rows] = False
+        shown = slice(self._rows)
+        ended = self._terminated[shown], self._truncated[shown]
+        return Step(self._observation[shown], self._reward[shown], *ended, _NOTHING, infos or _NOTHING)
+
+    def close(self) -> None:
+        """Close the games."""
+        for game in self._games:
+            game.env.close()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of every game, and what was seen last of agents that are out."""
+        return {
+            "games": [game.state_dict() for game in self._games],
+            "observation": self._observation.copy(),
+            "terminated": self._terminated.copy(),
+            "truncated": self._truncated.copy(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Play the running episodes again up to where they were."""
+        for game, saved in zip(self._games, state["games"], strict=True):
+            game.load_state_dict(saved)
+        self._observation[:] = state["observation"]
+        self._terminated[:], self._truncated[:] = state["terminated"], state["truncated"]
+
+    def _begin(self, number: int, game: Game) -> None:
+        first = number * self._per_game
+        for row, observation in enumerate(game.reset(), first):
+            self._observation[row] = observation
+
+    def _play(self, game: Game, rows: slice, actions: npt.NDArray[Any], infos: dict[int, Any]) -> None:
+        before = game.alive.copy()
+        observations, rewards, terminations, truncations, given = game.step(actions)
+        for place, agent in enumerate(game.agents):
+            if not before[place]:
+                continue
+            row = rows.start + place
+            if agent in observations:
+                self._observation[row] = observations[agent]
+            self._reward[row] = rewards.get(agent, 0.0)
+            self._truncated[row] = truncations.get(agent, False) and not terminations.get(agent, False)
+            self._terminated[row] = not game.alive[place] and not self._truncated[row]
+            if not game.alive[place] and row < self._rows:
+                infos[row] = dict(given.get(agent, {}))
+
+    def _completed(self, actions: npt.NDArray[Any], game: Game) -> npt.NDArray[Any]:
+        """Return actions of all agents: where one alone is shown, the others act at random."""
+        if len(actions) == self._per_game:
+            return actions
+        others = [game.env.action_space(agent).sample() for agent in game.agents[len(actions) :]]
+        return np.concatenate([actions, np.stack(others)])
+
+
+def _maker(place: str) -> Callable[..., Any]:
+    if ":" in place:
+        return import_named(place, "[env] id")
+    try:
+        module = importlib.import_module(place)
+    except ImportError as error:
+        raise ConfigError(
+            f"[env] id = {place!r} cannot be imported: {error}. It names a module with parallel_env, such as "
+            "mpe2.simple_spread_v3 (pip install mpe2) or pettingzoo.butterfly.pistonball_v6, or 'module:function'"
+        ) from error
+    maker: Callable[..., Any] | None = vars(module).get("parallel_env")
+    if maker is None:
+        raise ConfigError(f"[env] id = {place!r}: the module has no parallel_env; name a function, 'module:function'")
+    return maker
+
+
+def _made(maker: Callable[..., Any], config: PettingZooEnv.Config) -> Any:
+    try:
+        env = maker(**config.kwargs)
+    except (RlcoreError, *FROM_OUTSIDE):
+        raise
+    except BaseException as error:
+        raise ConfigError(f"[env] id = {config.id!r} cannot be made: {describe(error)}") from error
+    if not hasattr(env, "possible_agents") or hasattr(env, "agent_iter"):
+        raise ConfigError(f"[env] id = {config.id!r}: {type(env).__name__} has not PettingZoo's parallel interface")
+    return env
+
+
+def _spaces(game: Game, name: str) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+    """Return the spaces that all agents have."""
+    spaces = [(game.env.observation_space(agent), game.env.action_space(agent)) for agent in game.agents]
+    for agent, pair in zip(game.agents, spaces, strict=True):
+        for what, own, other in zip(("observations", "actions"), pair, spaces[0], strict=True):
+            if own != other:
+                raise ConfigError(
+                    f"[env] id = {name!r}: one policy acts for all agents, but the {what} of {agent!r} are {own}, and "
+                    f"those of {game.agents[0]!r} {other}; make them alike by a wrapper, as of SuperSuit"
+                )
+    _check_array(spaces[0][0], name)
+    return spaces[0]
+
+
+def _check_array(space: gymnasium.Space[Any], name: str) -> None:
+    if not isinstance(space, gymnasium.spaces.Box):
+        raise ConfigError(f"[env] id = {name!r}: observations are {space}; they have to be one array, a Box")

@@ -1,0 +1,108 @@
+"""One game of PettingZoo's parallel interface: its agents in a fixed order, and how it is repeated."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from rlcore.errors import FROM_OUTSIDE, EnvError, StorageError, describe
+
+_SEEDS: Final = 2**31
+
+
+class Game:
+    """A game in the middle of an episode.
+
+    Every episode begins with a seed of its own, so that it can be played again from the actions so far: that is the
+    state of a game.
+
+    Args:
+        make: returns an env of PettingZoo's parallel interface.
+        name: for messages.
+
+    Attributes:
+        agents: the names of all agents, in the order of their rows.
+        env: of PettingZoo.
+        alive: `[agent]`, who plays on.
+    """
+
+    def __init__(self, make: Callable[[], Any], name: str) -> None:
+        self.env: Any = make()
+        self.agents: list[Any] = list(self.env.possible_agents)
+        self.alive = np.zeros(len(self.agents), dtype=bool)
+        self._name = name
+        self._seed = 0
+        self._episode = 0
+        self._actions: list[Any] = []
+
+    def seed(self, seed: int) -> None:
+        """Let all that is random follow from a seed."""
+        self._seed, self._episode = seed, 0
+
+    def reset(self) -> list[Any]:
+        """Begin the next episode, and return the observation of each agent.
+
+        Raises:
+            EnvError: the game fails, or an agent is not there from the beginning.
+        """
+        self._actions = []
+        self._episode += 1
+        digest = hashlib.blake2b(f"{self._seed}/{self._episode}".encode(), digest_size=8).digest()
+        observations, _ = self._called(self.env.reset, seed=int.from_bytes(digest, "big") % _SEEDS)
+        missing = [agent for agent in self.agents if agent not in observations]
+        if missing:
+            raise EnvError(
+                f"env {self._name!r}: {missing[0]!r} is not there when an episode begins; agents that come later "
+                "cannot be trained here"
+            )
+        self.alive[:] = True
+        return [observations[agent] for agent in self.agents]
+
+    def step(self, actions: Any) -> tuple[Mapping[Any, Any], ...]:
+        """Let those who play on act, and return what PettingZoo does: five mappings by agent.
+
+        Args:
+            actions: `[agent, ...]`; those of agents that are out do not matter.
+        """
+        self._actions.append(np.array(actions))
+        taken = {agent: actions[row] for row, agent in enumerate(self.agents) if self.alive[row]}
+        result: tuple[Mapping[Any, Any], ...] = self._called(self.env.step, taken)
+        _, _, terminations, truncations, _ = result
+        for row, agent in enumerate(self.agents):
+            if self.alive[row]:
+                self.alive[row] = not (terminations.get(agent, True) or truncations.get(agent, False))
+        if not self.env.agents:
+            self.alive[:] = False
+        return result
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the seed, the number of the episode, and the actions in it."""
+        actions = np.stack(self._actions) if self._actions else None
+        return {"seed": self._seed, "episode": self._episode, "actions": actions, "alive": self.alive.copy()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Play the episode again up to where it was.
+
+        Raises:
+            StorageError: it went otherwise, so that something in it does not follow from its seed.
+        """
+        self._seed, self._episode = state["seed"], state["episode"] - 1
+        self.reset()
+        for actions in [] if state["actions"] is None else state["actions"]:
+            self.step(actions)
+        if not np.array_equal(self.alive, state["alive"]):
+            raise StorageError(
+                f"env {self._name!r}: the running episode cannot be repeated, so something in the game does not follow "
+                "from the seed of its reset; begin a new run"
+            )
+
+    def _called(self, function: Callable[..., Any], *arguments: Any, **keys: Any) -> Any:
+        try:
+            return function(*arguments, **keys)
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:
+            raise EnvError(f"env {self._name!r} raised {describe(error)}") from error
