@@ -5,8 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PLUGINS := $(wildcard plugins/*/)
-EDITABLE := -e .[test,plot,parity,onnx,safetensors] $(addprefix -e ,$(filter-out %gymnasium/,$(PLUGINS))) \
-	-e plugins/rlcore-plugin-gymnasium[mujoco,classic-control,box2d,highway,minatar,minigrid]
+# those with extras first: pip finds what the others need of them only after it has seen them
+EDITABLE := -e .[test,plot,parity,onnx,safetensors] \
+	-e plugins/rlcore-plugin-gymnasium[mujoco,classic-control,box2d,highway,minatar,minigrid] \
+	-e plugins/rlcore-plugin-pettingzoo[mpe] $(addprefix -e ,$(filter-out %gymnasium/ %pettingzoo/,$(PLUGINS)))
 PEERS := .venv-peers
 # one thread per test process: more only wait for each other
 export OMP_NUM_THREADS ?= 1
