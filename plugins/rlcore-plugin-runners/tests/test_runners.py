@@ -14,6 +14,7 @@ from rlcore_plugin_runners import (
     TD3,
     AlternatingSampler,
     AsyncCpuSampler,
+    AsyncGpuSampler,
     AsyncRl,
     AsyncSerialSampler,
     AtariEnv,
@@ -199,11 +200,25 @@ def test_every_algorithm_trains(algo, agent, env):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("runner", "sampler"), [(MinibatchRl, CpuSampler), (AsyncRl, AsyncCpuSampler)], ids=["cpu", "async"]
+    ("runner", "sampler"),
+    [
+        (MinibatchRl, CpuSampler),
+        (MinibatchRl, GpuSampler),
+        (MinibatchRl, AlternatingSampler),
+        (AsyncRl, AsyncCpuSampler),
+    ],
+    ids=["cpu", "gpu", "alternating", "async"],
 )
 def test_samplers_with_processes(tmp_path, runner, sampler):
     rows = trained(tmp_path, runner_of(runner, sampler_of(sampler), affinity={"workers_cpus": [0, 1]}))
     assert rows[-1]["Diagnostics/CumSteps"] == "256"
+
+
+@pytest.mark.parametrize(("cpus", "workers"), [(1, 2), (3, 2), (4, 4)])
+def test_halves_have_an_even_number_of_workers(cpus, workers):
+    section = sampler_of(AlternatingSampler).sections({"workers_cpus": list(range(cpus))})["collector"]
+    assert section["alternating"]
+    assert section["num_workers"] == workers
 
 
 def test_one_process_of_sync_is_a_minibatch_runner(tmp_path):
@@ -212,8 +227,8 @@ def test_one_process_of_sync_is_a_minibatch_runner(tmp_path):
 
 
 REFUSED = {
-    "central": (lambda: runner_of(sampler=sampler_of(GpuSampler)).train(), "GpuSampler: no collector acts"),
-    "alternating": (lambda: runner_of(sampler=sampler_of(AlternatingSampler)).train(), "AlternatingSampler: no coll"),
+    "ahead on the GPU": (lambda: runner_of(AsyncRl, sampler_of(AsyncGpuSampler)).train(), "AsyncGpuSampler: where"),
+    "halves": (lambda: runner_of(sampler=sampler_of(AlternatingSampler, batch_B=3)).train(), "halves"),
     "several": (lambda: runner_of(SyncRl, affinity=[{}, {}]), "SyncRl with 2 affinities"),
     "several, evaluating": (lambda: runner_of(SyncRlEval, affinity=[{}, {}]), "SyncRlEval with 2 affinities"),
     "sampler": (lambda: runner_of(sampler=sampler_of(AsyncSerialSampler)), "takes a synchronous sampler"),

@@ -203,8 +203,8 @@ class SyncRl(MinibatchRl):
         ranks = list(affinity) if isinstance(affinity, Sequence) else [affinity or {}]
         if len(ranks) != 1:
             raise ConfigError(
-                f"{type(self).__name__} with {len(ranks)} affinities: this plugin starts one process, so far. Give it "
-                "one, or train on several as the docs of rlcore say"
+                f"{type(self).__name__} with {len(ranks)} affinities: this plugin starts one process. Give it one "
+                "affinity, or train on several with [ranks] in a config (rlcore train)"
             )
         super().__init__(algo, agent, sampler, n_steps, affinity=ranks[0], **keys)
 

@@ -102,22 +102,24 @@ class CpuSampler(SerialSampler):
         return next(count for count in range(most, 0, -1) if self.batch_B % count == 0)
 
 
-class _Central(SerialSampler):
-    """A sampler whose master acts for all envs, which has no counterpart while the plugin `parallel` has none."""
+class GpuSampler(CpuSampler):
+    """Steps the envs in worker processes, and acts for all of them in the process of the learner, on its device."""
 
     def _collector(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
-        raise ConfigError(
-            f"{type(self).__name__}: no collector acts in the learner's process for envs in others, so far. CpuSampler "
-            "has a copy of the policy in each worker, and SerialSampler acts on one forward pass for all envs"
-        )
+        return {"use": "parallel:central", "num_workers": self._workers(affinity)}
 
 
-class GpuSampler(_Central):
-    """Acts on the GPU for envs in worker processes."""
+class AlternatingSampler(GpuSampler):
+    """Acts for one half of the workers while the other half steps; there are two workers or another even number."""
 
+    def _collector(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super()._collector(affinity), "alternating": True}
 
-class AlternatingSampler(_Central):
-    """Acts for one half of the workers while the other half steps."""
+    def _workers(self, affinity: Mapping[str, Any]) -> int:
+        if self.batch_B % 2:
+            raise ConfigError(f"AlternatingSampler: batch_B = {self.batch_B} has no halves; give it an even number")
+        most = max(2, min(self.batch_B, len(affinity.get("workers_cpus") or (0, 0))))
+        return next(count for count in range(most - most % 2, 0, -2) if self.batch_B % count == 0)
 
 
 class AsyncCpuSampler(CpuSampler):
@@ -136,7 +138,13 @@ class AsyncSerialSampler(AsyncCpuSampler):
         return 1
 
 
-class AsyncGpuSampler(_Central):
-    """Acts on the GPU for envs in worker processes that go on while the learner learns."""
+class AsyncGpuSampler(SerialSampler):
+    """Acts on the GPU for envs in worker processes that go on while the learner learns: refused."""
 
     asynchronous = True
+
+    def _collector(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
+        raise ConfigError(
+            "AsyncGpuSampler: where the learner's process acts for all envs, they wait while it learns; take "
+            "AsyncCpuSampler, which has a copy of the policy in each worker, and goes on"
+        )
