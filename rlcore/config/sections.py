@@ -14,7 +14,15 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from rlcore.config.common_keys import Defaults, check_discounts, with_discount_of
-from rlcore.config.core import DEFAULT_USE, CheckpointConfig, MetricsConfig, PluginsConfig, RanksConfig, RunConfig
+from rlcore.config.core import (
+    DEFAULT_USE,
+    LAUNCHERS,
+    CheckpointConfig,
+    MetricsConfig,
+    PluginsConfig,
+    RanksConfig,
+    RunConfig,
+)
 from rlcore.config.entries import free_name
 from rlcore.config.file import read
 from rlcore.config.own_modules import folders_of, make_importable
@@ -240,6 +248,7 @@ def validate(
     plugins = plugins or PluginsConfig()
     host = PluginHost(disable=[*plugins.disable, *disable])
     folders = folders_of(raw, plugins.path)
+    problems += _launcher_problems(ranks, host)
     problems += make_importable(raw, folders) if import_files else []
     broken = _load_plugins(raw, host, [*plugins.enable, *enable], plugins.files if import_files else [], problems)
     if not import_files:
@@ -255,6 +264,21 @@ def validate(
     if problems:
         raise InvalidConfig(raw.path, problems, None if run is None else config)
     return config
+
+
+def find_launcher(ranks: RanksConfig, host: PluginHost) -> tuple[Provided, BaseModel]:
+    """Return what starts ranks, with its keys; raises like `find_component`."""
+    return find_component(host, "launcher", LAUNCHERS.get(ranks.use, ranks.use), {})
+
+
+def _launcher_problems(ranks: RanksConfig | None, host: PluginHost) -> list[str]:
+    if ranks is None:
+        return []
+    try:
+        find_launcher(ranks, host)
+    except (PluginError, ConfigError) as error:
+        return [f"[ranks] use: {error}; for ranks on this host set it to 'auto'"]
+    return []
 
 
 def tables(raw: RawConfig, section: str) -> list[dict[str, Any]]:

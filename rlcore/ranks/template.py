@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import logging
 import os
 import select
 import signal
@@ -20,8 +21,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
-from rlcore.config.core import LAUNCHERS
-from rlcore.config.sections import Config, find_component
+from rlcore.config.sections import Config, find_launcher
 from rlcore.process.forks import end_with_parent
 from rlcore.ranks.board import Board
 from rlcore.ranks.rank import Order, Rank, Start
@@ -29,6 +29,8 @@ from rlcore.run.resume import check_unchanged_since_latest
 from rlcore.run.shares import divided
 from rlcore.types.context import Context
 from rlcore.types.launcher import Launcher
+
+log = logging.getLogger(__name__)
 
 _LOST: Final = 3
 # seconds by which the ranks are more patient with each other than the supervisor, which knows better who is to blame
@@ -65,8 +67,10 @@ class _Template:
         self._board = board
         self._count, self._deadline = config.ranks.count, config.ranks.deadline
         self._running: dict[int, int] = {}  # rank by process
-        use = LAUNCHERS.get(config.ranks.use, config.ranks.use)
-        provided, keys = find_component(config.host, "launcher", use, {})
+        cores = len(os.sched_getaffinity(0))
+        if self._count > cores:
+            log.warning("[ranks] count = %d: there are %d cores, so ranks take turns", self._count, cores)
+        provided, keys = find_launcher(config.ranks, config.host)
         context = Context.alone(config.run.name).for_component("launcher", provided.component.name)
         self._launcher: Launcher = provided.build(keys, context)
 

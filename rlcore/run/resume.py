@@ -142,11 +142,20 @@ def _with_new_episodes(
     begins = "collector" in options.fresh or not offers(run.trainer.parts.stateful.get("collector"), Stateful)
     if begins or not before:
         return options
-    of_run, here = ({section: config.get(section) for section in ("env", "ranks")} for config in (before, now))
-    # of a key that an earlier rlcore did not have, the default is what the envs of the run had
-    if not changes(of_run, here, run.config.free_keys(), default=run.config.default_keys()):
+    of_envs = [
+        f"[{section}]"
+        for section in ("env", "ranks")
+        # of a key that an earlier rlcore did not have, the default is what the envs of the run had
+        if changes(
+            {section: before.get(section)},
+            {section: now.get(section)},
+            run.config.free_keys(),
+            default=run.config.default_keys(),
+        )
+    ]
+    if not of_envs:
         return options
-    log.warning("[env] or [ranks] differs from that of the run, so new episodes begin")
+    log.warning("%s differs from that of the run, so new episodes begin", " and ".join(of_envs))
     return replace(options, fresh=(*options.fresh, "collector"))
 
 

@@ -17,6 +17,7 @@ from rlcore.process.signals import StopAtOnce
 from rlcore.state.exactness import inexact_parts
 from rlcore.state.ranks import gathered
 from rlcore.state.snapshot import Snapshot
+from rlcore.training.lockstep import Lockstep
 from rlcore.training.parts import TrainerParts
 from rlcore.types.optional import EpisodeKeeper, offers
 
@@ -51,7 +52,7 @@ class Saving:
         self.saver = parts.saver()
         self.busy = False
         self.last_good = None if self.saver is None else self.saver.last_good
-        self._together = parts.group.size > 1
+        self._lockstep = Lockstep(parts.group)
         self._parts = parts
         self._progress = parts.progress
         self._take = take
@@ -65,7 +66,7 @@ class Saving:
             NumericalError: a tensor of the model or an optimizer is not finite.
             StorageError: it cannot be written.
         """
-        if self.saver is None and not self._together:
+        if self.saver is None and not self._lockstep.together:
             return None
         self.acknowledge(wait=True)
         snapshot, provenance = self._whole(), self._provenance()
@@ -158,14 +159,13 @@ class Saving:
 
     def _whole(self) -> Snapshot:
         """Return the state of the run, which of several ranks the first one has."""
-        if not self._together:
+        if not self._lockstep.together:
             return self._take()
         keepers = {name for name, part in self._parts.stateful.items() if offers(part, EpisodeKeeper)}
         return gathered(self._parts.group, self._take(), keepers)
 
     def _first_says(self, flag: bool) -> bool:
-        """Return a decision of the first rank, which every rank asks for at the same frame; alone, one's own."""
-        return bool(self._parts.group.share((int(flag), self._progress.frames))[0][0]) if self._together else flag
+        return self._lockstep.first_says(flag, self._progress.frames)
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:

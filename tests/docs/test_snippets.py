@@ -114,6 +114,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_snippets_run(page, folder, monkeypatch):
     names: dict[str, object] = {"__name__": "snippet"}
+    monkeypatch.syspath_prepend(folder)  # a script finds the files beside it
     for snippet in snippets(page):
         if "file" in snippet.flags:
             write(folder, snippet)

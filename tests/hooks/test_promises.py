@@ -29,6 +29,7 @@ CONFIGS = {
     "clear-cuda-cache": {"interval": 2},
     "console-table": {},
     "count-frames-log": {},
+    "diagnostics": {},
     "early-stopping": {"monitor": "evaluation/return", "patience": 64},
     "log-scalar": {},
     "log-timing": {},

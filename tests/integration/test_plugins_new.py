@@ -177,7 +177,7 @@ def test_a_class_does_not_take_a_name_that_its_module_imports(cli):
 
 
 def test_templates_are_those_of_the_kinds():
-    assert set(NEW_KINDS) == set(KINDS)
+    assert set(NEW_KINDS) == set(KINDS) - {"launcher"}  # few write one, and none by filling in a small file
     assert tuple(SUMMARIES) == NEW_KINDS
     assert set(NEW_KINDS) == {path.name for path in TEMPLATES.iterdir() if path.is_dir()}
     named = {path for path in FILES.values() if "$" not in path}

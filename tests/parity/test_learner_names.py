@@ -150,6 +150,7 @@ class BCTorchLearner(TorchLearner):
 @pytest.mark.parametrize("id", ["CartPole-v1", "Pendulum-v1"])
 def test_behaviour_is_cloned(id):
     env = gym.make(id)
+    env.observation_space.seed(0)
     obs = np.stack([env.observation_space.sample() for _ in range(64)]).clip(-1, 1)
     actions = (obs[:, 0] > 0).astype(np.int64) if id == "CartPole-v1" else obs[:, :1].copy()
     learner = AlgorithmConfig(learner_class=BCTorchLearner, lr=0.01).build_learner(env=env)

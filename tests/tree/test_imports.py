@@ -202,8 +202,9 @@ HEAVY = ("torch", "tensordict", "gymnasium", "matplotlib", "tensorboard", "av", 
         "from rlcore.cli.command_line import main\nassert main(['plugins', 'list']) == 0",
         "from rlcore.plugins.host import PluginHost, installed\nhost = PluginHost()\n"
         "[host.load(p.name) for p in installed() if p.distribution.startswith('rlcore-plugin-')]",
+        "import rlcore.cli.train_ranks",
     ],
-    ids=["import", "names", "help", "plugins list", "plugin modules"],
+    ids=["import", "names", "help", "plugins list", "plugin modules", "supervisor of ranks"],
 )
 def test_what_must_be_light_imports_nothing_heavy(code, tmp_path):
     report = f"\nimport sys\nprint([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"

@@ -52,6 +52,7 @@ def test_what_cannot_be_divided_is_refused_with_the_nearest_that_can(count, word
         ("ranks.deadline=0", "[ranks] deadline"),
         ("ranks.deadline=inf", "[ranks] deadline"),
         ("ranks.restarts=-1", "[ranks] restarts"),
+        ("ranks.use=torchrn", "[ranks] use: unknown launcher 'torchrn'"),
         ("ranks.cuont=2", "did you mean 'count'"),
         ("rank.count=2", "did you mean 'ranks'"),
     ],

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -37,6 +38,7 @@ def unpack(packed: bytes) -> tuple[Any, dict[str, Tensor]]:
         tensors[name] = torch.empty(shape, dtype=getattr(torch, dtype))
         raw = tensors[name].view(-1).view(torch.uint8)
         if raw.numel():
-            raw.copy_(torch.frombuffer(packed, dtype=torch.uint8, count=raw.numel(), offset=end))
+            # by NumPy, as torch warns of bytes that cannot be written to
+            raw.numpy()[:] = np.frombuffer(packed, np.uint8, raw.numel(), end)
         end += raw.numel()
     return tree, tensors
