@@ -25,7 +25,8 @@ def pack(tree: Any, tensors: Mapping[str, Tensor]) -> bytearray:
     head = json.dumps([tree, shapes]).encode()
     packed = bytearray(len(head).to_bytes(_LENGTH, "little") + head)
     for array in arrays.values():
-        packed += array.reshape(-1).view(torch.uint8).numpy().data
+        # not reshape: one number may keep a stride of 0, of which torch makes no bytes
+        packed += array.as_strided((array.numel(),), (1,)).view(torch.uint8).numpy().data
     return packed
 
 

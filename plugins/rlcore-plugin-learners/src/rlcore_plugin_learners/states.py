@@ -135,7 +135,7 @@ def _write_tensors(file: Path, tensors: Mapping[str, Tensor]) -> tuple[dict[str,
     with file.open("xb") as stream:
         for name, tensor in tensors.items():
             whole = dense(name, tensor)
-            content = whole.reshape(-1).view(torch.uint8).numpy().tobytes()
+            content = whole.as_strided((whole.numel(),), (1,)).view(torch.uint8).numpy().tobytes()
             stream.write(content)
             digest.update(content)
             described[name] = {**Form.of(whole).described(), "offset": offset, "size": len(content)}
