@@ -27,7 +27,7 @@ class TestWorkersAhead(TestTwoWorkers):
 
 
 class TestInTheProcessOfTheLearner(TestTwoWorkers):
-    config = {"frames_per_batch": 14}
+    config = {"frames_per_batch": 14, "start_method": "fork"}
 
 
 class TestCentral(CollectorContract):
