@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from multiprocessing import resource_tracker
 
 import numpy as np
 import pytest
@@ -83,6 +84,7 @@ def made():
 
 def test_learners_are_one_on_all_rows_and_leave_nothing(made):
     """Also where there are fewer rows of a module than learners."""
+    resource_tracker.ensure_running()  # Python starts it once, where processes are spawned, and keeps it
     files = set(os.listdir("/proc/self/fd"))
     group, alone = made(2, "a", "b"), made(0, "a", "b")
     assert (len(group), group.is_remote, len(alone)) == (2, True, 0)
