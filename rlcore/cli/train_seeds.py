@@ -18,6 +18,7 @@ from rlcore.config.observers import add_observers
 from rlcore.config.sections import Config
 from rlcore.errors import ConfigError
 from rlcore.process.age import age
+from rlcore.process.cores import usable_cores
 from rlcore.reports.comparison import compare
 from rlcore.run.build import build
 from rlcore.run.checking import validated
@@ -107,10 +108,7 @@ def arguments_of(options: argparse.Namespace, seed: Seed) -> list[str]:
 
 def _environment(jobs: int, threads: int) -> dict[str, str]:
     """Return the environment of each process: no library takes more than its part of the cores."""
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # a system on which nobody can ask
-        cores = os.cpu_count() or 1
+    cores = usable_cores()
     if threads * jobs > cores:
         log.warning("%d jobs with %d threads each have %d cores, so they wait for each other", jobs, threads, cores)
     part = str(max(1, cores // jobs))

@@ -8,7 +8,6 @@ order as on one thread, and so has the same bits: it is a question of time alone
 from __future__ import annotations
 
 import logging
-import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +22,7 @@ from rlcore.errors import ConfigError
 from rlcore.learners.gradient_step import total_loss
 from rlcore.learners.paces import is_separable
 from rlcore.learners.side_threads import SideThread, run_side_by_side
+from rlcore.process.cores import usable_cores
 from rlcore.types.optional import offers
 from rlcore.types.optional_learning import SideBySideLoss
 
@@ -271,14 +271,6 @@ def side_by_side(
     if not wanted and cores < 2 * torch.get_num_threads():
         return None
     return SideBySide(loss, steps, bool(wanted))
-
-
-def usable_cores() -> int:
-    """Return how many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
 
 
 def _obstacle(loss: Any, context: Context, hooked: bool) -> str | None:

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from rlcore.config.sections import Config, find_launcher
+from rlcore.process.cores import usable_cores
 from rlcore.process.forks import end_with_parent
 from rlcore.ranks.board import Board
 from rlcore.ranks.rank import Order, Rank, Start
@@ -67,7 +68,7 @@ class _Template:
         self._board = board
         self._count, self._deadline = config.ranks.count, config.ranks.deadline
         self._running: dict[int, int] = {}  # rank by process
-        cores = len(os.sched_getaffinity(0))
+        cores = usable_cores()
         if self._count > cores:
             log.warning("[ranks] count = %d: there are %d cores, so ranks take turns", self._count, cores)
         provided, keys = find_launcher(config.ranks, config.host)

@@ -30,7 +30,7 @@ ROOMS = {
     "loggers": "types process plugins",
     "spooling": "files plugins loggers",
     "restore": "types",
-    "learners": "types",
+    "learners": "types process",
     "collectors": "types envs restore",
     "buffers": "types",
     "checkpoints": "files types state",

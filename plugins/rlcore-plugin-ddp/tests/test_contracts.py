@@ -1,6 +1,5 @@
 """The contracts of the plugin, and of groups with shared memory and with gloo."""
 
-import os
 import socket
 from contextlib import contextmanager
 
@@ -8,6 +7,7 @@ from rlcore_plugin_ddp.gloo import GlooGroup
 from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.shared import SharedGroup
 
+from rlcore.process import usable_cores
 from rlcore.testing.contracts import GroupContract, LauncherContract, PluginContract
 
 
@@ -23,7 +23,7 @@ class TestShared(GroupContract):
     @contextmanager
     def place(self, size, deadline):
         with Memory.create(size) as memory:
-            spin = size <= len(os.sched_getaffinity(0))
+            spin = size <= usable_cores()
             yield lambda rank: SharedGroup(Memory(memory.fd, size, 1, rank, deadline, spin))
 
 

@@ -26,6 +26,7 @@ import time
 from typing import Any, Final, Self
 
 from rlcore.errors import ConfigError, RankLost, RlcoreError
+from rlcore.process import usable_cores
 
 ENVIRONMENT: Final = "RLCORE_GROUP"
 KINDS: Final = ("sum_", "share", "gather", "barrier")
@@ -102,7 +103,7 @@ class Memory:
             deadline: seconds that a rank is waited for without its moving.
             more: which group it is, and arguments of that: see `rlcore_plugin_ddp.joining`.
         """
-        spin = self.size <= len(os.sched_getaffinity(0))
+        spin = self.size <= usable_cores()
         own = {"fd": self.fd, "size": self.size, "generation": self.generation, "deadline": deadline, "spin": spin}
         return {ENVIRONMENT: json.dumps({**own, "rank": rank, **more})}
 

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlcore.state import bytes_of
+
 _LENGTH: Final = 8
 
 
@@ -25,8 +27,7 @@ def pack(tree: Any, tensors: Mapping[str, Tensor]) -> bytearray:
     head = json.dumps([tree, shapes]).encode()
     packed = bytearray(len(head).to_bytes(_LENGTH, "little") + head)
     for array in arrays.values():
-        # not reshape: one number may keep a stride of 0, of which torch makes no bytes
-        packed += array.as_strided((array.numel(),), (1,)).view(torch.uint8).numpy().data
+        packed += bytes_of(array).data
     return packed
 
 
@@ -37,9 +38,9 @@ def unpack(packed: bytes) -> tuple[Any, dict[str, Tensor]]:
     tensors = {}
     for name, dtype, shape in shapes:
         tensors[name] = torch.empty(shape, dtype=getattr(torch, dtype))
-        raw = tensors[name].view(-1).view(torch.uint8)
-        if raw.numel():
+        raw = bytes_of(tensors[name])
+        if raw.size:
             # by NumPy, as torch warns of bytes that cannot be written to
-            raw.numpy()[:] = np.frombuffer(packed, np.uint8, raw.numel(), end)
-        end += raw.numel()
+            raw[:] = np.frombuffer(packed, np.uint8, raw.size, end)
+        end += raw.size
     return tree, tensors

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from rlcore.process import usable_cores
 from rlcore_plugin_ddp.joining import best
 from rlcore_plugin_ddp.memory import Memory
 
@@ -39,7 +40,7 @@ class Processes:
         """Return the group of a rank."""
         assert self._memory is not None, "open comes before join"
         made = self._memory
-        spin = made.size <= len(os.sched_getaffinity(0))
+        spin = made.size <= usable_cores()
         own = Memory(made.fd, made.size, made.generation, rank, self._deadline, spin)
         if self._listener is None:
             from rlcore_plugin_ddp.shared import SharedGroup

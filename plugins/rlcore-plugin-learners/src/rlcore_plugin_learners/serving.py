@@ -16,7 +16,7 @@ from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.shared import SharedGroup
 
 from rlcore.errors import NumericalError, RlcoreError, describe
-from rlcore.process import STOPPING
+from rlcore.process import STOPPING, usable_cores
 from rlcore_plugin_learners.batches import ModuleBatch
 from rlcore_plugin_learners.config import AlgorithmConfig
 from rlcore_plugin_learners.learner import Learner
@@ -119,7 +119,7 @@ def main(
             place.generation,
             place.rank,
             place.deadline,
-            spin=place.size <= len(os.sched_getaffinity(0)),
+            spin=place.size <= usable_cores(),
         )
         group = SharedGroup(memory)
         threading.Thread(target=_beat, args=(group,), daemon=True).start()

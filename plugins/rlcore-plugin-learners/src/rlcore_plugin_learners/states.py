@@ -18,7 +18,7 @@ from torch import Tensor
 from rlcore.checkpoints import Form, TensorFiles, dense, read_description, write_description
 from rlcore.errors import ConfigError, StorageError, describe, did_you_mean
 from rlcore.files import replacing
-from rlcore.state import flatten, unflatten
+from rlcore.state import bytes_of, flatten, unflatten
 
 Paths = str | Iterable[str] | None
 
@@ -135,11 +135,11 @@ def _write_tensors(file: Path, tensors: Mapping[str, Tensor]) -> tuple[dict[str,
     with file.open("xb") as stream:
         for name, tensor in tensors.items():
             whole = dense(name, tensor)
-            content = whole.as_strided((whole.numel(),), (1,)).view(torch.uint8).numpy().tobytes()
-            stream.write(content)
-            digest.update(content)
-            described[name] = {**Form.of(whole).described(), "offset": offset, "size": len(content)}
-            offset += len(content)
+            content = bytes_of(whole)
+            stream.write(content.data)
+            digest.update(content.data)
+            described[name] = {**Form.of(whole).described(), "offset": offset, "size": content.size}
+            offset += content.size
         stream.flush()
         os.fsync(stream.fileno())
     return described, digest.hexdigest()

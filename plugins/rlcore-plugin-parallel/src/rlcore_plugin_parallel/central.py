@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from rlcore import ConfigError, Context
 from rlcore.collectors import LocalCollector
@@ -15,6 +15,7 @@ from rlcore_plugin_parallel.bundle import Bundle
 from rlcore_plugin_parallel.env_processes import EnvPart, EnvProcesses
 from rlcore_plugin_parallel.halves import Halves
 from rlcore_plugin_parallel.split import check_transforms, shares_of
+from rlcore_plugin_parallel.workers_config import WorkersConfig
 
 if TYPE_CHECKING:
     from rlcore.types import CollectedBatch
@@ -27,11 +28,9 @@ class CentralCollector(LocalCollector):
     `alternating` two halves of them take turns: while one steps, the policy acts for the other.
     """
 
-    class Config(BaseModel, extra="forbid"):
+    class Config(WorkersConfig):
         """How many workers there are, and how they take turns."""
 
-        num_workers: int = Field(2, ge=1, description="worker processes; must divide [env] num_envs")
-        frames_per_batch: int = Field(1000, ge=1, description="frames per batch, over all envs of all workers")
         alternating: bool = Field(
             False, description="two halves of the workers take turns: one steps while the policy acts for the other"
         )
@@ -39,21 +38,6 @@ class CentralCollector(LocalCollector):
             True,
             description="alternating: act on rows of all envs, so that results are those of local to the bit; false "
             "for large networks",
-        )
-        restarts: int = Field(
-            3,
-            ge=0,
-            description="workers that are replaced when they end or hang, before the run ends",
-            json_schema_extra={"free_at_resume": True},
-        )
-        start_method: Literal["forkserver", "spawn", "fork"] = Field(
-            "forkserver", description="how processes start", json_schema_extra={"free_at_resume": True}
-        )
-        timeout: float = Field(
-            60.0,
-            gt=0,
-            description="seconds without a step after which a worker is taken to hang",
-            json_schema_extra={"free_at_resume": True},
         )
 
     def __init__(self, config: Config, context: Context) -> None:

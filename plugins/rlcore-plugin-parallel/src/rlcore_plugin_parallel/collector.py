@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from rlcore import Context
 from rlcore.collectors import EnvCollector, LocalCollector
@@ -23,6 +23,7 @@ from rlcore_plugin_parallel.journal import Gathered, Journal
 from rlcore_plugin_parallel.pool import Pool
 from rlcore_plugin_parallel.split import check_transforms, shares_of
 from rlcore_plugin_parallel.worker import Assignment
+from rlcore_plugin_parallel.workers_config import WorkersConfig
 from rlcore_plugin_parallel.worth import saved_seconds
 
 log = logging.getLogger(__name__)
@@ -46,29 +47,12 @@ class WorkersCollector(EnvCollector):
         dropped_episodes: running episodes that resumes and replaced workers could not go on with.
     """
 
-    class Config(BaseModel, extra="forbid"):
+    class Config(WorkersConfig):
         """How many workers there are, and how they keep step with the learner."""
 
-        num_workers: int = Field(2, ge=1, description="worker processes; must divide [env] num_envs")
-        frames_per_batch: int = Field(1000, ge=1, description="frames per batch, over all envs of all workers")
         mode: Literal["sync", "async"] = Field("sync", description="whether workers wait while the learner learns")
         max_lag: int = Field(
             1, ge=1, description="async: batches, and so updates of weights, that workers may be ahead"
-        )
-        restarts: int = Field(
-            3,
-            ge=0,
-            description="workers that are replaced when they end or hang, before the run ends",
-            json_schema_extra={"free_at_resume": True},
-        )
-        start_method: Literal["forkserver", "spawn", "fork"] = Field(
-            "forkserver", description="how processes start", json_schema_extra={"free_at_resume": True}
-        )
-        timeout: float = Field(
-            60.0,
-            gt=0,
-            description="seconds without a step after which a worker is taken to hang",
-            json_schema_extra={"free_at_resume": True},
         )
         processes: Literal["auto", "always"] = Field(
             "auto",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +10,7 @@ import torch
 
 from rlcore.collectors import BatchStorage, EnvStepper, remembering
 from rlcore.envs import only_resets
+from rlcore.process import usable_cores
 from rlcore.types import Heart
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def saved_seconds(context: Context, steps: int, num_workers: int) -> float:
         steps: of each env in a batch.
         num_workers: how many there would be.
     """
-    at_once = min(num_workers, _cores())
+    at_once = min(num_workers, usable_cores())
     return steps * _step_seconds(context) * (1 - 1 / at_once) - _COST
 
 
@@ -65,10 +65,3 @@ class _Timed:
         step = self._env.step(action)
         self.seconds.append(time.perf_counter() - began)
         return step
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
