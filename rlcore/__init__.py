@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     from rlcore.front.algorithms import DDPG as DDPG
     from rlcore.front.algorithms import DQN as DQN
     from rlcore.front.algorithms import PPO as PPO
+    from rlcore.front.algorithms import R2D2 as R2D2
     from rlcore.front.algorithms import SAC as SAC
     from rlcore.front.algorithms import TD3 as TD3
     from rlcore.front.algorithms import CrossQ as CrossQ
     from rlcore.front.algorithms import DiscreteSAC as DiscreteSAC
+    from rlcore.front.algorithms import RecurrentPPO as RecurrentPPO
     from rlcore.front.algorithms import preset as preset
     from rlcore.hooks.specs import hookimpl as hookimpl
     from rlcore.loggers.metrics import Last as Last
@@ -109,7 +111,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.exploration": "ExplorationType exploration_type set_exploration_type",
         "rlcore.envs.rollout": "rollout",
         "rlcore.errors": "ConfigError EnvError HookError NumericalError PluginError RlcoreError StorageError",
-        "rlcore.front.algorithms": "A2C C51 CrossQ DDPG DQN DiscreteSAC PPO SAC TD3 preset",
+        "rlcore.front.algorithms": "A2C C51 CrossQ DDPG DQN DiscreteSAC PPO R2D2 RecurrentPPO SAC TD3 preset",
         "rlcore.hooks.specs": "hookimpl",
         "rlcore.loggers.metrics": "Last Sum",
         "rlcore.plugins.component": "Component",

@@ -15,8 +15,8 @@ from rlcore.errors import ConfigError, StorageError
 from rlcore.files.plain_files import check_plain
 
 LOCK_FILE: Final = ".lock"
-# longer than the companion of a process that is gone holds its lock
-_TAKE_OVER_SECONDS: Final = 3.0
+# longer than the companion of a process that is gone holds its lock, also on a machine that is busy
+_TAKE_OVER_SECONDS: Final = 10.0
 
 
 def in_use(folder: Path) -> bool | None:
@@ -103,14 +103,16 @@ class Lock:
     def _take_over(self) -> bool:
         """Take the lock of a process that is gone, which its companion may have for a moment; return whether it came.
 
-        It returns at once when the process is there.
+        It returns at once when the process is there. One that had only just taken the lock has not said yet who it is,
+        or was killed before it could.
         """
         import fcntl
 
         deadline = time.monotonic() + _TAKE_OVER_SECONDS
         while time.monotonic() < deadline:
             self._stream.seek(0)
-            if not holder_is_gone(self._stream.read()):
+            written = self._stream.read()
+            if written and not holder_is_gone(written):
                 return False
             time.sleep(0.02)
             try:

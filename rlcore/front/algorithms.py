@@ -85,3 +85,15 @@ class DiscreteSAC(_Named):
     """Soft actor-critic for discrete actions: `rlcore.DiscreteSAC("CartPole-v1").train(100_000)`."""
 
     algorithm = "discrete-sac"
+
+
+class RecurrentPPO(_Named):
+    """PPO with an LSTM, for what one observation does not show: `rlcore.RecurrentPPO("CartPole-v1").train(100_000)`."""
+
+    algorithm = "recurrent-ppo"
+
+
+class R2D2(_Named):
+    """Q-learning with a memory: `rlcore.R2D2("CartPole-v1").train(100_000)`."""
+
+    algorithm = "r2d2"

@@ -44,8 +44,9 @@ PUBLISHED: Final = {
         {"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")},
         presets={
             "c51": ("c51-classic-control", "c51-generic"),
-            "dqn": ("dqn-classic-control", "dqn-generic"),
+            "dqn": ("dqn-atari", "dqn-classic-control", "dqn-generic"),
             "qr-dqn": ("qr-dqn-generic",),
+            "r2d2": ("r2d2-generic",),
             "rainbow": ("rainbow-generic",),
         },
     ),
@@ -83,7 +84,8 @@ PUBLISHED: Final = {
         {"estimator": ("gae",), "loss": ("a2c", "ppo")},
         presets={
             "a2c": ("a2c-classic-control", "a2c-generic"),
-            "ppo": ("ppo-classic-control", "ppo-generic", "ppo-mujoco"),
+            "ppo": ("ppo-atari", "ppo-classic-control", "ppo-generic", "ppo-mujoco"),
+            "recurrent-ppo": ("recurrent-ppo-generic",),
         },
     ),
     "recurrent": Published({"model": ("gru", "lstm")}),

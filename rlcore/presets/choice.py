@@ -63,8 +63,8 @@ def spec_of(preset: Preset, env_id: str | None) -> EnvSpec:
     keys = dict(preset.values.get("env", {}))
     use = str(keys.pop("use", "gymnasium"))
     keys.pop("name", None)
-    if "id" in keys and env_id is not None:
-        keys["id"] = env_id
+    if env_id is not None and preset.env_id is not None:
+        keys[preset.about.env_key] = env_id
     if "num_envs" in keys:
         keys["num_envs"] = 1
     provided, config = find_component(PluginHost(), "env", use, keys)

@@ -58,7 +58,7 @@ def filled(preset: Preset, name: str, env_id: str | None, keys: Mapping[tuple[st
     document.remove(TABLE)
     values: dict[tuple[str, ...], Any] = {("run", "name"): name}
     if env_id is not None and preset.env_id is not None:
-        values["env", "id"] = env_id
+        values["env", preset.about.env_key] = env_id
     values |= keys or {}
     for path in sorted(values, key=lambda path: path[-1] != _USE):
         table, value = _table(document, path[:-1]), values[path]

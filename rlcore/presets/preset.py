@@ -38,6 +38,7 @@ class About(BaseModel, extra="forbid"):
     summary: str = Field(description="one line for listings")
     actions: Literal["any", "discrete", "continuous"] = Field("any", description="kind of the action space")
     envs: list[str] = Field(default_factory=list, description="ids it is for, as `Ant-*`; none: any environment")
+    env_key: str = Field("id", description="key of `[env]` that says which environment it is")
     reached: list[Reached] = Field(default_factory=list, description="measured returns")
 
 
@@ -81,8 +82,8 @@ class Preset:
 
     @property
     def env_id(self) -> str | None:
-        """The id that its config names; None where its env has no id."""
-        env_id = self.values.get("env", {}).get("id")
+        """The environment that its config names; None where its env takes no name."""
+        env_id = self.values.get("env", {}).get(self.about.env_key)
         return None if env_id is None else str(env_id)
 
     def is_for(self, env_id: str) -> bool:

@@ -16,7 +16,9 @@ FEW_OF = {
     "rollout": ["collector.frames_per_batch=256", "buffer.epochs=1"],
     "replay": ["collector.frames_per_batch=256", "buffer.warmup_frames=256", "buffer.updates_per_batch=2"],
 }
-FEW_OF["replay:prioritized"] = FEW_OF["replay"]
+FEW_OF["replay:prioritized"] = FEW_OF["replay:sequences"] = FEW_OF["replay"]
+FEW_OF["rollout-sequences"] = [*FEW_OF["rollout"], "buffer.minibatch_size=64"]
+FEW_PIXELS = ["env.num_envs=2", "env.max_frames=100", "env.noop_max=0", "buffer.minibatch_size=32"]
 
 
 @pytest.fixture
@@ -37,7 +39,10 @@ def test_what_every_preset_writes_trains(preset, rlcore, tmp_path):
     env = "" if preset.env_id is None else f"--env {preset.env_id}"
     rlcore(f"init {preset.name} {env} --name few")
     buffer = read(tmp_path / "few.toml").values["buffer"].get("use", "rollout")
-    changes = " ".join(f"--set {change}" for change in (*FEW, *FEW_OF[buffer]))
+    few = [*FEW, *FEW_OF[buffer]]
+    if preset.about.env_key == "game":
+        few += [*FEW_PIXELS, *(["buffer.capacity=1_000"] if buffer == "replay" else [])]  # else a file of 7 GB
+    changes = " ".join(f"--set {change}" for change in few)
     rlcore(f"train few.toml --quiet {changes}")
     assert (tmp_path / "runs/few/metrics.csv").stat().st_size
 

@@ -60,6 +60,9 @@ class Recorder:
                     "could cut it; name a file elsewhere"
                 )
         self._path, self._times = config.path, config.times
+        if folder is not None:  # this process has the run for itself
+            _cut_torn_line(config.path)
+            _cut_torn_line(config.times)
         self._batch: dict[str, str] = {}
         self._updates = hashlib.sha256()
         self._ended = time.monotonic()
@@ -107,7 +110,11 @@ class Recorder:
 
     @staticmethod
     def _write(path: Path, line: Mapping[str, Any]) -> None:
-        """Append in one call to the system: what is written is there whatever happens to the process next."""
+        """Append in one call to the system: what is written is there whatever happens to the process next.
+
+        A call is torn where a line goes over the end of a page: a reader may see the first part alone, and a SIGKILL
+        there leaves nothing else.
+        """
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(descriptor, (json.dumps(line) + "\n").encode())
@@ -154,13 +161,13 @@ class Comparison:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a recording.
+    """Return the whole lines of a recording; one without an end is being written, or its process was killed.
 
     Raises:
         StorageError: the file is missing, or a line of it is damaged.
     """
     try:
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
     except (OSError, ValueError) as error:
         raise StorageError(f"recording {path} cannot be read: {error}; record the run again") from error
 
@@ -189,6 +196,12 @@ def compare(reference: Path, recorded: Path) -> Comparison:
 def iterations(path: Path) -> list[int]:
     """Return the frames of every recorded iteration, in the order in which they were trained."""
     return [line["frames"] for line in read(path) if "evaluation" not in line] if path.exists() else []
+
+
+def _cut_torn_line(path: Path | None) -> None:
+    """Take the line away that a process was killed in, so that the next one does not go on with it."""
+    if path is not None and path.exists():
+        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
 
 
 def _place(line: Mapping[str, Any]) -> tuple[str, int]:

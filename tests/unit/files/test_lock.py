@@ -63,11 +63,12 @@ def test_the_lock_of_a_dead_process_is_taken_over(hold, tmp_path, number):
     lock.release()
 
 
-def test_the_lock_of_a_dead_process_whose_companion_still_has_it_is_taken_over_and_names_this_one(tmp_path):
+@pytest.mark.parametrize("killed", ["after it said who it is", "before"])
+def test_the_lock_of_a_dead_process_whose_companion_still_has_it_is_taken_over_and_names_this_one(tmp_path, killed):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     with (tmp_path / LOCK_FILE).open("w") as companion:
-        companion.write(f"{socket.gethostname()} {gone.pid}\n")
+        companion.write("" if killed == "before" else f"{socket.gethostname()} {gone.pid}\n")
         companion.flush()
         fcntl.flock(companion, fcntl.LOCK_EX)
         release = threading.Timer(0.3, companion.close)

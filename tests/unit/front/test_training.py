@@ -152,7 +152,9 @@ def test_a_path_may_change_what_a_section_uses():
     assert tomllib.loads(training.config_text())["optimizer"] == [{"use": "sgd", "momentum": 0.9}]
 
 
-@pytest.mark.parametrize("algorithm", ["PPO", "A2C", "DQN", "C51", "SAC", "TD3", "DDPG", "CrossQ", "DiscreteSAC"])
+@pytest.mark.parametrize(
+    "algorithm", ["PPO", "A2C", "DQN", "C51", "SAC", "TD3", "DDPG", "CrossQ", "DiscreteSAC", "RecurrentPPO", "R2D2"]
+)
 def test_each_algorithm_has_its_name(algorithm):
     env = "Pendulum-v1" if algorithm in ("SAC", "TD3", "DDPG", "CrossQ") else "CartPole-v1"
     training = getattr(rlcore, algorithm)(env)

@@ -146,6 +146,8 @@ def test_a_preset_that_says_nothing_of_itself_is_refused_by_name(text, told):
         ("ppo", "InvertedPendulum-v5", "ppo-mujoco"),
         ("ppo-generic", "CartPole-v1", "ppo-generic"),
         ("c51", "MountainCar-v0", "c51-generic"),
+        ("ppo", "ALE/Breakout-v5", "ppo-atari"),
+        ("dqn", "BreakoutNoFrameskip-v4", "dqn-atari"),
     ],
 )
 def test_the_preset_follows_from_the_environment(algorithm, env_id, name):
@@ -186,6 +188,14 @@ def test_what_is_filled_in_keeps_the_comments():
         "lr = 0.5           # its rate",
     ):
         assert line in text
+
+
+def test_the_environment_goes_to_the_key_that_the_preset_names():
+    (found,) = named("dqn-atari")
+    assert found.env_id == "ALE/Pong-v5"
+    env = tomllib.loads(filled(found, "short", "ALE/Breakout-v5"))["env"]
+    assert env["game"] == "ALE/Breakout-v5"
+    assert "id" not in env
 
 
 def test_what_was_measured_stands_above_the_config():
