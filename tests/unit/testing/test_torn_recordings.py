@@ -1,4 +1,4 @@
-"""A recording whose process was killed within a line: readers leave that line out, and a resume writes it anew."""
+"""A recording whose process was killed within a line: readers leave that line out, and a resume writes it again."""
 
 import pytest
 import tomli_w
@@ -27,7 +27,7 @@ def train(tmp_path):
     return run
 
 
-def test_a_line_that_a_process_was_killed_in_is_written_anew_by_the_next_one(train):
+def test_a_line_that_a_process_was_killed_in_is_written_again_by_the_next_one(train):
     whole = train("whole")
     torn = train("torn", until=32)
     before = read(torn)
