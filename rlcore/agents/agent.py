@@ -12,7 +12,7 @@ from rlcore.envs import Packed, PassThrough, observation_dtype
 from rlcore.envs.action_check import ActionCheck
 from rlcore.envs.carrying import Carrying, Playing
 from rlcore.envs.step_checks import as_numbers
-from rlcore.envs.transformed import transformed_spec
+from rlcore.envs.transformed import reward_readers, transformed_spec
 from rlcore.errors import ArgumentTypeError, ConfigError
 from rlcore.types import EnvSpec, Policy, StatefulPolicy, Transform
 from rlcore.types.optional import ActionChanger, EpisodeKeeper, offers
@@ -78,24 +78,27 @@ class Agent:
         self._begin(transforms)
         policy.refresh()
 
-    def act(self, observation: Any, deterministic: bool = True) -> Array:
+    def act(self, observation: Any, deterministic: bool = True, reward: Any = None) -> Array:
         """Return the action for an observation, or the actions for a batch of observations of several envs.
 
         Args:
             observation: `[*shape]` or `[env, *shape]` of `observation_space`, raw; or such arrays in a
                 dict by leaf, or as the env nests them.
             deterministic: the likeliest action, as evaluations take it; else one that is sampled, as in training.
+            reward: of the step that led to the observation, a number or `[env]`; only an agent that `reads_rewards` has
+                to be told, and not where episodes begin.
 
         Returns:
             `[*action]` or `[env, *action]`, what the env takes: scaled and clipped as in training. A new array.
 
         Raises:
             ConfigError: the observation has another shape or other numbers, or the number of envs changed in the
-                middle of episodes.
+                middle of episodes, or the reward is missing.
             PluginError: the policy gave an action outside of its space.
         """
         batch, single = self._batch(observation)
         first = self._beginning(len(batch))
+        self._read(reward, first)
         with torch.inference_mode():
             inputs = torch.tensor(self._seen(batch, first), device=self._device)
             policy = self._carried(first) if self._is_stateful else self.policy
@@ -126,6 +129,11 @@ class Agent:
         self._first = self._first | mask
 
     @property
+    def reads_rewards(self) -> bool:
+        """Whether a transform makes the last reward a part of observations, so that `act` has to be told it."""
+        return bool(self._reward_readers)
+
+    @property
     def transforms(self) -> list[Transform]:
         """The transforms, frozen, in the order in which observations pass."""
         return list(self._transforms)
@@ -136,7 +144,21 @@ class Agent:
         self._action_changes = [
             transform.action for transform in reversed(self._transforms) if acts_on_actions(transform)
         ]
+        self._reward_readers = reward_readers(self._transforms)
         self._first = None
+
+    def _read(self, reward: Any, first: BoolArray) -> None:
+        """Let the transforms that want it know the reward of the step before."""
+        if not self.reads_rewards or (reward is None and first.all()):
+            return
+        rewards = np.zeros(0) if reward is None else np.atleast_1d(np.asarray(reward, dtype=np.float64))
+        if rewards.shape != first.shape or not np.isfinite(rewards).all():
+            raise ConfigError(
+                "agent.act: a transform makes the last reward a part of the observation; pass the reward of each of "
+                f"the {len(first)} envs, as act(observation, reward=reward)"
+            )
+        for read in self._reward_readers:
+            read(rewards)
 
     def _packed(self, observation: Any) -> Array:
         space = self.observation_space

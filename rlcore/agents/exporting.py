@@ -20,6 +20,8 @@ from rlcore.files import replacing
 _CPU: Final = torch.device("cpu")
 # observations on which the file is compared with the agent, and how far their actions may be apart
 _COMPARED: Final = 64
+# how often, where actions follow from earlier observations
+_STEPS: Final = 3
 _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 
 
@@ -76,19 +78,22 @@ def export_agent(
 
 
 def _compare(agent: Agent, exported: Agent, file: Path) -> None:
-    """Act on the same observations with both.
+    """Act on the same observations with both; where they remember, for some steps, with beginnings among them.
 
     Raises:
         ConfigError: the actions differ.
     """
-    observations = examples(agent.observation_space, _COMPARED)
-    expected, found = agent.act(observations), exported.act(observations)
-    if expected.dtype.kind == "f":
-        same = np.isclose(found, expected, _RELATIVE, _ABSOLUTE)
-    else:
-        same = found == expected  # two values may be so near that rounding decides
-    if found.shape != expected.shape or same.mean() < 1 - 2 / _COMPARED:
-        raise ConfigError(
-            f"{str(file)!r} is not written: the exported policy acts otherwise than the agent, such as "
-            f"{found.flat[0]} in the place of {expected.flat[0]}; the format safetensors keeps the agent as it is"
-        )
+    steps = _STEPS if agent.remembers else 1
+    for observations in np.split(examples(agent.observation_space, steps * _COMPARED), steps):
+        expected, found = agent.act(observations), exported.act(observations)
+        if expected.dtype.kind == "f":
+            same = np.isclose(found, expected, _RELATIVE, _ABSOLUTE)
+        else:
+            same = found == expected  # two values may be so near that rounding decides
+        if found.shape != expected.shape or same.mean() < 1 - 2 / _COMPARED:
+            raise ConfigError(
+                f"{str(file)!r} is not written: the exported policy acts otherwise than the agent, such as "
+                f"{found.flat[0]} in the place of {expected.flat[0]}; the format safetensors keeps the agent as it is"
+            )
+        for each in (agent, exported):
+            each.reset(np.arange(_COMPARED) % 2 == 0)

@@ -14,18 +14,21 @@ import torch
 from rlcore.agents.agent import Agent
 from rlcore.agents.builder import AgentParts
 from rlcore.agents.notes import KEY, notes_of, read_notes
-from rlcore.agents.program import exported_program
+from rlcore.agents.program import INPUTS, exported_program, state_of
 from rlcore.agents.program_agent import program_agent
 from rlcore.errors import FROM_OUTSIDE, ConfigError, MissingPluginError, StorageError, describe
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+_OUTPUTS: Final = ("action", "next_state")
 _TALKING: Final = ("torch.onnx", "onnxscript", "onnx_ir")
 
 
 def write(parts: AgentParts, path: Path) -> None:
     """Write the graph of an agent: input `observation`, output `action`, both with the envs in front.
+
+    One with a state has the inputs `state` and `first` too, and the output `next_state`.
 
     Raises:
         ConfigError: a part cannot be exported.
@@ -36,12 +39,12 @@ def write(parts: AgentParts, path: Path) -> None:
         import onnxscript  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: F401
     except ImportError as error:
         raise _missing("writing ONNX", error) from error
-    notes, program = notes_of(parts), exported_program(parts)
+    state = state_of(parts)
+    notes, program = notes_of(parts, state), exported_program(parts)
+    inputs, outputs = (INPUTS, _OUTPUTS) if state else (INPUTS[:1], _OUTPUTS[:1])
     try:
         with _quiet():
-            graph = torch.onnx.export(
-                program, (), input_names=["observation"], output_names=["action"], dynamo=True, verbose=False
-            )
+            graph = torch.onnx.export(program, (), input_names=inputs, output_names=outputs, dynamo=True, verbose=False)
     except FROM_OUTSIDE:
         raise
     except Exception as error:
@@ -78,9 +81,12 @@ def load(path: Path, device: torch.device, seed: int, trust: bool) -> Agent:
         raise StorageError(f"{str(path)!r} cannot be read as ONNX: {describe(error)}") from error
     notes = read_notes(path, session.get_modelmeta().custom_metadata_map.get(KEY))
 
-    def run(observation: Tensor) -> Tensor:
-        actions: list[Any] = session.run(["action"], {"observation": observation.numpy()})
-        return torch.from_numpy(actions[0])
+    outputs = _OUTPUTS if "state" in notes else _OUTPUTS[:1]
+
+    def run(*tensors: Tensor) -> Any:
+        given = {name: tensor.numpy() for name, tensor in zip(INPUTS, tensors, strict=False)}
+        found = [torch.from_numpy(array) for array in session.run(outputs, given)]
+        return tuple(found) if "state" in notes else found[0]
 
     return program_agent(path, notes, run, torch.device("cpu"), seed)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -19,6 +19,8 @@ from rlcore.types.optional import offers
 
 # observations in the example that a program is made of; one alone would be taken for the only number there is
 EXAMPLES = 3
+# of a program; all but the first only where its policy has a state
+INPUTS: Final = ("observation", "state", "first")
 
 
 class Program(nn.Module):
@@ -33,11 +35,6 @@ class Program(nn.Module):
 
     def __init__(self, parts: AgentParts) -> None:
         super().__init__()
-        if has_memory(parts.model):
-            raise ConfigError(
-                f"{parts.labels['model']} cannot be exported: its policy has a state, and a program acts on one "
-                "observation alone; the format safetensors keeps both"
-            )
         seen = parts.spec
         before, after = [], []
         for number, transform in enumerate(parts.transforms):
@@ -55,27 +52,52 @@ class Program(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return the likeliest actions `[env, *action]`."""
+        return self._taken(self._policy.mode(self._seen(observation)))
+
+    def _seen(self, observation: Tensor) -> Tensor:
+        """Return what the policy sees, which is ready to act."""
         for module in self.observation_transforms:
             observation = module(observation)
         self._policy.refresh()  # so that the weights it acts with are the parameters
-        action = self._policy.mode(observation.to(self._dtype))
+        return observation.to(self._dtype)
+
+    def _taken(self, action: Tensor) -> Tensor:
+        """Return what the env takes for the actions of the policy."""
         for module in self.action_transforms:
             action = module(action)
         return action
 
 
+class RememberingProgram(Program):
+    """The program of a policy with a state, which goes in and comes out; see `rlcore.types.StatefulPolicy`."""
+
+    def forward(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        """Return the likeliest actions `[env, *action]`, and the state for the next call, `[env, *state]`.
+
+        Args:
+            observation: `[env, *shape]`.
+            state: what the call before returned, float32; where `first` is True, whatever stands there.
+            first: `[env]`, bool: which observations are the first of an episode.
+        """
+        policy: Any = self._policy  # with a state, which `Policy` does not know of
+        action, following = policy.mode(self._seen(observation), state, first)
+        return self._taken(action), following
+
+
 def exported_program(parts: AgentParts) -> torch.export.ExportedProgram:
-    """Return the program of an agent, for any number of envs.
+    """Return the program of an agent, for any number of envs; one with a state takes and returns that too.
 
     Raises:
         ConfigError: a part of the agent cannot be a part of a program; names it.
     """
-    program = Program(parts).eval()
-    example = torch.from_numpy(examples(parts.spec.observation_space, EXAMPLES))
+    remembers = has_memory(parts.model)
+    program = (RememberingProgram if remembers else Program)(parts).eval()
+    example = [torch.from_numpy(examples(parts.spec.observation_space, EXAMPLES))]
+    if remembers:
+        example += [initial_state(parts, EXAMPLES), torch.ones(EXAMPLES, dtype=torch.bool)]
+    env = {0: torch.export.Dim("env", min=1)}
     try:
-        return torch.export.export(
-            program, (example,), dynamic_shapes={"observation": {0: torch.export.Dim("env", min=1)}}
-        )
+        return torch.export.export(program, tuple(example), dynamic_shapes=dict.fromkeys(INPUTS[: len(example)], env))
     except FROM_OUTSIDE:
         raise
     except Exception as error:
@@ -84,6 +106,17 @@ def exported_program(parts: AgentParts) -> torch.export.ExportedProgram:
             f"{parts.labels['model']} cannot be exported: its policy's mode(observation) is not what torch.export can "
             f"follow ({reason}); the format safetensors has no need of it"
         ) from error
+
+
+def state_of(parts: AgentParts) -> dict[str, list[int]]:
+    """Return what a file says of the state of its policy, `[*state]`; nothing where it has none."""
+    return {"state": list(initial_state(parts, 1).shape[1:])} if has_memory(parts.model) else {}
+
+
+def initial_state(parts: AgentParts, num_envs: int) -> Tensor:
+    """Return the state with which episodes begin, `[env, *state]`, of a policy that has one."""
+    policy: Any = parts.model.policy
+    return policy.initial_state(num_envs)  # type: ignore[no-any-return]
 
 
 def program_dtype(space: Any) -> np.dtype[Any]:

@@ -18,7 +18,7 @@ from rlcore.errors import FROM_OUTSIDE, NotSupportedError, StorageError, describ
 class _ProgramPolicy:
     """Acts by a program, which has the likeliest action alone."""
 
-    def __init__(self, path: Path, program: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
+    def __init__(self, path: Path, program: Callable[..., Any], dtype: torch.dtype) -> None:
         self._path = path
         self._program = program
         self._dtype = dtype
@@ -28,8 +28,11 @@ class _ProgramPolicy:
 
     def mode(self, observation: Tensor) -> Tensor:
         """Return the actions for observations `[env, *shape]`."""
+        return self._run(observation)  # type: ignore[no-any-return]
+
+    def _run(self, observation: Tensor, *state: Tensor) -> Any:
         try:
-            return self._program(observation.to(self._dtype))
+            return self._program(observation.to(self._dtype), *state)
         except FROM_OUTSIDE:
             raise
         except Exception as error:
@@ -54,15 +57,47 @@ class _ProgramPolicy:
         return {}
 
 
+class _RememberingProgramPolicy(_ProgramPolicy):
+    """Acts by a program that takes a state and returns the next one.
+
+    Args:
+        state: its shape for one env.
+        device: of the program.
+    """
+
+    def __init__(
+        self, path: Path, program: Callable[..., Any], dtype: torch.dtype, state: list[int], device: torch.device
+    ) -> None:
+        super().__init__(path, program, dtype)
+        self._state = state
+        self._device = device
+
+    def initial_state(self, num_envs: int) -> Tensor:
+        """Return zeros, in whose place the program begins with what it knows of beginnings."""
+        return torch.zeros(num_envs, *self._state, device=self._device)
+
+    def mode(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        """Return the actions, and the next state."""
+        return self._run(observation, state, first)  # type: ignore[no-any-return]
+
+    def act(  # type: ignore[override]
+        self, observation: Tensor, noise: Tensor, state: Tensor, first: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the actions, which no noise changes, and the next state."""
+        action, following = self._run(observation, state, first)
+        return action, noise, following
+
+
 def program_agent(
-    path: Path, notes: Mapping[str, Any], program: Callable[[Tensor], Tensor], device: torch.device, seed: int
+    path: Path, notes: Mapping[str, Any], program: Callable[..., Any], device: torch.device, seed: int
 ) -> Agent:
     """Return the agent of a program.
 
     Args:
         path: of its file, for messages.
         notes: what the file says of itself.
-        program: from raw observations `[env, *shape]` to actions, on `device`.
+        program: from raw observations `[env, *shape]` to actions, on `device`; where the notes name a state, from that
+            and `first` `[env]` too, to actions and the next state.
         device: of the program.
         seed: of nothing so far, as programs do not sample.
 
@@ -71,4 +106,21 @@ def program_agent(
     """
     spec = spec_of(path, notes)
     dtype = program_dtype(spec.observation_space)
-    return Agent(spec, [], _ProgramPolicy(path, program, torch_dtype(dtype)), device, seed, int(notes["frames"]), dtype)
+    taken = torch_dtype(dtype)
+    policy = (
+        _RememberingProgramPolicy(path, program, taken, _shape_of(path, notes["state"]), device)
+        if "state" in notes
+        else _ProgramPolicy(path, program, taken)
+    )
+    return Agent(spec, [], policy, device, seed, int(notes["frames"]), dtype)
+
+
+def _shape_of(path: Path, state: Any) -> list[int]:
+    """Return the shape of a state as a file says it, which anyone may have written.
+
+    Raises:
+        StorageError: it is none.
+    """
+    if isinstance(state, list) and all(isinstance(size, int) and size > 0 for size in state):
+        return state
+    raise StorageError(f"{str(path)!r}: what it says of the state of its policy is no shape: {state!r}")

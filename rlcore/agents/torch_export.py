@@ -9,7 +9,7 @@ import torch
 from rlcore.agents.agent import Agent
 from rlcore.agents.builder import AgentParts
 from rlcore.agents.notes import KEY, notes_of, read_notes
-from rlcore.agents.program import exported_program
+from rlcore.agents.program import exported_program, state_of
 from rlcore.agents.program_agent import program_agent
 from rlcore.errors import StorageError, describe
 from rlcore.run_folder.trust import check_own_file
@@ -23,7 +23,7 @@ def write(parts: AgentParts, path: Path) -> None:
     Raises:
         ConfigError: a part cannot be exported.
     """
-    notes = notes_of(parts)
+    notes = notes_of(parts, state_of(parts))
     with path.open("wb") as stream:
         torch.export.save(exported_program(parts), stream, extra_files={_FILE: notes})
 

@@ -19,7 +19,7 @@ from rlcore.envs.action_masks import MaskCheck, masks_actions
 from rlcore.envs.episode_starts import EpisodeStarts
 from rlcore.envs.space_watch import SpaceWatch
 from rlcore.envs.step_checks import StepCheck, env_error
-from rlcore.envs.transformed import env_step, through_actions
+from rlcore.envs.transformed import env_step, reward_readers, through_actions
 from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError
 from rlcore.restore.fitting import check_array
 from rlcore.types import Env, Episode, Step, Transform
@@ -85,6 +85,7 @@ class EnvStepper:
         num_envs = env.spec.num_envs
         self.env = env
         self._transforms = transforms
+        self._reward_readers = reward_readers(transforms)
         self._spec = spec
         self._heart = heart
         self._first_env = first_env
@@ -294,6 +295,8 @@ class EnvStepper:
 
     def _transformed(self, storage: BatchStorage, time: int, step: Step) -> Array:
         """Return the observations of a step as the transforms leave them, and keep those that end episodes."""
+        for read in self._reward_readers:
+            read(step.reward)
         for index, final in step.final_observation.items():
             for transform in self._transforms:
                 final = transform.final(final, index)

@@ -84,7 +84,13 @@ class OnLeaf:
         return copied
 
     def _space_after(self, space: Packed) -> Packed:
-        return space.with_leaf(self.leaf, self.transform.observation_space(space.held(self.leaf)))
+        after = self.transform.observation_space(space.held(self.leaf))
+        if isinstance(after, Packed):
+            raise ConfigError(
+                f"[[transform]] leaf = {self.leaf!r}: {type(self.transform).__name__} makes several arrays of that "
+                "leaf, which can be one alone; leave the key out, or name another leaf"
+            )
+        return space.with_leaf(self.leaf, after)
 
     def _with(self, observation: Array, changed: Array) -> Array:
         rows: Array = np.zeros((*observation.shape[:-1], *self._after.shape), dtype=np.int64)

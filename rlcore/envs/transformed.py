@@ -14,7 +14,7 @@ import numpy as np
 from rlcore.envs.episode_starts import EpisodeStarts
 from rlcore.envs.step_checks import StepCheck
 from rlcore.types import Env, Transform
-from rlcore.types.optional import ActionChanger, ActionSpaceChanger, offers
+from rlcore.types.optional import ActionChanger, ActionSpaceChanger, RewardReader, offers
 from rlcore.types.records import EnvSpec, Step
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class TransformedEnv:
         self._env = env
         self._transforms = [transform.frozen() for transform in transforms]
         self._step = env_step(env, self._transforms)
+        self._readers = reward_readers(self._transforms)
         self._check = StepCheck(env.spec)
         self._starts = EpisodeStarts(env.spec)
 
@@ -59,6 +60,8 @@ class TransformedEnv:
     def step(self, action: Array) -> Step:
         """Step the env with the actions of a policy; observations and last observations are transformed."""
         step = self._check(self._step(action))
+        for read in self._readers:
+            read(step.reward)
         final = dict(step.final_observation)
         for transform in self._transforms:
             final = {index: transform.final(last, index) for index, last in final.items()}
@@ -108,6 +111,11 @@ def through_actions(step: Callable[[Array], Taken], transforms: Sequence[Transfo
         return step(action)
 
     return changed
+
+
+def reward_readers(transforms: Sequence[Transform]) -> list[Callable[[Array], None]]:
+    """Return what takes the rewards of each step in, of the transforms that want them."""
+    return [transform.read_reward for transform in transforms if offers(transform, RewardReader)]
 
 
 def observation_dtype(space: gymnasium.Space[Any]) -> Any:

@@ -115,6 +115,7 @@ PUBLISHED: Final = {
                 "double-to-float",
                 "flatten",
                 "frame-stack",
+                "last-step",
                 "reward-norm",
                 "reward-scale",
                 "reward-sum",

@@ -287,6 +287,17 @@ class ActionSpaceChanger(Protocol):
         ...
 
 
+class RewardReader(Protocol):
+    """A transform that wants to know what the env rewarded, as one that makes the last reward an observation."""
+
+    def read_reward(self, reward: Array) -> None:
+        """Take the rewards `[env]` of a step in, as the env gave them; before `final` and `step` of that step.
+
+        Not to be changed, and another step may overwrite them.
+        """
+        ...
+
+
 class LeafTaker(Protocol):
     """A transform that may take observations of several arrays without naming a leaf: rows of `rlcore.envs.Packed`.
 

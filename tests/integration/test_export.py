@@ -32,7 +32,7 @@ DQN = {
 def trained(folder, **sections):
     """Train the tiny run with other sections; return its folder."""
     values = {**TINY, **sections, "run": {**TINY["run"], "folder": str(folder)}}
-    if "buffer" in sections:
+    if "loss" in sections:
         del values["estimator"]
     folder.mkdir(exist_ok=True)
     (folder / "tiny.toml").write_text(tomli_w.dumps(values))
@@ -51,6 +51,16 @@ def pendulum(tmp_path_factory):
 def with_memory(tmp_path_factory):
     transforms = [{"use": "transforms:running-observation-norm"}, {"use": "transforms:frame-stack", "frames": 2}]
     return trained(tmp_path_factory.mktemp("memory"), **PENDULUM, transform=transforms)
+
+
+@pytest.fixture(scope="module")
+def remembering(tmp_path_factory):
+    return trained(
+        tmp_path_factory.mktemp("remembering"),
+        transform=[{"use": "transforms:running-observation-norm"}],
+        model={"use": "recurrent:lstm", "size": 8, "encoder_hidden": [8]},
+        buffer={"use": "rollout-sequences", "sequence_length": 8, "minibatch_size": 16, "epochs": 1},
+    )
 
 
 def raw_observations(count, size):
@@ -84,6 +94,62 @@ def test_a_program_runs_without_rlcore(pendulum, tmp_path):
     observations = raw_observations(7, 3)
     actions = torch.export.load(tmp_path / "p.pt2").module()(torch.from_numpy(observations))
     np.testing.assert_allclose(actions.detach().numpy(), rlcore.load_agent(pendulum).act(observations), atol=1e-5)
+
+
+def acts_alike(one, other, size):
+    """Let both act for some steps, with the beginning of an episode in one env among them."""
+    for step in range(6):
+        observations = raw_observations(6 * 5, size)[5 * step : 5 * step + 5]
+        np.testing.assert_allclose(one.act(observations), other.act(observations), rtol=1e-5, atol=1e-5)
+        for agent in (one, other):
+            agent.reset(np.arange(5) == step)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_policy_with_a_state_is_exported_with_it(remembering, tmp_path, format):
+    agent = rlcore.load_agent(remembering)
+    loaded = rlcore.load_agent(exported(remembering, format, tmp_path / f"policy{FORMATS[format].suffix}"))
+    assert loaded.remembers
+    acts_alike(agent, loaded, 4)
+
+
+def test_a_program_with_a_state_runs_without_rlcore_and_says_of_which_shape_it_is(remembering, tmp_path):
+    file, notes = tmp_path / "p.pt2", {"rlcore.json": ""}
+    export_agent(remembering, "torch-export", file)
+    program = torch.export.load(file, extra_files=notes)
+    agent, act = rlcore.load_agent(remembering), program.module()
+    (size,) = json.loads(notes["rlcore.json"])["state"]
+    state, first = torch.full((3, size), 7.0), torch.ones(3, dtype=torch.bool)  # what stands there does not matter
+    for row in torch.from_numpy(raw_observations(12, 4)).view(4, 3, 4):
+        action, state = act(row, state, first)
+        assert action.tolist() == agent.act(row.numpy()).tolist()
+        first = torch.zeros(3, dtype=torch.bool)
+    changed = json.dumps({**json.loads(notes["rlcore.json"]), "state": [-1]})
+    torch.export.save(program, file, extra_files={"rlcore.json": changed})
+    with pytest.raises(rlcore.StorageError, match=r"state of its policy is no shape: \[-1\]"):
+        rlcore.load_agent(file)
+
+
+R2D2 = {
+    "model": {"use": "dqn:recurrent-q-network", "cell": "gru", "layers": 2, "size": 8, "encoder_hidden": []},
+    "loss": {"use": "dqn:r2d2"},
+    "buffer": {
+        "use": "replay:sequences",
+        "capacity": 64,
+        "minibatch_size": 2,
+        "sequence_length": 4,
+        "burn_in": 2,
+        "warmup_frames": 32,
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", FORMATS)
+def test_values_behind_two_layers_with_a_state_are_exported(tmp_path, format):
+    run = trained(tmp_path / "runs", **R2D2)
+    loaded = rlcore.load_agent(exported(run, format, tmp_path / f"policy{FORMATS[format].suffix}"))
+    acts_alike(rlcore.load_agent(run), loaded, 4)
 
 
 OTHERS = {

@@ -62,6 +62,19 @@ class TestFlattenOfLeavesWithAMask(TransformContract):
     around = {"env": {"use": "testing:toy-dict", "actions": "choices"}, "model": {"use": "mlp", "hidden": [8]}}
 
 
+class TestLastStep(TransformContract):
+    use = "transforms:last-step"
+
+
+class TestLastStepOfNextStepEnvs(TestLastStep):
+    around = NEXT_STEP
+
+
+class TestLastStepOfLeavesWithAMask(TransformContract):
+    use = "transforms:last-step"
+    around = {"env": {"use": "testing:toy-dict", "actions": "choices"}, "model": {"use": "mlp", "hidden": [8]}}
+
+
 def rewarded(component, context, flags):
     """Return what becomes of a batch of random rewards; `flags` are the ends of env 0."""
     ends = torch.zeros(2, len(flags), dtype=torch.bool)

@@ -16,10 +16,10 @@ from rlcore.envs.rollout import random_actions
 from rlcore.testing.compare import difference, snapshot
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import actions, collected, lawful, steps_of
-from rlcore.types import Env, Transform
+from rlcore.types import Env, EnvSpec, Transform
 from rlcore.types.context import Context
 from rlcore.types.exports import ActionModule, ObservationModule
-from rlcore.types.optional import ActionChanger, offers
+from rlcore.types.optional import ActionChanger, ActionSpaceChanger, RewardReader, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Array
@@ -119,7 +119,7 @@ class TransformContract(StateContract):
         if not changes_actions:
             pytest.skip("does not change actions")
         space = env.spec.action_space
-        taken = replace(env.spec, action_space=transform.action_space(space))
+        taken = self._spec_of_policy(transform, env.spec)
         for chosen in islice(random_actions(taken, seed=7), 20):
             given = chosen.copy()
             changed = transform.action(chosen)
@@ -140,7 +140,7 @@ class TransformContract(StateContract):
             expected = transform.step(observation, np.zeros(spec.num_envs, dtype=bool))
             self._same("observation_module()", transform.observation_module(), observation, expected)
         if acts:
-            taken = replace(spec, action_space=transform.action_space(spec.action_space))
+            taken = self._spec_of_policy(transform, spec)
             for chosen in islice(random_actions(taken, seed=7), 5):
                 self._same("action_module()", transform.action_module(), chosen, transform.action(chosen))
 
@@ -161,13 +161,26 @@ class TransformContract(StateContract):
         where = difference(flags, {name: changed["next", name] for name in flags})
         assert where is None, f"batch() changed the ends of episodes: {where}"
 
+    @staticmethod
+    def _spec_of_policy(transform: Transform, spec: EnvSpec) -> EnvSpec:
+        """Return the spec of an env with the actions that a policy behind the transform takes."""
+        if not offers(transform, ActionSpaceChanger):
+            return spec
+        return replace(spec, action_space=transform.action_space(spec.action_space))
+
     def _pass(self, transform: Transform, env: Env, steps: int, seed: int) -> list[dict[str, Any]]:
         """Reset, then return what becomes of the observations of each step, in the order of the collector's calls."""
         first = np.ones(env.spec.num_envs, dtype=bool)
         seen: list[dict[str, Any]] = [{"step": np.array(transform.step(env.reset(seed=seed), first)), "final": {}}]
         over = np.zeros_like(first)
-        for step in steps_of(env, actions(env, steps, seed)):
+        plan = actions(env, steps, seed)
+        policy = islice(random_actions(self._spec_of_policy(transform, env.spec), seed), steps)
+        for chosen, step in zip(policy, steps_of(env, plan), strict=True):
             given: Any = step
+            if offers(transform, ActionChanger):
+                transform.action(chosen)
+            if offers(transform, RewardReader):
+                transform.read_reward(given["reward"])
             finals: dict[int, Array] = {i: np.array(transform.final(v, i)) for i, v in given["final"].items()}
             done = given["terminated"] | given["truncated"]
             first = done if env.spec.reset_mode == "same_step" else over

@@ -21,6 +21,7 @@ _TRANSFORMS: Final = (
         "divide rewards by the running standard deviation of the discounted return",
     ),
     ("time-feature", "time_feature:TimeFeature", "append the fraction of the step limit that has passed"),
+    ("last-step", "last_step:LastStep", "append the last action and the last reward to observations"),
     ("double-to-float", "double_to_float:DoubleToFloat", "observations in single precision"),
     ("step-counter", "step_counter:StepCounter", "add the steps of the episode so far to batches"),
     ("reward-sum", "reward_sum:RewardSum", "add the return of the episode so far to batches"),

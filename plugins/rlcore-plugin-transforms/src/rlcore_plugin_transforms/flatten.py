@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -12,6 +11,7 @@ from pydantic import BaseModel
 from rlcore.envs import ACTION_MASK, Packed, PassThrough
 from rlcore.errors import ConfigError
 from rlcore.types import Context
+from rlcore_plugin_transforms.flat_leaf import FlatLeaf
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
@@ -35,7 +35,7 @@ class Flatten(PassThrough):
         self._name = context.name
         self._before: gymnasium.Space[Any] | None = None
         self._after: Packed | None = None  # where there is a mask
-        self._leaves: list[_Leaf] = []
+        self._leaves: list[FlatLeaf] = []
         self._size = 0
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
@@ -51,7 +51,7 @@ class Flatten(PassThrough):
             raise ConfigError(f"[[transform]] {self._name!r}: the observations have no leaf but {ACTION_MASK!r}")
         self._before, self._leaves, self._size = space, [], 0
         for name, leaf in flat.items():
-            self._leaves.append(_Leaf(name, leaf, self._size))
+            self._leaves.append(FlatLeaf(name, leaf, self._size))
             self._size += self._leaves[-1].size
         low, high = (np.concatenate([getattr(leaf, end) for leaf in self._leaves]) for end in ("low", "high"))
         box = gymnasium.spaces.Box(low, high, dtype=np.float32)
@@ -76,35 +76,3 @@ class Flatten(PassThrough):
         if self._after is None or not isinstance(before, Packed):
             return flat
         return self._after.pack({_VECTOR: flat, ACTION_MASK: before.array(observation, ACTION_MASK)})
-
-
-class _Leaf:
-    """Where one array goes.
-
-    Args:
-        name: of the leaf; empty for an observation that is one array.
-        space: of it.
-        begin: its place in the vector.
-    """
-
-    def __init__(self, name: str, space: gymnasium.Space[Any], begin: int) -> None:
-        self.name = name
-        self._begin = begin
-        self._firsts: Array | None = None  # place of the first number of each choice, less that number
-        if isinstance(space, gymnasium.spaces.Discrete | gymnasium.spaces.MultiDiscrete):
-            counts = np.ravel(space.n if isinstance(space, gymnasium.spaces.Discrete) else space.nvec).astype(np.int64)
-            self._firsts = begin + np.cumsum([0, *counts[:-1]]) - np.ravel(space.start)
-            self.size = int(counts.sum())
-        else:
-            self.size = prod(space.shape or ())
-        bounds = gymnasium.spaces.flatten_space(space)
-        assert isinstance(bounds, gymnasium.spaces.Box)
-        with np.errstate(over="ignore"):  # a bound beyond the range of float32 is none
-            self.low, self.high = bounds.low.astype(np.float32), bounds.high.astype(np.float32)
-
-    def write(self, flat: Array, values: Array) -> None:
-        """Write values `[env, number]` into their place of vectors `[env, size]`."""
-        if self._firsts is None:
-            flat[:, self._begin : self._begin + self.size] = values
-        else:
-            flat[np.arange(len(flat))[:, None], values.astype(np.int64) + self._firsts] = 1.0

@@ -1,0 +1,50 @@
+"""One array among the numbers of a vector: numbered choices as one-hot vectors, others as they are."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+if TYPE_CHECKING:
+    from rlcore.types import Array
+
+
+class FlatLeaf:
+    """One array among the numbers of a vector: where it goes, and its bounds there.
+
+    Args:
+        name: of the leaf; empty for an observation that is one array.
+        space: of it.
+        begin: its place in the vector.
+
+    Attributes:
+        name: the same.
+        size: how many numbers of the vector it takes: as many as there are choices, where it is a choice.
+        low: the least values, `[size]`, float32.
+        high: the largest values, `[size]`, float32.
+    """
+
+    def __init__(self, name: str, space: gymnasium.Space[Any], begin: int) -> None:
+        self.name = name
+        self._begin = begin
+        self._firsts: Array | None = None  # place of the first number of each choice, less that number
+        if isinstance(space, gymnasium.spaces.Discrete | gymnasium.spaces.MultiDiscrete):
+            counts = np.ravel(space.n if isinstance(space, gymnasium.spaces.Discrete) else space.nvec).astype(np.int64)
+            self._firsts = begin + np.cumsum([0, *counts[:-1]]) - np.ravel(space.start)
+            self.size = int(counts.sum())
+        else:
+            self.size = prod(space.shape or ())
+        bounds = gymnasium.spaces.flatten_space(space)
+        assert isinstance(bounds, gymnasium.spaces.Box)
+        with np.errstate(over="ignore"):  # a bound beyond the range of float32 is none
+            self.low, self.high = bounds.low.astype(np.float32), bounds.high.astype(np.float32)
+
+    def write(self, flat: Array, values: Array) -> None:
+        """Write values `[env, number]` into their place of vectors `[env, size]`."""
+        if self._firsts is None:
+            flat[:, self._begin : self._begin + self.size] = values
+        else:
+            flat[np.arange(len(flat))[:, None], values.astype(np.int64) + self._firsts] = 1.0
