@@ -15,7 +15,8 @@ from rlcore.envs.step_checks import as_numbers
 from rlcore.envs.transformed import reward_readers, transformed_spec
 from rlcore.errors import ArgumentTypeError, ConfigError
 from rlcore.types import EnvSpec, Policy, StatefulPolicy, Transform
-from rlcore.types.optional import ActionChanger, EpisodeKeeper, offers
+from rlcore.types.optional import EpisodeKeeper, offers
+from rlcore.types.optional_transforms import ActionChanger
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray

@@ -14,7 +14,8 @@ from rlcore.envs.action_masks import keeping_to_masks
 from rlcore.envs.packed import ACTION_MASK, Packed
 from rlcore.envs.pass_through import PassThrough
 from rlcore.errors import ConfigError, PluginError, did_you_mean
-from rlcore.types.optional import LeafTaker, offers
+from rlcore.types.optional import offers
+from rlcore.types.optional_transforms import LeafTaker
 
 if TYPE_CHECKING:
     from typing import Self

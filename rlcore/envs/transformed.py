@@ -14,7 +14,8 @@ import numpy as np
 from rlcore.envs.episode_starts import EpisodeStarts
 from rlcore.envs.step_checks import StepCheck
 from rlcore.types import Env, Transform
-from rlcore.types.optional import ActionChanger, ActionSpaceChanger, RewardReader, offers
+from rlcore.types.optional import offers
+from rlcore.types.optional_transforms import ActionChanger, ActionSpaceChanger, RewardReader
 from rlcore.types.records import EnvSpec, Step
 
 if TYPE_CHECKING:

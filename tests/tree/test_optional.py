@@ -8,13 +8,22 @@ from unittest import mock
 import pytest
 import torch
 
-from rlcore.types import exports, foreign, hook_parts, optional, optional_learning, outputs, torchrl_private
+from rlcore.types import (
+    exports,
+    foreign,
+    hook_parts,
+    optional,
+    optional_learning,
+    optional_transforms,
+    outputs,
+    torchrl_private,
+)
 from rlcore.types.optional import members, missing, offers
 
 ROOT = Path(__file__).parents[2]
 # goes down as more is asked through protocols, and never up
 ASKED_BY_NAME = 39
-MODULES = (optional, optional_learning, exports, hook_parts, foreign, torchrl_private)
+MODULES = (optional, optional_transforms, optional_learning, exports, hook_parts, foreign, torchrl_private)
 PROTOCOLS = {name: value for module in MODULES for name, value in vars(module).items()}
 PROTOCOLS = {
     name: value for name, value in PROTOCOLS.items() if getattr(value, "_is_protocol", False) and value is not Protocol

@@ -19,7 +19,8 @@ from rlcore.testing.contracts.data import actions, collected, lawful, steps_of
 from rlcore.types import Env, EnvSpec, Transform
 from rlcore.types.context import Context
 from rlcore.types.exports import ActionModule, ObservationModule
-from rlcore.types.optional import ActionChanger, ActionSpaceChanger, RewardReader, offers
+from rlcore.types.optional import offers
+from rlcore.types.optional_transforms import ActionChanger, ActionSpaceChanger, RewardReader
 
 if TYPE_CHECKING:
     from rlcore.types import Array
