@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rlcore.cli.train_config import prepared
+from rlcore.config.launchers import check_alone, joins_ranks
 from rlcore.errors import ConfigError
 
 
@@ -13,14 +14,21 @@ def run(options: argparse.Namespace) -> int:
     if options.seeds is not None:
         from rlcore.cli import train_seeds
 
+        check_alone("--seeds trains each seed in one process; leave torchrun out")
         return train_seeds.run(options)
     if options.jobs is not None:
         raise ConfigError("--jobs says how many seeds are trained at a time; add --seeds")
     raw = prepared(options)
-    if "ranks" in raw.values and not options.dry_run:
-        from rlcore.cli import train_ranks
+    ranks = raw.values.get("ranks")
+    if ranks is None or options.dry_run:
+        from rlcore.cli import train_alone
 
-        return train_ranks.run(options, raw)
-    from rlcore.cli import train_alone
+        check_alone("the config has no [ranks], so each would train the whole run; add --set ranks.count={size}")
+        return train_alone.run(options, raw)
+    if isinstance(ranks, dict) and joins_ranks(ranks):
+        from rlcore.cli import train_joined
 
-    return train_alone.run(options, raw)
+        return train_joined.run(options, raw)
+    from rlcore.cli import train_ranks
+
+    return train_ranks.run(options, raw)

@@ -6,7 +6,9 @@ import argparse
 import logging
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +46,16 @@ def run(options: argparse.Namespace, raw: RawConfig) -> int:
     if options.resume is not None:
         check_own(ending.named, options.trust)
     with stop_on_signal(ending.request_stop, options.grace, ending.saving, ending.give_up) as received:
-        code = _to_its_end(ending, config, options)
+        code = to_its_end(ending, partial(_train, ending, config, options), options.quiet)
     if code:
         return code
     return 128 + received[0] if received else 0
 
 
-def _to_its_end(ending: Ending, config: Config, options: argparse.Namespace) -> int:
+def to_its_end(ending: Ending, train: Callable[[], None], quiet: bool) -> int:
     """Train, and say how the run ended; return an exit code other than 0 when neither its end nor a stop ended it."""
     try:
-        _train(ending, config, options)
+        train()
     except (StoppedAtStart, GraceExpired):  # a part may have swallowed the first, and gone on for the grace time
         if ending.run is None:
             ending.stopped_at_start()
@@ -71,7 +73,7 @@ def _to_its_end(ending: Ending, config: Config, options: argparse.Namespace) -> 
         if isinstance(error, RlcoreError):
             raise
         return unexpected(error)
-    _say_its_end(ending, options.quiet)
+    _say_its_end(ending, quiet)
     return 0
 
 

@@ -93,7 +93,11 @@ class CheckpointConfig(_Async):  # type: ignore[misc]
 class RanksConfig(BaseModel, extra="forbid"):
     """Several processes that train together, called ranks; a config without the section trains in one."""
 
-    use: str = Field("auto", description="what starts the ranks; auto: processes", json_schema_extra=FREE_AT_RESUME)
+    use: str = Field(
+        "auto",
+        description="what starts the ranks; auto: torchrun inside of torchrun, else processes",
+        json_schema_extra=FREE_AT_RESUME,
+    )
     count: int = Field(2, ge=1, description="ranks; divides the envs, the frames of a batch, minibatches and capacity")
     restarts: int = Field(
         3,
@@ -112,8 +116,6 @@ class RanksConfig(BaseModel, extra="forbid"):
 
 # the component of a section that says nothing else
 DEFAULT_USE: Final = {"collector": "local", "buffer": "rollout", "learner": "gradient", "checkpoint": "torch"}
-# what `[ranks] use` may say for short
-LAUNCHERS: Final = {"auto": "ddp:processes", "processes": "ddp:processes"}
 # what the command line adds to a config that says nothing of hooks, or of loggers
 OBSERVERS: Final[dict[str, dict[str, Any]]] = {
     "hook": {"use": "core:progress-bar", "always": False},

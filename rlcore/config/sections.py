@@ -16,7 +16,6 @@ from pydantic import BaseModel
 from rlcore.config.common_keys import Defaults, check_discounts, with_discount_of
 from rlcore.config.core import (
     DEFAULT_USE,
-    LAUNCHERS,
     CheckpointConfig,
     MetricsConfig,
     PluginsConfig,
@@ -25,6 +24,7 @@ from rlcore.config.core import (
 )
 from rlcore.config.entries import free_name
 from rlcore.config.file import read
+from rlcore.config.launchers import launcher_named
 from rlcore.config.own_modules import folders_of, make_importable
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import VERSIONS, RawConfig
@@ -268,7 +268,7 @@ def validate(
 
 def find_launcher(ranks: RanksConfig, host: PluginHost) -> tuple[Provided, BaseModel]:
     """Return what starts ranks, with its keys; raises like `find_component`."""
-    return find_component(host, "launcher", LAUNCHERS.get(ranks.use, ranks.use), {})
+    return find_component(host, "launcher", launcher_named(ranks.use), {})
 
 
 def _launcher_problems(ranks: RanksConfig | None, host: PluginHost) -> list[str]:

@@ -39,7 +39,7 @@ PUBLISHED: Final = {
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
     "dcp": Published({"checkpointer": ("dcp",)}),
-    "ddp": Published({"launcher": ("processes",)}),
+    "ddp": Published({"launcher": ("processes", "torchrun")}),
     "dqn": Published(
         {"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")},
         presets={

@@ -31,6 +31,7 @@ from rlcore.stock.time_limit import TimeLimit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rlcore.run_folder.status import Status
     from rlcore.types.group import Group
     from rlcore.types.launcher import Launcher
 
@@ -78,6 +79,14 @@ class Start:
     place: int | None = None
 
 
+def hooks_of_first(config: Config, order: Order, status: Status) -> list[Any]:
+    """Return the hooks that the first rank has besides those of the config."""
+    hooks: list[Any] = [StatusHook(status), *progress_hooks(config, order.quiet)]
+    if order.time_limit is not None:
+        hooks.append(TimeLimit(*order.time_limit))
+    return hooks
+
+
 class Rank:
     """A rank of one generation.
 
@@ -120,7 +129,7 @@ class Rank:
 
     def _train(self, group: Group) -> None:
         ending, order = self._ending, self._order
-        hooks: list[Any] = [] if self._rank else self._hooks_of_first()
+        hooks = [] if self._rank else hooks_of_first(self._config, self._order, ending.status)
         watchdog = Watchdog(ending.heart, self._config.run.hang_after, ending.folder, lambda reason: None)
         with _Pulse(self._rank, self._board, ending, group).beating(), watchdog.watching():
             place = self._start.place
@@ -144,13 +153,6 @@ class Rank:
                 ending.stopped()
                 if not order.quiet:
                     sys.stdout.write(f"{summary(built)}\n")
-
-    def _hooks_of_first(self) -> list[Any]:
-        progress = progress_hooks(self._config, self._order.quiet)
-        hooks: list[Any] = [StatusHook(self._ending.status), *progress]
-        if self._order.time_limit is not None:
-            hooks.append(TimeLimit(*self._order.time_limit))
-        return hooks
 
     def _resume(self) -> bool | ResumeOptions:
         """Return how this generation goes on: as the user said, until something of the run is kept."""

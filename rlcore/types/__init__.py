@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     from rlcore.types.group import Alone as Alone
     from rlcore.types.group import Group as Group
     from rlcore.types.heart import Heart as Heart
+    from rlcore.types.launcher import JoiningLauncher as JoiningLauncher
     from rlcore.types.launcher import Launcher as Launcher
+    from rlcore.types.launcher import RankPlace as RankPlace
     from rlcore.types.learning import Estimator as Estimator
     from rlcore.types.learning import Learner as Learner
     from rlcore.types.learning import Loss as Loss
@@ -92,7 +94,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.envs": "ActionTransform Env RenderableEnv Transform",
         "rlcore.types.group": "Alone Group",
         "rlcore.types.heart": "Heart",
-        "rlcore.types.launcher": "Launcher",
+        "rlcore.types.launcher": "JoiningLauncher Launcher RankPlace",
         "rlcore.types.learning": "Estimator Learner Loss Scheduler",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
         "rlcore.types.optional": "offers",

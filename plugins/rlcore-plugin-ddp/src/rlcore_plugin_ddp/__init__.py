@@ -9,5 +9,11 @@ def provide_components() -> list[Component]:
     return [
         Component(
             "launcher", "processes", "rlcore_plugin_ddp.processes:Processes", summary="ranks on this host, as processes"
-        )
+        ),
+        Component(
+            "launcher",
+            "torchrun",
+            "rlcore_plugin_ddp.torchrun:Torchrun",
+            summary="ranks that torchrun starts, on one host or several",
+        ),
     ]

@@ -6,6 +6,7 @@ Of torch.distributed only the process groups are used; the default group of the 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, Self
@@ -13,11 +14,17 @@ from typing import Any, Final, Self
 import torch.distributed
 from torch import Tensor
 
-from rlcore.errors import RankLost
+from rlcore.errors import RankLost, RlcoreError
 from rlcore_plugin_ddp.memory import Memory
+from rlcore_plugin_ddp.moving import Moves
 from rlcore_plugin_ddp.packing import pack, unpack
 
 LOOPBACK: Final = "127.0.0.1"
+# of a call, where something else finds out who is lost
+_NEVER: Final = timedelta(days=365)
+# seconds: at first a rank that waits offers the processor to others, then it sleeps, longer and longer
+_SPIN: Final = 500e-6
+_NAP, _LONGEST_NAP = 50e-6, 2e-3
 
 _distributed: Final[Any] = torch.distributed  # its process groups have no types
 
@@ -26,8 +33,8 @@ class GlooGroup:
     """Ranks that are connected by sockets, each bound to one address.
 
     With a memory that all of them share, those of one host, the ranks first meet in it: so they see who is lost, and
-    who makes another call. Without one, a lost rank is known by name only if there are two; and a rank that moves but
-    makes no call for the deadline is taken for lost.
+    who makes another call. With `moves` they see that too, later. Without either, a lost rank is known by name only if
+    there are two; and a rank that moves but makes no call for the deadline is taken for lost.
 
     Args:
         store: a `torch.distributed.Store`, where the ranks find each other's addresses.
@@ -37,6 +44,7 @@ class GlooGroup:
         deadline: seconds that a call may take.
         address: of this host, at which the others reach this rank.
         memory: that all ranks share.
+        moves: what the ranks say of themselves, where they share no memory.
 
     Attributes:
         rank: number of this process, from 0.
@@ -56,6 +64,7 @@ class GlooGroup:
         deadline: float = 60.0,
         address: str = LOOPBACK,
         memory: Memory | None = None,
+        moves: Moves | None = None,
     ) -> None:
         self.rank = rank
         self.size = size
@@ -63,6 +72,7 @@ class GlooGroup:
         self._store = _distributed.PrefixStore(f"rlcore/{generation}", store)
         self._deadline = timedelta(seconds=deadline)
         self._memory = memory
+        self._moves = moves
         options = _distributed.ProcessGroupGloo._Options()
         options._devices = [_distributed.ProcessGroupGloo.create_device(hostname=address)]
         options._timeout = self._deadline
@@ -70,6 +80,8 @@ class GlooGroup:
             self._gloo = _distributed.ProcessGroupGloo(self._store, rank, size, options)
         except RuntimeError as error:
             raise self._lost(error, "join") from error
+        if moves is not None:  # they know better than a clock
+            self._gloo._set_default_timeout(_NEVER)
         self._nccl: Any = None
 
     @classmethod
@@ -118,6 +130,8 @@ class GlooGroup:
         """Say that this rank moves although it makes no call."""
         if self._memory is not None:
             self._memory.beat()
+        elif self._moves is not None:
+            self._moves.beat()
 
     def _all(self, kind: str, own: Tensor) -> list[Tensor]:
         every = [torch.empty_like(own) for _ in range(self.size)]
@@ -129,16 +143,31 @@ class GlooGroup:
         if self._memory is not None:
             self._memory.begin(kind, nbytes)
             self._memory.meet()
+        elif self._moves is not None:
+            self._moves.begin(f"{kind} with {nbytes} bytes")
         try:
             work = begin()
             while self._memory is not None and not work.is_completed():
                 self._memory.check()  # of those that are connected in a ring, only the next sees who ended
                 os.sched_yield()
+            if self._moves is not None:
+                self._watch(work, self._moves)
             work.wait()
         except RuntimeError as error:
-            if isinstance(error, RankLost):
+            if isinstance(error, RlcoreError):
                 raise
             raise self._lost(error, kind) from error
+
+    def _watch(self, work: Any, moves: Moves) -> None:
+        """Wait for the end of a call, as long as the ranks move."""
+        began, watch = time.monotonic(), moves.watch()
+        while not work.is_completed():
+            waited = time.monotonic() - began
+            if waited < _SPIN:
+                os.sched_yield()
+            else:
+                time.sleep(min(max(_NAP, waited / 64), _LONGEST_NAP))
+                watch.look()
 
     def _lost(self, error: RuntimeError, kind: str) -> RankLost:
         """Return the error that names the rank that is lost, if that can be known."""

@@ -1,0 +1,208 @@
+"""A rank that something else than rlcore started, and starts again with all others when one of them dies."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final, TypeVar
+
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+from rlcore.config.sections import Config
+from rlcore.errors import ConfigError, RankLost, RlcoreError
+from rlcore.process import forks
+from rlcore.process.watchdog import Watchdog
+from rlcore.ranks.rank import Order, hooks_of_first
+from rlcore.ranks.same import check_all_can, check_same_config, check_same_folder
+from rlcore.ranks.waiting import WaitingGroup
+from rlcore.restore.choices import ResumeOptions
+from rlcore.run.build import build
+from rlcore.run.claim import claimed
+from rlcore.run.ending import Ending
+from rlcore.run.ready import Run
+from rlcore.run.shares import divided
+from rlcore.run_folder.launch import read_launch, write_launch
+from rlcore.types.heart import Heart
+from rlcore.types.launcher import Launcher, RankPlace
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+# seconds between two looks at whether this rank moves
+_LOOK: Final = 0.1
+# the exit code of a rank whose parent is gone
+_DIED: Final = 3
+# how a generation of ranks begins
+_NEW, _AS_SAID, _AGAIN = range(3)
+
+
+class JoinedRank:
+    """Trains its share of a run, from the beginning or from the latest checkpoint of this start of ranks.
+
+    Args:
+        place: where it stands among the ranks.
+        config: of the whole run.
+        order: what the command line says.
+        ending: of this process.
+
+    Raises:
+        ConfigError: there are more ranks than the config says, or fewer; or they cannot have equal shares.
+    """
+
+    def __init__(self, place: RankPlace, config: Config, order: Order, ending: Ending) -> None:
+        assert config.ranks is not None
+        if place.size != config.ranks.count:
+            raise ConfigError(
+                f"[ranks] count = {config.ranks.count}, and {place.size} ranks were started; make both the same, here "
+                f"by --set ranks.count={place.size}"
+            )
+        divided(config, place.size)
+        self._place = place
+        self._config = config
+        self._deadline = config.ranks.deadline
+        self._order = order
+        self._ending = ending
+
+    def train(self, launcher: Launcher) -> None:
+        """Train to the end of the run.
+
+        Raises:
+            RankLost: another rank is gone, or does not move.
+            RlcoreError: whatever ends a run.
+        """
+        ending, rank = self._ending, self._place.rank
+        forks.end_with_this()
+        launcher.open(self._place.size, 1, self._deadline)
+        group = WaitingGroup(launcher.join(rank))
+        watchdog = Watchdog(ending.heart, self._config.run.hang_after, ending.folder, ending.last_resort)
+        with _Pulse(ending.heart, group).beating(), watchdog.watching():
+            check_same_config(self._config, group)
+            run = self._begin(group)
+            run.trainer.saving.last_good = None  # it would be that of one rank
+            ending.begin(run)
+            if self._order.until is not None:
+                run.trainer.stop_at = min(self._order.until, run.trainer.stop_at)
+            with logging_redirect_tqdm():
+                run.trainer.train()
+
+    def _begin(self, group: WaitingGroup) -> Run:
+        """Build this rank's share in the folder of the run, which the first rank claims."""
+        how = group.share((self._how(),))[0][0]
+        resume = (None, self._order.resume, ResumeOptions())[how]
+        with self._claiming(group, how) as release:
+            run = _together(group, lambda: self._built(group, resume))
+            if self._place.local_size < self._place.size:
+                _together(group, lambda: check_same_folder(self._ending.folder, group))
+        run.trainer.parts.release = release
+        if how == _AS_SAID and not self._place.rank:
+            run.trainer.parts.begun = self._belongs_here_after(run.trainer.parts.begun)
+        return run
+
+    def _how(self) -> int:
+        """Return how the ranks begin; whether the folder is of this start of ranks is for the first to see."""
+        if not self._place.rank and read_launch(self._ending.folder) == self._place.launch:
+            return _AGAIN
+        return _NEW if self._order.resume is None else _AS_SAID
+
+    @contextmanager
+    def _claiming(self, group: WaitingGroup, how: int) -> Iterator[Callable[[], None]]:
+        """Claim the folder on the first rank, while others wait; yield what gives it free."""
+        if self._place.rank:
+            check_all_can(group)
+            yield lambda: None
+            return
+        with ExitStack() as stack:
+            claim = _together(group, lambda: stack.enter_context(claimed(self._order.place, how != _NEW)))
+            if how == _NEW:
+                write_launch(self._ending.folder, self._place.launch)
+            yield claim.release
+
+    def _built(self, group: WaitingGroup, resume: ResumeOptions | None) -> Run:
+        hooks = [] if self._place.rank else hooks_of_first(self._config, self._order, self._ending.status)
+        heart, place = self._ending.heart, self._order.place
+        run = build(self._config, resume=resume or False, hooks=hooks, heart=heart, place=place, group=group)
+        if not self._place.rank:
+            self._say_what_a_death_costs(run)
+        return run
+
+    def _say_what_a_death_costs(self, run: Run) -> None:
+        assert run.trainer.parts.schedule is not None
+        every, restarts = run.trainer.parts.schedule.every, self._place.restarts
+        if not restarts:
+            log.info("when a rank dies the run ends, as ranks are not started again; it can be resumed")
+            return
+        log.info(
+            "when a rank dies, all are started again, %d times at most, and go on from the latest checkpoint: up to "
+            "%s %s ([checkpoint] every) are lost",
+            restarts,
+            f"{every.interval:,}",
+            every.clock,
+        )
+        if every.clock == "frames" and every.interval >= run.trainer.run_info.total_frames:
+            log.warning("no checkpoint comes before the end, so a death loses everything; set [checkpoint] every")
+
+    def _belongs_here_after(self, begun: Callable[[], None]) -> Callable[[], None]:
+        """Return what is done once a resume has begun, what the command line says of it included."""
+
+        def belong() -> None:
+            begun()
+            write_launch(self._ending.folder, self._place.launch)
+
+        return belong
+
+
+def _together(group: WaitingGroup, act: Callable[[], Result]) -> Result:
+    """Do what every rank must be able to do, and see that all others are.
+
+    Raises:
+        OtherRankError: one is not.
+        RlcoreError: this one is not.
+    """
+    try:
+        done = act()
+    except RankLost:
+        raise
+    except RlcoreError as error:
+        check_all_can(group, error.exit_code)
+        raise
+    check_all_can(group)
+    return done
+
+
+class _Pulse:
+    """Says that this rank moves, and ends it with the process that started it.
+
+    While this rank waits for others nothing of it moves, and yet it does not hang: the group ends such a wait.
+    """
+
+    def __init__(self, heart: Heart, group: WaitingGroup) -> None:
+        self._heart = heart
+        self._group = group
+        self._parent = os.getppid()
+        self._done = threading.Event()
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Do so during what happens inside."""
+        thread = threading.Thread(target=self._beat, name="rlcore pulse", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._done.set()
+            thread.join()
+
+    def _beat(self) -> None:
+        heart, mark = self._heart, self._heart.mark()
+        while not self._done.wait(_LOOK):
+            if os.getppid() != self._parent:
+                os._exit(_DIED)
+            if heart.paused or heart.mark() != mark:
+                self._group.beat()
+            elif self._group.waits:
+                heart.beats += 1
+            mark = heart.mark()
