@@ -2,9 +2,14 @@
 
 import socket
 from contextlib import contextmanager
+from datetime import timedelta
 
+import pytest
+import torch.distributed
 from rlcore_plugin_ddp.gloo import GlooGroup
+from rlcore_plugin_ddp.meeting import Meeting
 from rlcore_plugin_ddp.memory import Memory
+from rlcore_plugin_ddp.moving import Moves
 from rlcore_plugin_ddp.shared import SharedGroup
 
 from rlcore.process import usable_cores
@@ -19,12 +24,62 @@ class TestProcesses(LauncherContract):
     use = "ddp:processes"
 
 
+class TestTorchrun(LauncherContract):
+    use = "ddp:torchrun"
+
+    @pytest.fixture(autouse=True)
+    def started_by_torchrun(self, request, monkeypatch):
+        """Be a process that torchrun started, beside as many as the test has ranks."""
+        count = str(request.node.callspec.params["count"] if hasattr(request.node, "callspec") else 2)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            store = torch.distributed.TCPStore(
+                "127.0.0.1", port, None, True, timedelta(seconds=30), False, master_listen_fd=server.detach()
+            )
+        words = {"TORCHELASTIC_RUN_ID": "contract", "TORCHELASTIC_USE_AGENT_STORE": "True"}
+        words |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "LOCAL_WORLD_SIZE": count}
+        for name, value in words.items():
+            monkeypatch.setenv(name, value)
+        yield
+        del store
+
+
+class TestTorchrunOfSeveralHosts(TestTorchrun):
+    @pytest.fixture(autouse=True)
+    def on_hosts_of_their_own(self, started_by_torchrun, monkeypatch):
+        """Let each rank be the only one of its host."""
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
+
+
 class TestShared(GroupContract):
     @contextmanager
     def place(self, size, deadline):
         with Memory.create(size) as memory:
             spin = size <= usable_cores()
             yield lambda rank: SharedGroup(Memory(memory.fd, size, 1, rank, deadline, spin))
+
+
+class TestGlooOfSeveralHosts(GroupContract):
+    sizes = (1, 2, 3)
+    in_order = False
+    address = "0100007F"
+
+    @contextmanager
+    def place(self, size, deadline):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            store = torch.distributed.TCPStore(
+                "127.0.0.1", port, None, True, timedelta(seconds=30), False, master_listen_fd=server.detach()
+            )
+
+        def enter(rank):
+            meeting = Meeting(("127.0.0.1", port, True), rank, size, deadline, coming=3.0)
+            generation = meeting.meet()
+            moves = Moves(meeting.store, rank, size, generation, deadline)
+            return GlooGroup(meeting.store, rank, size, generation, deadline, moves=moves)
+
+        yield enter
+        del store
 
 
 class TestGloo(GroupContract):

@@ -5,6 +5,7 @@ Of torch.distributed only the process groups are used; the default group of the 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from rlcore_plugin_ddp.moving import Moves
 from rlcore_plugin_ddp.packing import pack, unpack
 
 LOOPBACK: Final = "127.0.0.1"
+_JOIN: Final = "join"
 # of a call, where something else finds out who is lost
 _NEVER: Final = timedelta(days=365)
 # seconds: at first a rank that waits offers the processor to others, then it sleeps, longer and longer
@@ -79,7 +81,7 @@ class GlooGroup:
         try:
             self._gloo = _distributed.ProcessGroupGloo(self._store, rank, size, options)
         except RuntimeError as error:
-            raise self._lost(error, "join") from error
+            raise self._lost(error, _JOIN) from error
         if moves is not None:  # they know better than a clock
             self._gloo._set_default_timeout(_NEVER)
         self._nccl: Any = None
@@ -165,12 +167,19 @@ class GlooGroup:
             waited = time.monotonic() - began
             if waited < _SPIN:
                 os.sched_yield()
-            else:
-                time.sleep(min(max(_NAP, waited / 64), _LONGEST_NAP))
+                continue
+            time.sleep(min(max(_NAP, waited / 64), _LONGEST_NAP))
+            try:
                 watch.look()
+            except RlcoreError:
+                # it would wait for its threads at its own end, and they wait for a rank that never comes
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._gloo))
+                raise
 
-    def _lost(self, error: RuntimeError, kind: str) -> RankLost:
+    def _lost(self, error: RuntimeError, kind: str) -> RlcoreError:
         """Return the error that names the rank that is lost, if that can be known."""
+        if self._moves is not None and kind != _JOIN:
+            return self._moves.broken(str(error).partition(". ")[0])
         if self._memory is not None:
             try:
                 self._memory.look()

@@ -21,7 +21,7 @@ from rlcore_plugin_ddp.memory import Memory
 
 _distributed: Final[Any] = torch.distributed  # its stores have no types
 
-# seconds until all ranks have come, at least: each imports torch first
+# seconds until all ranks have come: each imports torch first
 _COMING: Final = 120.0
 _LOOK: Final = 0.02
 
@@ -34,6 +34,7 @@ class Meeting:
         rank: number of this process, from 0.
         size: how many there are.
         deadline: seconds that a rank is waited for without its moving.
+        coming: seconds until all have come, if that is longer than the deadline.
 
     Attributes:
         store: a `torch.distributed.Store`.
@@ -42,10 +43,12 @@ class Meeting:
         RankLost: the store cannot be reached.
     """
 
-    def __init__(self, endpoint: tuple[str, int, bool], rank: int, size: int, deadline: float) -> None:
+    def __init__(
+        self, endpoint: tuple[str, int, bool], rank: int, size: int, deadline: float, coming: float = _COMING
+    ) -> None:
         self._host, self._port, kept = endpoint
         self._rank, self._size, self._deadline = rank, size, deadline
-        self._seconds = max(deadline, _COMING)
+        self._seconds = max(deadline, coming)
         self.store = self._opened(not kept and not rank)
 
     def meet(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rlcore.errors import RankLost, RlcoreError
 
@@ -13,13 +13,32 @@ from rlcore.errors import RankLost, RlcoreError
 _SAYING: Final = 0.1
 # seconds, whatever the deadline
 _LEAST, _MOST = 0.05, 5.0
+# seconds: in which those that live say where they are, after a connection broke; between two looks at that
+_SETTLING: Final = 1.0
+_LOOK: Final = 0.02
+# what a rank says in place of its call once it has given another up
+_LOST: Final = "lost"
+
+
+class Word(NamedTuple):
+    """What a rank says of itself.
+
+    Attributes:
+        calls: that it has begun.
+        beats: how often it said that it moves.
+        call: the latest; or which rank it has given up.
+    """
+
+    calls: int
+    beats: int
+    call: str
 
 
 class Moves:
     """What the ranks say of themselves: their calls so far, the call that they are in, and that they move.
 
     A rank waits for those that made fewer calls than itself. If one of these says nothing new for the deadline, it is
-    lost. If all have come, and to the same call, then something between them is broken.
+    lost, and whoever finds that out says so.
 
     Args:
         store: a `torch.distributed.Store`.
@@ -36,7 +55,8 @@ class Moves:
         self._deadline = deadline
         self._every = min(max(deadline * _SAYING, _LEAST), _MOST)
         self._lock = threading.Lock()
-        self._calls, self._call, self._beats = 0, "", 0
+        self._own = Word(0, 0, "join")
+        self._lost: RankLost | None = None
         self._said = 0.0
         self._say()
 
@@ -45,35 +65,88 @@ class Moves:
 
         Args:
             call: what it is, the same on every rank.
+
+        Raises:
+            RankLost: a rank was lost before.
         """
-        self._calls += 1
-        self._call = call
+        if self._lost is not None:
+            raise RankLost(str(self._lost), self._lost.rank)
+        self._own = Word(self._own.calls + 1, self._own.beats, call)
 
     def beat(self) -> None:
         """Say that this rank moves, if it is time to; from any thread."""
         if time.monotonic() < self._said + self._every:
             return
-        self._beats += 1
         with suppress(RuntimeError):  # without a store, whoever waits finds that out
-            self._say()
+            self._say(beats=1)
 
     def watch(self) -> Watch:
         """Return what watches the others during one call."""
         return Watch(self)
 
-    def _say(self) -> None:
+    def broken(self, why: str) -> RlcoreError:
+        """Return the error for a connection that broke: those that live say where they are, and one that does not died.
+
+        Args:
+            why: what was seen.
+        """
+        try:
+            self._say()
+            before, until = self._heard(), time.monotonic() + _SETTLING
+            while True:
+                heard = self._heard()
+                if (known := self._known(heard)) is not None:
+                    return self._give_up(known)
+                silent = [r for r, word in enumerate(heard) if word.calls < self._own.calls and word == before[r]]
+                if not silent or time.monotonic() > until:
+                    break
+                time.sleep(_LOOK)
+        except RuntimeError as error:
+            return self._give_up(RankLost(f"the store of the ranks is gone: {error}; {why}"))
+        lost = silent[0] if len(silent) == 1 else None
+        who = "a rank" if lost is None else f"rank {lost}"
+        return self._give_up(
+            RankLost(f"{who} of {self._size} is lost; rank {self._rank} is in {self._own.call}: {why}", lost)
+        )
+
+    def _known(self, heard: list[Word]) -> RlcoreError | None:
+        """Return the error that what the others say leaves no doubt of."""
+        for rank, word in enumerate(heard):
+            kind, _, number = word.call.partition(" ")
+            if kind == _LOST:
+                lost = int(number) if number else None
+                who = "a rank" if lost is None else f"rank {lost}"
+                return RankLost(f"{who} of {self._size} is lost, as rank {rank} says", lost)
+            if word.calls == self._own.calls and word.call != self._own.call:
+                return RlcoreError(
+                    f"rank {self._rank} calls {self._own.call}, and rank {rank} calls {word.call} in its place: every "
+                    "rank makes the same calls in the same order; look for a hook that calls the group on one rank only"
+                )
+        return None
+
+    def _give_up(self, error: RlcoreError) -> RlcoreError:
+        """Tell the others of a rank that is lost, and return the error."""
+        if isinstance(error, RankLost):
+            self._lost = error
+            self._own = self._own._replace(call=_LOST if error.rank is None else f"{_LOST} {error.rank}")
+            with suppress(RuntimeError):
+                self._say()
+        return error
+
+    def _say(self, beats: int = 0) -> None:
         self._said = time.monotonic()
         with self._lock:
-            self._store.set(f"{self._prefix}{self._rank}", f"{self._calls} {self._beats} {self._call}")
+            own = self._own = self._own._replace(beats=self._own.beats + beats)
+            self._store.set(f"{self._prefix}{self._rank}", f"{own.calls} {own.beats} {own.call}")
 
-    def _heard(self) -> list[tuple[int, int, str]]:
-        """Return calls, beats and call of every rank."""
+    def _heard(self) -> list[Word]:
+        """Return the latest word of every rank."""
         with self._lock:
             words = self._store.multi_get([f"{self._prefix}{rank}" for rank in range(self._size)])
         found = []
         for word in words:
             calls, beats, call = word.decode().split(" ", 2)
-            found.append((int(calls), int(beats), call))
+            found.append(Word(int(calls), int(beats), call))
         return found
 
 
@@ -87,14 +160,15 @@ class Watch:
     def __init__(self, moves: Moves) -> None:
         self._moves = moves
         self._next = time.monotonic() + moves._every
-        self._heard: list[tuple[int, int, str]] = []
+        self._heard: list[Word] = []
         self._since: list[float] = []
 
     def look(self) -> None:
         """Look, if it is time to.
 
         Raises:
-            RankLost: a rank has not moved for the deadline; or all have come, and the call does not end.
+            RankLost: a rank has not moved for the deadline, or another has found that; or all have come, and the call
+                does not end.
             RlcoreError: one makes another call than this rank.
         """
         now, moves = time.monotonic(), self._moves
@@ -106,32 +180,25 @@ class Watch:
                 moves._say()
             heard = moves._heard()
         except RuntimeError as error:
-            raise RankLost(
-                f"the store of the ranks is gone; rank {moves._rank} is in {moves._call}: {error}"
-            ) from error
-        if not self._heard:
-            self._heard, self._since = heard, [now] * len(heard)
-        self._since = [
-            since if before == after else now
-            for since, before, after in zip(self._since, self._heard, heard, strict=True)
-        ]
+            raise moves.broken(str(error)) from error
+        before = self._heard or heard
+        since = self._since or [now] * len(heard)
+        self._since = [then if old == new else now for then, old, new in zip(since, before, heard, strict=True)]
         self._heard = heard
-        self._judge(now)
+        if (found := moves._known(heard) or self._still(now)) is not None:
+            raise moves._give_up(found)
 
-    def _judge(self, now: float) -> None:
+    def _still(self, now: float) -> RankLost | None:
         moves = self._moves
-        for rank, (calls, _, call) in enumerate(self._heard):
+        own = moves._own
+        for rank, word in enumerate(self._heard):
             still = now - self._since[rank]
-            if calls == moves._calls and call != moves._call:
-                raise RlcoreError(
-                    f"rank {moves._rank} calls {moves._call}, and rank {rank} calls {call} in its place: every rank "
-                    "makes the same calls in the same order; look for a hook that calls the group on one rank only"
-                )
-            if calls < moves._calls and still > moves._deadline:
-                raise RankLost(
-                    f"rank {rank} of {moves._size} is lost: it has not moved for {still:.0f} s, and made {calls} of "
-                    f"{moves._calls} calls; rank {moves._rank} waits in {moves._call}",
+            if word.calls < own.calls and still > moves._deadline:
+                return RankLost(
+                    f"rank {rank} of {moves._size} is lost: it has not moved for {still:.0f} s, and made {word.calls} "
+                    f"of {own.calls} calls; rank {moves._rank} waits in {own.call}",
                     rank,
                 )
         if now - max(self._since) > moves._deadline:
-            raise RankLost(f"all ranks are in {moves._call}, and it does not end; rank {moves._rank} gives it up")
+            return RankLost(f"all ranks are in {own.call}, and it does not end; rank {moves._rank} gives it up")
+        return None
