@@ -1,8 +1,10 @@
-"""One rank of several, a process of its own: `rank.py RANK RANKS STORE FOLDER save|load|fail|damaged`."""
+"""One rank of several, a process of its own: `rank.py RANK RANKS STORE FOLDER save|load|fail|damaged|first`."""
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 import torch.distributed as dist
@@ -11,12 +13,16 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 from rlcore.errors import StorageError
+from rlcore.types import Context
 
 rank, ranks, store, folder, what = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], Path(sys.argv[4]), sys.argv[5]
 os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
 mesh = init_device_mesh("cpu", (ranks,))
-backend = DcpCheckpointer(DcpCheckpointer.Config(), None)
+context = None
+if what == "first":  # a rank of a run
+    context = replace(Context.alone("run"), group=SimpleNamespace(rank=rank, size=ranks))
+backend = DcpCheckpointer(DcpCheckpointer.Config(), context)
 
 
 def tensors(fill):
@@ -40,6 +46,14 @@ def tensors(fill):
 
 if what == "save":
     backend.save(folder, tensors(True))
+elif what == "first":
+    if rank == 0:
+        plain = {"plain": torch.full((2, 2), 7.0), "step": torch.tensor(3)}
+        backend.save(folder, plain)
+        found = {name: torch.zeros_like(tensor) for name, tensor in plain.items()}
+        backend.load_into(folder, found)
+        assert all(torch.equal(found[name], plain[name]) for name in plain)
+    dist.barrier()
 elif what == "load":
     found = tensors(False)
     backend.load_into(folder, found)

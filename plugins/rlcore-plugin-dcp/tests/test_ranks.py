@@ -8,8 +8,13 @@ import pytest
 import torch
 from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
 
+from rlcore.checkpoints.manifest import scan
 from rlcore.errors import StorageError
+from rlcore.run.build import build
+from rlcore.testing.ranks import in_ranks
+from rlcore.testing.small_run import make_config
 
+SECTIONS = {"env": {"use": "testing:toy", "num_envs": 2}, "checkpoint": {"use": "dcp", "every": 32}}
 RANK = Path(__file__).with_name("rank.py")
 WHOLE = {
     "rows": torch.arange(60.0).reshape(12, 5),
@@ -103,3 +108,31 @@ def test_every_rank_is_told_when_the_files_are_damaged(ranks, folder):
     (folder / "1.bin").write_bytes(b"")
     outputs = ranks(2, folder, "damaged")
     assert all(f"in {folder} failed" in output or f"files of {folder}" in output for output in outputs)
+
+
+def test_of_ranks_that_train_together_the_first_saves_alone_though_a_process_group_is_there(ranks, folder):
+    ranks(2, folder, "first")
+    assert sorted(path.name for path in folder.iterdir()) == ["0.bin", "metadata.json"]
+    assert alone().load(folder)["step"] == 3
+
+
+def test_ranks_that_train_together_go_on_from_it_to_the_bits_of_ranks_that_use_another(tmp_path):
+    def train(name, use, stop=None):
+        overrides = ["ranks.count=2", f"run.name={name}", f"checkpoint.use={use}", "run.total_frames=64"]
+        config = make_config(*overrides, folder=tmp_path, sections=SECTIONS)
+        resume = config.run.place.exists()
+        config.run.place.mkdir(exist_ok=True)
+
+        def rank(group):
+            run = build(config, group=group, resume=resume)
+            run.trainer.stop_at = stop or 64
+            run.trainer.train()
+
+        in_ranks(2, rank)
+        return scan(config.run.place / "checkpoints").entries[-1].manifest
+
+    train("parts", "dcp", stop=32)
+    parts, whole = train("parts", "dcp"), train("whole", "torch")
+    assert parts["progress"]["frames"] == 64
+    assert parts["digest"] == whole["digest"]
+    assert "rank-1/buffer" in parts["digests"]

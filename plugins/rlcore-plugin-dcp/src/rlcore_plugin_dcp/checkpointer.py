@@ -25,16 +25,17 @@ from rlcore_plugin_dcp.rank_files import FileReader, FileWriter
 class DcpCheckpointer:
     """Writes `N.bin` for each rank N, and `metadata.json`.
 
-    Where `torch.distributed` is initialised, every rank calls `save` and `load_into` at the same time with the same
-    folder and names. A plain tensor is taken to be the same on all ranks and is written once; of a `DTensor` each rank
-    writes and reads its part.
+    In a run whose ranks train together (`[ranks]`), the first has the state of all of them and saves it alone, whatever
+    process group somebody has initialised. Anywhere else, where the default group of `torch.distributed` is
+    initialised, every rank calls `save` and `load_into` at the same time with the same folder and names. A plain tensor
+    is taken to be the same on all ranks and is written once; of a `DTensor` each rank writes and reads its part.
     """
 
     class Config(BaseModel, extra="forbid"):
         """Nothing to configure."""
 
-    def __init__(self, config: Config, context: Context) -> None:
-        del config, context
+    def __init__(self, config: Config, context: Context | None) -> None:
+        self._alone = context is not None and context.group.size > 1
 
     def save(self, folder: Path, tensors: Mapping[str, Tensor]) -> None:
         """Write the files of all ranks.
@@ -44,7 +45,7 @@ class DcpCheckpointer:
             StorageError: a tensor is not dense, or has no data; or a rank failed, which every rank is told.
         """
         writer, planner = FileWriter(folder), DefaultSavePlanner(flatten_state_dict=False)
-        if not _several_ranks():
+        if self._alone or not _default_group():
             _save_alone(dict(tensors), writer, planner)
             return
         try:
@@ -74,17 +75,17 @@ class DcpCheckpointer:
         reader, planner = FileReader(folder), DefaultLoadPlanner(flatten_state_dict=False)
         try:
             _check_forms(metadata.read(folder), tensors)
-            if _several_ranks():
-                load(dict(tensors), storage_reader=reader, planner=planner)
-            else:
+            if self._alone or not _default_group():
                 _load_alone(dict(tensors), reader, planner)
+            else:
+                load(dict(tensors), storage_reader=reader, planner=planner)
         except CheckpointException as error:
             raise _failure_of_ranks("load", folder, error) from error
         except Exception as error:
             raise StorageError(f"the files of {folder} do not fit together: {type(error).__name__}: {error}") from error
 
 
-def _several_ranks() -> bool:
+def _default_group() -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
