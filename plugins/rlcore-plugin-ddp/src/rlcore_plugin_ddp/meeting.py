@@ -17,7 +17,7 @@ from typing import Any, Final
 import torch.distributed
 
 from rlcore.errors import ConfigError, RankLost
-from rlcore.process import cores
+from rlcore.process import usable_cores
 from rlcore_plugin_ddp.memory import Memory
 
 _distributed: Final[Any] = torch.distributed  # its stores have no types
@@ -78,7 +78,7 @@ class Meeting:
         seen = [self.store.get(f"rlcore/{generation}/sees/{rank}") for rank in range(self._size)]
         if own is None or not all(seen):
             return None
-        spin = self._size <= cores()
+        spin = self._size <= usable_cores()
         return Memory(own, self._size, generation, self._rank, self._deadline, spin)
 
     def address(self) -> str:
