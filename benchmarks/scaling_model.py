@@ -45,6 +45,8 @@ INPUTS = 8
 # floats from which `a` and `b` are found
 SHORT, LONG = 1_000, 2_100_000
 SECONDS = 1.0
+# between two looks at the clock
+CALLS = 50
 DEADLINE = 120.0
 TABLE = (8, 64, 1000)
 DAY = 86_400.0
@@ -78,18 +80,17 @@ def step_of(net: str) -> Callable[[], torch.Tensor]:
 
 
 def seconds_of(act: Callable[[], object], group: Group | None = None) -> float:
-    """Return the mean seconds of a call over about a second; ranks agree on the number of calls."""
+    """Return the mean seconds of a call over about a second; of several ranks the first says when that is over."""
     act()
-    began = time.perf_counter()
-    act()
-    count = max(3, int(SECONDS / (time.perf_counter() - began)))
-    if group is not None:
-        count = group.share([count])[0][0]
-        group.barrier()
-    began = time.perf_counter()
-    for _ in range(count):
-        act()
-    return (time.perf_counter() - began) / count
+    calls, began = 0, time.perf_counter()
+    while True:
+        for _ in range(CALLS):
+            act()
+        calls += CALLS
+        took = time.perf_counter() - began
+        over = took > SECONDS
+        if over if group is None else group.share([over])[0][0]:
+            return took / calls
 
 
 def in_shared_memory(size: int, act: Callable[[Group], float]) -> float:
