@@ -11,10 +11,12 @@ from typing import Any, Final
 import torch
 
 from rlcore.agents.place import Saved
+from rlcore.agents.policies import agents_of, models_of
 from rlcore.agents.spec_env import NotSteppableError, SpecEnv
 from rlcore.assembly.assembly import Assembly
 from rlcore.config.core import RunConfig
 from rlcore.config.own_modules import make_importable, named_modules
+from rlcore.config.policies import AGENTS
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import find_component
 from rlcore.config.validation import checked
@@ -23,11 +25,13 @@ from rlcore.envs.transformed import TransformedEnv
 from rlcore.errors import ConfigError, StorageError
 from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.registry import Provided
+from rlcore.policies.model import JointModel
+from rlcore.policies.shares import assigned
 from rlcore.restore.components import restore
 from rlcore.types import Context, EnvSpec, Model, Progress, RunInfo, Stateful, Transform
 from rlcore.types.optional import offers
 
-_OURS: Final = ("use", "name", "leaf")
+_OURS: Final = ("use", "name", "leaf", AGENTS)
 
 
 @dataclass(frozen=True)
@@ -110,13 +114,31 @@ class PartsBuilder:
         parts.update(env=env, env_spec=spec, transforms=[])
         for table in saved.config.get("transform", []):
             self._transform(env, table)
-        provided, config = self.component("model", saved.config["model"])
-        model = assembly.part(provided, config, saved.config["model"].get("name", "model"), single=True)
+        models = {name: self._model(name, table) for name, table in models_of(saved).items()}
+        if "" in models:
+            model = models[""]
+        else:
+            shares, seen = assigned(spec, agents_of(saved)), parts["env_spec"]
+            model = JointModel(models, shares, {name: shares.spec(name, seen) for name in models}, seen)
+            parts["policies"] = shares.policies
         parts["model"] = model
-        self._labels["model"] = str(provided)
         components = assembly.stateful
         restore(components, {name: state for name, state in saved.states.items() if name in components}, {})
         return AgentParts(spec, parts["transforms"], model, assembly.context.device, saved, self._labels)
+
+    def _model(self, policy: str, table: Mapping[str, Any]) -> Any:
+        """Build the model of a policy; of the only one, its name is empty."""
+        provided, config = self.component("model", table)
+        self._labels["model"] = str(provided)
+        if not policy:
+            return self._assembly.part(provided, config, table.get("name", "model"), single=True)
+        parts = self._assembly.context.built
+        seen = parts["env_spec"]
+        parts["env_spec"] = assigned(seen, agents_of(self._saved)).spec(policy, seen)
+        try:
+            return self._assembly.part(provided, config, policy)
+        finally:
+            parts["env_spec"] = seen
 
     def component(self, kind: str, table: Mapping[str, Any]) -> tuple[Provided, Any]:
         """Return the component of a section, and its keys; a loose file is imported only where it has the component.

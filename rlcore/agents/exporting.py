@@ -12,6 +12,7 @@ from rlcore.agents.agent import Agent
 from rlcore.agents.builder import build_parts
 from rlcore.agents.formats import FORMATS
 from rlcore.agents.place import read_saved
+from rlcore.agents.policies import of_policy
 from rlcore.agents.program import examples
 from rlcore.checkpoints.manifest import MANIFEST
 from rlcore.errors import ConfigError, StorageError, did_you_mean
@@ -27,7 +28,7 @@ _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 
 def export_agent(
     place: Path, format: str, output: Path | None = None, best: bool = False, overwrite: bool = False,
-    trust: bool = False,
+    trust: bool = False, policy: str | None = None,
 ) -> Path:  # fmt: skip
     """Write the agent of a run into a file, and compare the two.
 
@@ -38,6 +39,7 @@ def export_agent(
         best: the checkpoint with the best evaluation instead of the latest.
         overwrite: replace a file that is there.
         trust: import what the config names though the folder belongs to another user.
+        policy: of a run with several: the name of one of them; it is in the name of the file.
 
     Returns:
         The file.
@@ -55,12 +57,12 @@ def export_agent(
         raise ConfigError(
             f"{str(place)!r} is a checkpoint, which nothing is written into: say where with --output FILE"
         )
-    file = output or place / f"policy{kind.suffix}"
+    file = output or place / f"policy{'' if policy is None else f'-{policy}'}{kind.suffix}"
     if file.suffix != kind.suffix:
         raise ConfigError(f"--output {str(file)!r}: a file of the format {format} has the suffix {kind.suffix}")
     if file.exists() and not overwrite:
         raise ConfigError(f"{str(file)!r} exists already; choose another --output, or say --overwrite")
-    saved = read_saved(place, best, trust)
+    saved = of_policy(read_saved(place, best, trust), policy)
     parts = build_parts(saved, _CPU)
     agent = Agent(parts.spec, parts.transforms, parts.model.policy, _CPU, 0, saved.frames)
     try:

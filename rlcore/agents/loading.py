@@ -11,6 +11,7 @@ from rlcore.agents.agent import Agent
 from rlcore.agents.builder import build_parts
 from rlcore.agents.formats import FORMATS, format_of
 from rlcore.agents.place import read_saved
+from rlcore.agents.policies import of_policy
 from rlcore.errors import ConfigError
 from rlcore.run.process_state import choose_device
 
@@ -20,6 +21,7 @@ def load_agent(
     best: bool = False,
     device: str = "cpu",
     *,
+    policy: str | None = None,
     seed: int = 0,
     trust: bool = False,
 ) -> Agent:
@@ -29,6 +31,7 @@ def load_agent(
         place: a run folder, the folder of one of its checkpoints, or a file that `rlcore export` wrote.
         best: of a run: the checkpoint with the best evaluation instead of the latest.
         device: where the model computes: `cpu`, `cuda`, `cuda:N`, or `auto`.
+        policy: of a run with several: the name of one of them.
         seed: of actions that are sampled (`deterministic=False`).
         trust: import what the config names though the folder belongs to another user.
 
@@ -45,8 +48,10 @@ def load_agent(
     if path.is_file():
         if best:
             raise ConfigError(f"best chooses among the checkpoints of a run, and {str(path)!r} is one exported file")
+        if policy is not None:
+            raise ConfigError(f"policy = {policy!r}: {str(path)!r} is one exported policy; leave the name out")
         return FORMATS[format_of(path)].load(path, on_device, seed, trust)
-    parts = build_parts(read_saved(path, best, trust), on_device)
+    parts = build_parts(of_policy(read_saved(path, best, trust), policy), on_device)
     return Agent(parts.spec, parts.transforms, parts.model.policy, on_device, seed, parts.saved.frames)
 
 

@@ -98,6 +98,7 @@ def trainer_parts(
         heart=context.heart,
         group=context.group,
         stateful=in_order(assembly.stateful),
+        policies=context.built.get("policies", ()),
         evaluations=evaluations,
     )
 

@@ -12,9 +12,10 @@ from pydantic import BaseModel
 
 from rlcore.config.file import read
 from rlcore.config.observers import add_observers
+from rlcore.config.policies import tables
 from rlcore.config.raw import RawConfig
 from rlcore.config.schema import config_schema
-from rlcore.config.sections import Config, tables, validate
+from rlcore.config.sections import Config, validate
 
 
 def run(options: argparse.Namespace) -> int:
@@ -78,9 +79,8 @@ def _keys(values: BaseModel, section: str, raw: RawConfig) -> Iterator[str]:
 
 def _source_of_use(raw: RawConfig, label: str) -> str:
     """Return where it is said which component a section is of."""
-    section, _, index = label.partition(".")
-    found = tables(raw, section)[int(index or 0)]
-    return _source(raw, label, "use", given="use" in found)
+    found = next(table for table in tables(raw, label.partition(".")[0]) if table.label == label)
+    return _source(raw, label, "use", given="use" in found.keys)
 
 
 def _source(raw: RawConfig, section: str, key: str, given: bool) -> str:

@@ -39,10 +39,12 @@ def run(options: argparse.Namespace) -> int:
         list(film(stage, range(result.seeds[0], result.seeds[0] + 1), video))
     if options.json:
         counts = {"frames": stage.frames, "seeds": result.seeds, "returns": result.returns, "lengths": result.lengths}
-        print(json.dumps(counts))
+        print(json.dumps(counts | ({"policies": result.policies} if result.policies else {})))
         return 0
     count = len(result.returns)
     print(f"{folder.name} at frame {stage.frames:,}: mean return {result.mean_return:,.1f} over {count} episodes")
+    for policy, returns in result.returns_by_policy().items():
+        print(f"  policy {policy}: mean return {sum(returns) / len(returns):,.1f} over {len(returns)} episodes")
     for seed, value, length in zip(result.seeds, result.returns, result.lengths, strict=True):
         print(f"  seed {seed:>6}  return {value:>10,.1f}  length {length:>6,}")
     if video is not None:

@@ -11,6 +11,14 @@ from rlcore.agents.exporting import export_agent
 def run(options: argparse.Namespace) -> int:
     """Export, and print what was written."""
     output = None if options.output is None else Path(options.output)
-    file = export_agent(Path(options.run), options.format, output, options.best, options.overwrite, options.trust)
+    file = export_agent(
+        Path(options.run),
+        options.format,
+        output,
+        options.best,
+        options.overwrite,
+        options.trust,
+        options.policy,
+    )
     print(f"{file}: {file.stat().st_size:,} bytes; acts as the agent of {options.run} does")
     return 0

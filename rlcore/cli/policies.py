@@ -52,4 +52,5 @@ def export(commands: argparse._SubParsersAction[Any]) -> None:
     command.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the latest")
     command.add_argument("--output", metavar="FILE", help="default: policy.pt2, .onnx or .safetensors in RUN")
     command.add_argument("--overwrite", action="store_true", help="replace a file that is there")
+    command.add_argument("--policy", metavar="NAME", help="of a run with several policies: which of them")
     trust_argument(command)

@@ -95,10 +95,15 @@ def hooks_among(parts: Collection[str]) -> set[str]:
 
 
 def entries_of(config: Mapping[str, Any], section: str) -> dict[str, Mapping[str, Any]]:
-    """Return the entries of a section by name; that of a section that cannot be repeated by the empty name."""
+    """Return the entries of a section by name; the only one of a section that cannot be repeated by the empty name.
+
+    Of several policies, each has an entry by its name.
+    """
     value = config.get(section)
     if isinstance(value, list):
         return {str(entry.get("name", "")): entry for entry in value if isinstance(entry, Mapping)}
+    if isinstance(value, Mapping) and "use" not in value:
+        return {name: entry for name, entry in value.items() if isinstance(entry, Mapping)}
     return {"": value} if isinstance(value, Mapping) else {}
 
 

@@ -22,12 +22,14 @@ from rlcore.config.core import (
     RanksConfig,
     RunConfig,
 )
-from rlcore.config.entries import free_name
 from rlcore.config.file import read
 from rlcore.config.launchers import launcher_named
 from rlcore.config.own_modules import folders_of, make_importable
+from rlcore.config.policies import missing_sections, policy_problems, tables
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import VERSIONS, RawConfig
+from rlcore.config.reading import Reading, sections_of
+from rlcore.config.section import Section as Section
 from rlcore.config.validation import check_section_names, checked, core_section
 from rlcore.errors import ConfigError, PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
@@ -36,37 +38,7 @@ from rlcore.plugins.registry import Provided
 from rlcore.types.optional import Observer, offers
 
 CORE: Final = ("run", "plugins", "metrics", "checkpoint")
-# the key that all sections of a kind have besides those of their components
-_COMMON: Final = {"logger": "required", "transform": "leaf"}
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
-
-
-@dataclass(frozen=True)
-class Section:
-    """One validated component section.
-
-    Attributes:
-        label: where it stands, such as `loss` or `hook.1`.
-        name: name of the component instance, unique in its kind.
-        provided: the component, with its owner.
-        config: the validated keys.
-        required: of a logger: whether a failure at its start ends the run.
-        leaf: of a transform: of the observations that it changes; None where these are one array.
-    """
-
-    label: str
-    name: str
-    provided: Provided
-    config: BaseModel
-    required: bool = False
-    leaf: str | None = None
-
-    def dump(self) -> dict[str, Any]:
-        """Return the section as it can be written into a resolved config."""
-        use = f"{self.provided.owner.plugin}:{self.provided.component.name}"
-        common: dict[str, Any] = {"required": True} if self.required else {}
-        common |= {} if self.leaf is None else {"leaf": self.leaf}
-        return {"use": use, "name": self.name, **common, **self.config.model_dump(mode="json", exclude_none=True)}
 
 
 @dataclass
@@ -92,8 +64,21 @@ class Config:
         ranks = {} if self.ranks is None else {"ranks": self.ranks}
         return {"run": self.run, "plugins": self.plugins, "metrics": self.metrics, **ranks}
 
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The names of the policies; empty where there is one, without a name."""
+        return tuple(entry.policy for entry in self.sections.get("model", []) if entry.policy)
+
+    def of_policy(self, name: str) -> Config:
+        """Return the config as one policy has it: its own sections, and those of all."""
+        own = {
+            section: [entry for entry in entries if entry.policy in ("", name)]
+            for section, entries in self.sections.items()
+        }
+        return replace(self, sections=own)
+
     def one(self, section: str) -> Section | None:
-        """Return the only section of that name, or None."""
+        """Return the only section of that name, or None; of several policies each `of_policy` has its own."""
         entries = self.sections.get(section, [])
         return entries[0] if entries else None
 
@@ -120,7 +105,8 @@ class Config:
         placed += [] if self.ranks is None else [("ranks", self.ranks)]
         for section, entries in self.sections.items():
             for entry in entries:
-                place = f"{section}.{entry.name}" if COMPONENT_SECTIONS[section][1] else section
+                named = COMPONENT_SECTIONS[section][1] or entry.policy
+                place = f"{section}.{entry.name}" if named else section
                 placed.append((place, entry.config))
         return placed
 
@@ -148,7 +134,9 @@ class Config:
             result["ranks"] = self.ranks.model_dump()
         for section, entries in self.sections.items():
             dumped = [entry.dump() for entry in entries]
-            if dumped:
+            if dumped and entries[0].policy and not COMPONENT_SECTIONS[section][1]:
+                result[section] = {entry.policy: table for entry, table in zip(entries, dumped, strict=True)}
+            elif dumped:
                 result[section] = dumped if COMPONENT_SECTIONS[section][1] else dumped[0]
         if "checkpoint" in result:
             result["checkpoint"] |= self.checkpoint.model_dump(exclude_none=True)
@@ -242,6 +230,7 @@ def validate(
     """
     problems: list[str] = []
     check_section_names(raw, problems)
+    problems += policy_problems(raw)
     defaults = Defaults(raw)
     run, plugins, metrics, checkpoint = (core_section(raw, name, problems, defaults) for name in CORE)
     ranks = core_section(raw, "ranks", problems) if "ranks" in raw.values else None
@@ -253,14 +242,14 @@ def validate(
     broken = _load_plugins(raw, host, [*plugins.enable, *enable], plugins.files if import_files else [], problems)
     if not import_files:
         broken |= {loose_name(Path(file)) for file in plugins.files}
-    reading = _Reading(raw, defaults, host, broken, problems)
-    sections = {name: _sections(reading, name) for name in COMPONENT_SECTIONS}
+    reading = Reading(raw, defaults, host, broken, problems)
+    sections = {name: sections_of(reading, name) for name in COMPONENT_SECTIONS}
     sections["buffer"] = _with_discount_of_loss(raw, sections["buffer"], sections["loss"])
-    problems += [f"[{name}]: missing; every run needs one" for name in REQUIRED if not raw.values.get(name)]
+    problems += missing_sections(raw, REQUIRED)
     metrics, checkpoint = metrics or MetricsConfig.model_validate({}), checkpoint or CheckpointConfig()
     config = Config(run, plugins, metrics, checkpoint, sections, raw, host, folders, ranks)
     problems += [] if config.missing() else defaults.unused()
-    problems += check_discounts((entry.label, entry.config) for entries in sections.values() for entry in entries)
+    problems += _discount_problems(config)
     if problems:
         raise InvalidConfig(raw.path, problems, None if run is None else config)
     return config
@@ -279,14 +268,6 @@ def _launcher_problems(ranks: RanksConfig | None, host: PluginHost) -> list[str]
     except (PluginError, ConfigError) as error:
         return [f"[ranks] use: {error}; for ranks on this host set it to 'auto'"]
     return []
-
-
-def tables(raw: RawConfig, section: str) -> list[dict[str, Any]]:
-    """Return the tables of a section, that of a default component among them."""
-    value = raw.values.get(section)
-    if value is None:
-        return [{}] if section in DEFAULT_USE else []
-    return value if isinstance(value, list) else [value]
 
 
 def _load_plugins(
@@ -309,7 +290,7 @@ def _load_plugins(
             problems.append(str(error))
     for section in COMPONENT_SECTIONS:
         for table in tables(raw, section):
-            use = table.get("use", DEFAULT_USE.get(section))
+            use = table.keys.get("use", DEFAULT_USE.get(section))
             if not isinstance(use, str):
                 continue
             plugin, _, name = use.rpartition(":")
@@ -324,75 +305,22 @@ def _load_plugins(
 
 
 def _with_discount_of_loss(raw: RawConfig, buffers: list[Section], losses: list[Section]) -> list[Section]:
-    """Return the buffer with the discount that it takes from the loss, and note where that is from."""
-    loss = losses[0].config if losses else None
-    found = [replace(buffer, config=with_discount_of(buffer.config, loss)) for buffer in buffers]
-    if any(after.config is not before.config for after, before in zip(found, buffers, strict=True)):
-        raw.sources["buffer.gamma"] = "[loss] gamma"
+    """Return the buffers with the discount that each takes from its loss, and note where that is from."""
+    of_policy = {loss.policy: loss for loss in losses}
+    found = []
+    for buffer in buffers:
+        loss = of_policy.get(buffer.policy)
+        keys = with_discount_of(buffer.config, None if loss is None else loss.config)
+        if loss is not None and keys is not buffer.config:
+            raw.sources[f"{buffer.label}.gamma"] = f"[{loss.label}] gamma"
+        found.append(replace(buffer, config=keys))
     return found
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """What the sections of components are validated with, and what was found to be wrong."""
-
-    raw: RawConfig
-    defaults: Defaults
-    host: PluginHost
-    broken: set[str]
-    problems: list[str]
-
-
-def _sections(reading: _Reading, section: str) -> list[Section]:
-    kind, repeated = COMPONENT_SECTIONS[section]
-    entries: list[Section] = []
-    taken: set[str] = set()
-    problems = reading.problems
-    for index, table in enumerate(tables(reading.raw, section)):
-        label = f"{section}.{index}" if repeated and len(tables(reading.raw, section)) > 1 else section
-        keys = dict(table)
-        use = keys.pop("use", DEFAULT_USE.get(section))
-        if not isinstance(use, str):
-            problems.append(f"[{label}] use: missing; name the {kind} to build")
-            continue
-        try:
-            provided = reading.host.find(kind, use)
-        except PluginError as error:
-            plugin, _, short = use.rpartition(":")
-            if (plugin or short) not in reading.broken:
-                problems.append(f"[{label}] use: {error}")
-            continue
-        name = str(keys.pop("name", "")) or free_name(provided.component.name, taken)
-        if name in taken:
-            problems.append(f"[{label}] name: {name!r} is the name of another {kind}")
-        taken.add(name)
-        required = keys.pop("required", False) if kind == "logger" else False
-        if not isinstance(required, bool):
-            problems.append(f"[{label}] required: must be true or false, not {required!r}")
-        leaf = keys.pop("leaf", None) if kind == "transform" else None
-        if leaf is not None and not isinstance(leaf, str):
-            problems.append(f"[{label}] leaf: must be the name of a leaf of the observations, not {leaf!r}")
-        place = f"{section}.{index}" if repeated else section
-        config = _validated(reading, provided, label, place, keys)
-        if config is not None:
-            entries.append(Section(label, name, provided, config, required is True, leaf))
-    return entries
-
-
-def _validated(reading: _Reading, provided: Provided, label: str, place: str, keys: dict[str, Any]) -> BaseModel | None:
-    """Return the validated keys of a section, or None after adding to the problems."""
-    more: Iterable[str] = ()
-    if provided.component.kind == "checkpointer":
-        more = CheckpointConfig.model_fields
-        keys = {key: value for key, value in keys.items() if key not in more}
-    elif provided.component.kind in _COMMON:
-        more = (_COMMON[provided.component.kind],)
-    try:
-        schema = provided.schema()
-    except PluginError as error:
-        reading.problems.append(f"[{label}] {error}")
-        return None
-    found: list[str] = []
-    config = checked(schema, reading.defaults.fill(place, schema.model_fields, keys), label, str(provided), found, more)
-    reading.problems.extend(reading.raw.with_source(line, label, place) for line in found)
-    return config
+def _discount_problems(config: Config) -> list[str]:
+    """Return a problem where discounts differ that one policy is trained with."""
+    problems = []
+    for policy in config.policies or ("",):
+        entries = [entry for found in config.of_policy(policy).sections.values() for entry in found]
+        problems += check_discounts((entry.label, entry.config) for entry in entries)
+    return list(dict.fromkeys(problems))

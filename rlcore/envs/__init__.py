@@ -9,6 +9,7 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.envs.action_masks import keeping_to_masks as keeping_to_masks
     from rlcore.envs.action_masks import without_choice as without_choice
+    from rlcore.envs.agents import AgentSpaces as AgentSpaces
     from rlcore.envs.checks import inexact_env as inexact_env
     from rlcore.envs.checks import unrestored_env as unrestored_env
     from rlcore.envs.episode_starts import only_resets as only_resets
@@ -33,6 +34,7 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.envs.action_masks": "keeping_to_masks without_choice",
+        "rlcore.envs.agents": "AgentSpaces",
         "rlcore.envs.checks": "inexact_env unrestored_env",
         "rlcore.envs.episode_starts": "only_resets",
         "rlcore.envs.leaves": "OnLeaf",

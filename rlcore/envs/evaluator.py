@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pydantic import BaseModel, Field
 
 from rlcore.envs.playing import play
+from rlcore.errors import ConfigError
 from rlcore.types import Env, EvaluationResult
 from rlcore.types.context import Context
 from rlcore.types.settings import Interval
@@ -33,6 +34,10 @@ class EpisodeEvaluator:
         self._context = context
         self._seeds = tuple(range(config.seed, config.seed + config.episodes))
         self._num_envs = min(config.num_envs or config.episodes, config.episodes)
+        self._policies: tuple[str, ...] = context.built.get("policies", ())  # of each agent of a game
+        for key, value in (("episodes", config.episodes), ("num_envs", self._num_envs)):
+            if self._policies and value % len(self._policies):
+                raise _of_whole_games(key, value, len(self._policies))
         self._make_env: Callable[[int], Env] = context.make_env
         self._env: Env | None = None
 
@@ -47,9 +52,19 @@ class EpisodeEvaluator:
             played_returns, played_lengths = play(self._env, self._context, self._seeds[begin], episodes=left)
             returns += played_returns.tolist()
             lengths += played_lengths.tolist()
-        return EvaluationResult(self._context.progress.frames, self._seeds, tuple(returns), tuple(lengths))
+        policies = self._policies * (len(returns) // max(1, len(self._policies)))
+        return EvaluationResult(self._context.progress.frames, self._seeds, tuple(returns), tuple(lengths), policies)
 
     def close(self) -> None:
         """Close the evaluation envs."""
         if self._env is not None:
             self._env.close()
+
+
+def _of_whole_games(key: str, value: int, agents: int) -> ConfigError:
+    below, above = value // agents * agents, -(-value // agents) * agents
+    nearest = f"{below} or {above}" if below else str(above)
+    return ConfigError(
+        f"[evaluator] {key} = {value}: episodes are those of agents, and a game has {agents}; several policies play "
+        f"whole games, so set it to {nearest}"
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from rlcore.types.records import EnvSpec
+from rlcore.types.records import AgentSpec, EnvSpec
 
 if TYPE_CHECKING:
     import gymnasium
@@ -25,7 +25,8 @@ def spec_record(spec: EnvSpec) -> dict[str, Any]:
         spec: of the env itself, before any transform.
     """
     spaces = [_space_record(space) for space in (spec.observation_space, spec.action_space)]
-    if not all(spaces):
+    agents = [_agent_record(agent) for agent in spec.agents]
+    if not all(spaces) or not all(agents):
         return {}
     return {
         "id": spec.id,
@@ -33,23 +34,36 @@ def spec_record(spec: EnvSpec) -> dict[str, Any]:
         "action_space": spaces[1],
         "frame_skip": spec.frame_skip,
         "max_episode_steps": spec.max_episode_steps,
+        **({"agents": agents} if agents else {}),
     }
 
 
 def recorded_spec(record: Mapping[str, Any]) -> EnvSpec:
-    """Return the spec of one env from what `spec_record` returned.
+    """Return the spec of one env, or of one game, from what `spec_record` returned.
 
     Raises:
         Exception: it is not what `spec_record` returns.
     """
+    agents = tuple(_agent(agent) for agent in record.get("agents", ()))
     return EnvSpec(
         id=str(record["id"]),
         observation_space=_space(record["observation_space"]),
         action_space=_space(record["action_space"]),
-        num_envs=1,
+        num_envs=max(1, len(agents)),
         frame_skip=int(record["frame_skip"]),
         max_episode_steps=record["max_episode_steps"],
+        agents=agents,
     )
+
+
+def _agent_record(agent: AgentSpec) -> dict[str, Any]:
+    """Return an agent of a game as plain values; empty where one of its spaces cannot be recorded."""
+    spaces = [_space_record(space) for space in (agent.observation_space, agent.action_space)]
+    return {"name": agent.name, "observation_space": spaces[0], "action_space": spaces[1]} if all(spaces) else {}
+
+
+def _agent(record: Mapping[str, Any]) -> AgentSpec:
+    return AgentSpec(str(record["name"]), _space(record["observation_space"]), _space(record["action_space"]))
 
 
 def _space_record(space: gymnasium.Space[Any]) -> dict[str, Any]:

@@ -5,50 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from rlcore.assembly.assembly import Assembly, hooks_of, to_device
+from rlcore.assembly.assembly import Assembly
 from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.checkpoints.backend import Backend
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.config.changes import config_hash, hooks_among, recorded
 from rlcore.config.own_modules import named_modules
+from rlcore.config.policies import policies_of
 from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config, Section
-from rlcore.config.validation import checked
-from rlcore.errors import ConfigError
-from rlcore.hooks.points import Hook, LoopHooks
+from rlcore.hooks.points import Hook
 from rlcore.hooks.resolution import check_marks, marked
 from rlcore.loggers.writer import LogWriter, close_all, open_writer
+from rlcore.run.learning import NEEDS, Learning, OnePolicy
+from rlcore.run.several import SeveralPolicies
 from rlcore.run.trainer import ConfiguredTrainer
 from rlcore.run_folder import folder as run_folder
 from rlcore.state.sources import module_of, modules_of
-from rlcore.training.entries import check_entries, writers_of
-from rlcore.training.memory import check_memory
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
-from rlcore.training.updates import check_paces, warn_of_no_updates
 from rlcore.types.context import Context
 from rlcore.types.hook_parts import OfRanks
-from rlcore.types.optional import Schedulable, offers
-from rlcore.types.progress import Every, Progress
-
-# the kinds without which a part of a kind cannot be built
-_NEEDS: Final = {
-    "transform": ("env", "transform"),
-    "model": ("env", "transform"),
-    "loss": ("model",),
-    "estimator": ("model",),
-    "optimizer": ("model", "loss"),
-    "collector": ("env", "transform", "model"),
-    "learner": ("model", "loss", "optimizer", "scheduler", "hooks"),
-    "paces": ("env", "transform", "model", "optimizer", "collector", "buffer"),
-    "ranges": ("model", "loss", "buffer", "scheduler", "learner"),
-    "evaluator": ("env", "transform", "model"),
-    "entries": ("model", "loss", "hook", "hooks"),
-    "memory": ("model", "loss", "estimator", "buffer"),
-}
+from rlcore.types.optional import offers
+from rlcore.types.progress import Every
 
 
 class Builder:
@@ -63,6 +45,8 @@ class Builder:
         self._context = context
         self._assembly = Assembly(context)
         self._problems = BuildProblems(config.raw.path, config.missing())
+        learning = SeveralPolicies if policies_of(config.raw) else OnePolicy
+        self._learning: Learning = learning(config, self._assembly, self._problems)
         section = config.one("checkpoint")
         if section is not None:
             build = partial(self._assembly.build, section.provided, section.config, section.name)
@@ -80,7 +64,7 @@ class Builder:
 
     def _build(self, further_hooks: Iterable[Any]) -> None:
         """Build the parts in the order in which they need each other; one that fails is reported at the end."""
-        parts, sections = self._context.built, self._config.sections
+        parts, sections, learning = self._context.built, self._config.sections, self._learning
         if (env := self._config.one("env")) is not None:
             if self._context.group.rank:
                 parts["first_env"] = self._context.group.rank * dict(env.config)["num_envs"]
@@ -88,88 +72,30 @@ class Builder:
         for entry in sections["transform"]:
             build = partial(self._assembly.transform, entry.provided, entry.config, entry.name, entry.leaf)
             self._attempt("transform", build)
-        self._build_one("model")
-        self._build_one("loss", self._loss)
-        self._build_one("estimator", self._estimator)
-        for kind in ("optimizer", "scheduler"):
-            built = {entry.name: self._attempt(kind, partial(self._section, entry)) for entry in sections[kind]}
-            if self._problems.has(kind):
-                parts[f"{kind}s"] = built if kind == "optimizer" else list(built.values())
+        learning.build_policies()
         self._build_one("collector")
-        self._build_one("buffer")
-        hooks = self._hooks([*hooks_of(parts.get("loss")), *further_hooks])
-        if (resolved := self._attempt("hooks", lambda: LoopHooks(hooks))) is not None:
+        learning.build_buffers()
+        hooks = self._hooks([*learning.loss_hooks(), *further_hooks])
+        if (resolved := self._attempt("hooks", lambda: learning.points(hooks))) is not None:
             parts["hooks"] = resolved
-        self._build_one("learner")
-        self._attempt("ranges", self._check_ranges)
-        self._attempt("paces", self._check_updates)
+        learning.build_learners()
         if self._context.group.rank:
             parts["evaluator"] = None  # one evaluates, and its figures are the run's
         else:
             self._build_one("evaluator")
-        self._attempt("entries", self._check_entries)
-        self._attempt("memory", self._check_memory)
+        learning.check()
 
     def _attempt(self, kind: str, build: Callable[[], Any]) -> Any:
-        return self._problems.attempt(kind, build, _NEEDS.get(kind, ()))
+        return self._problems.attempt(kind, build, NEEDS.get(kind, ()))
 
-    def _build_one(self, kind: str, build: Callable[[], Any] | None = None) -> None:
+    def _build_one(self, kind: str) -> None:
         """Build the only part of a kind; one that fails is not there for others."""
         if not self._problems.has(kind):
             return
-        built = self._attempt(kind, build or partial(self._one, kind))
+        section = self._config.one(kind)
+        built = None if section is None else self._attempt(kind, partial(self._section, section, single=True))
         if self._problems.has(kind):
             self._context.built[kind] = built
-
-    def _estimator(self) -> Any:
-        if (section := self._config.one("estimator")) is not None:
-            self._check_model_parts(section.provided.target(), section)
-        return self._one("estimator")
-
-    def _loss(self) -> Any:
-        """Build the loss; its weights are the model's, so it is not registered for checkpoints."""
-        section = self._required("loss")
-        self._check_model_parts(section.provided.target(), section)  # before it reaches for them
-        loss = to_device(self._assembly.build(section.provided, section.config, section.name), self._context.device)
-        self._check_model_parts(loss, section)  # what it requires may follow from its config
-        return loss
-
-    def _check_entries(self) -> None:
-        """Hold what the loss reads against who writes it; the class speaks for a part that cannot be built."""
-        parts = self._context.built
-        kinds = ("collector", "buffer", "estimator")
-        sections = {kind: self._config.one(kind) for kind in kinds}
-        built_or_class = {
-            kind: parts[kind] if kind in parts else section and section.provided.target()
-            for kind, section in sections.items()
-        }
-        writers = writers_of(parts, built_or_class["collector"], built_or_class["buffer"], parts["hooks"])
-        if sections["estimator"] is not None or self._problems.has("estimator"):  # or it did not fit its schema
-            check_entries(parts["loss"], str(self._required("loss").provided), writers, built_or_class["estimator"])
-
-    def _check_memory(self) -> None:
-        built = self._context.built
-        check_memory(built.get("model"), {kind: built.get(kind) for kind in ("loss", "estimator", "buffer")})
-
-    def _check_ranges(self) -> None:
-        """Refuse a schedule that takes a key of a part out of its range, of which zero is no matter."""
-        end = Progress(1, frames=1)
-        for scheduler in self._context.schedulers:
-            kind, _, number = scheduler.target.partition(".")
-            declares = offers(self._context.built.get(kind), Schedulable)
-            section = self._config.one(kind) if declares else None
-            values = {} if section is None else section.config.model_dump()
-            given = None if section is None else values.get(number)
-            if section is None or given is None or not (value := scheduler.value(given, end)):
-                continue
-            problems: list[str] = []
-            owner = f"{section.provided}, at the end of the schedule of {scheduler.target!r}"
-            if checked(type(section.config), {**values, number: value}, kind, owner, problems) is None:
-                raise ConfigError("; ".join(problems))
-
-    def _check_updates(self) -> None:
-        check_paces(self._context.optimizers, self._context)
-        warn_of_no_updates(self._context)
 
     def _parts(self) -> TrainerParts:
         built = self._context.built
@@ -205,20 +131,8 @@ class Builder:
         for hook in self._context.built["hooks"].hooks:
             yield type(hook.instance).__module__
 
-    def _required(self, name: str) -> Section:
-        section = self._config.one(name)
-        assert section is not None
-        return section
-
-    def _one(self, name: str) -> Any:
-        section = self._config.one(name)
-        return None if section is None else self._section(section, single=True)
-
     def _section(self, section: Section, single: bool = False) -> Any:
         return self._assembly.part(section.provided, section.config, section.name, single)
-
-    def _check_model_parts(self, requiring: Any, section: Section) -> None:
-        self._assembly.check_model_parts(requiring, section.provided, str(self._required("model").provided))
 
     def _hooks(self, further: Iterable[Any]) -> list[Hook]:
         hooks = []

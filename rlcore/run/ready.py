@@ -45,7 +45,7 @@ class Run:
         components = {
             name: component
             for name, component in self.trainer.parts.stateful.items()
-            if name == "model" or name.startswith("transform.")
+            if name.partition(".")[0] in ("model", "transform")
         }
         restore(components, {name: state for name, state in states.items() if name in components}, {})
         self.trainer.progress.frames = entry.frames

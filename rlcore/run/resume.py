@@ -192,12 +192,12 @@ def _restore(
 
 def _unusable(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield each part whose state is of something else, with the reason."""
-    for section, (kind, repeated) in COMPONENT_SECTIONS.items():
+    for section, (kind, _) in COMPONENT_SECTIONS.items():
         there = entries_of(before, section)
         for name, entry in entries_of(now, section).items():
             old, new = there.get(name, {}).get("use"), entry.get("use")
             if old is not None and old != new:
-                yield f"{kind}.{name}" if repeated else kind, f"it is {new!r} here, {old!r} in the checkpoint"
+                yield f"{kind}.{name}" if name else kind, f"it is {new!r} here, {old!r} in the checkpoint"
 
 
 def _with_hyperparameters(

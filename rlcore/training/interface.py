@@ -88,6 +88,8 @@ class TrainerInterface(PartAttributes):
         result = parts.evaluator.evaluate()
         parts.evaluations.take(result)
         parts.metrics.add({"return": result.returns_array(), "length": result.lengths_array()}, "evaluation/")
+        for policy, returns in result.returns_by_policy().items():
+            parts.metrics.extend(f"evaluation/return/{policy}", returns)
         parts.hooks.evaluation(result, self)
         return result
 
@@ -144,7 +146,7 @@ class TrainerInterface(PartAttributes):
         """Restore everything that has state; return what became of each component. `options` are those of `restore`."""
         parts = self.parts
         report = restore(parts.stateful, states, notes or {}, moved=parts.heart.beat, **options)
-        if offers(parts.learner, Follower) and Restored("learner", "starts over") in report:
+        if offers(parts.learner, Follower) and any(map(_learner_starts_over, report)):
             parts.learner.follow()  # one that was restored has followed already
         self._first_frame = parts.progress.frames
         if self.saver is not None:
@@ -163,3 +165,7 @@ class TrainerInterface(PartAttributes):
         """Note what the loop does now, for messages and for the watchdog."""
         self._phase = phase
         self.parts.heart.beats += 1
+
+
+def _learner_starts_over(line: Restored) -> bool:
+    return line.outcome == "starts over" and line.name.partition(".")[0] == "learner"

@@ -37,6 +37,10 @@ class MetricRows:
             metrics.add(collector.metrics(), "collector/")
         metrics.extend("episode/return", [episode.return_ for episode in episodes])
         metrics.extend("episode/length", [episode.length for episode in episodes])
+        agents = self._parts.policies
+        for policy in dict.fromkeys(agents):
+            own = [episode.return_ for episode in episodes if agents[episode.env_index % len(agents)] == policy]
+            metrics.extend(f"episode/return/{policy}", own)
 
     def write(self, force: bool) -> bool:
         """Write a row where one is due, or in any case with `force`; return whether one was written."""

@@ -37,6 +37,7 @@ class TrainerParts:
         heart: counts what moves, for the watchdog.
         group: the processes that train together.
         update_prefix: before the names of what an update returns; None to leave that out of the metrics.
+        policies: of several policies, the name of that of each agent of a game, in the order of the envs; else empty.
         check: called before the first frame; refuses what cannot train.
         begun: called once the run stands as it was asked for: built, restored and, where that is needed, saved.
         release: gives the run folder free.
@@ -63,6 +64,7 @@ class TrainerParts:
     stateful: dict[str, Any] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
     evaluations: Evaluations = field(default_factory=Evaluations)
+    policies: tuple[str, ...] = ()
     check: Callable[[], None] = lambda: None
     begun: Callable[[], None] = lambda: None
     release: Callable[[], None] = lambda: None

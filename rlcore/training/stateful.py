@@ -14,10 +14,11 @@ def in_order(stateful: dict[str, Any]) -> dict[str, Any]:
 
     Progress comes first, since others follow it; the learner after what it drives; the generators last.
     """
-    late = ("learner", "generators")
     early = {"progress": stateful["progress"]}
+    learners = [name for name in stateful if name.partition(".")[0] == "learner"]
+    late = [*learners, *(name for name in stateful if name == "generators")]
     middle = {name: value for name, value in stateful.items() if name not in late}
-    return {**early, **middle, **{name: stateful[name] for name in late if name in stateful}}
+    return {**early, **middle, **{name: stateful[name] for name in late}}
 
 
 def observers(stateful: dict[str, Any]) -> tuple[str, ...]:

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from rlcore.types.records import MASK as MASK
     from rlcore.types.records import NEXT_POLICY_STATE as NEXT_POLICY_STATE
     from rlcore.types.records import POLICY_STATE as POLICY_STATE
+    from rlcore.types.records import AgentSpec as AgentSpec
     from rlcore.types.records import Array as Array
     from rlcore.types.records import BoolArray as BoolArray
     from rlcore.types.records import EnvSpec as EnvSpec
@@ -101,7 +102,8 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
         "rlcore.types.progress": "ENDLESS Every Progress",
         "rlcore.types.records": (
-            "FIRST MASK NEXT_POLICY_STATE POLICY_STATE EnvSpec Episode EvaluationResult Key RunInfo State Step"
+            "FIRST MASK NEXT_POLICY_STATE POLICY_STATE AgentSpec EnvSpec Episode EvaluationResult Key RunInfo State "
+            "Step"
         ),
         "rlcore.types.settings": "FREE_AT_RESUME Interval Secret",
         "rlcore.types.trainer": "Trainer",

@@ -39,6 +39,20 @@ NEXT_POLICY_STATE: Final[Key] = ("next", "policy_state")
 REMEMBERED: Final[tuple[Key, ...]] = (POLICY_STATE, FIRST, NEXT_POLICY_STATE)
 
 
+class AgentSpec(NamedTuple):
+    """One agent of a game that several play.
+
+    Attributes:
+        name: as the game calls it, such as `adversary_0`.
+        observation_space: of its observations.
+        action_space: of its actions.
+    """
+
+    name: str
+    observation_space: gymnasium.Space[Any]
+    action_space: gymnasium.Space[Any]
+
+
 @dataclass(frozen=True)
 class EnvSpec:
     """What the parts of a run need to know of a vector env.
@@ -55,6 +69,9 @@ class EnvSpec:
         max_episode_steps: steps after which an episode is truncated, when known.
         waits: with `next_step`, whether an env whose episode ended may wait for others, as an agent does that is out of
             its game. All of its steps until the next episode are ends too, with a reward of 0, and none of them counts.
+        agents: of a game that several play, in the order of their envs: env `i` is agent `i % len(agents)`, so that
+            `num_envs` is a multiple of it. Where their spaces differ, those above are wide enough for each, as
+            `rlcore.envs.AgentSpaces` makes them. Empty for other envs.
     """
 
     id: str
@@ -65,6 +82,7 @@ class EnvSpec:
     reset_mode: Literal["same_step", "next_step"] = "same_step"
     max_episode_steps: int | None = None
     waits: bool = False
+    agents: tuple[AgentSpec, ...] = ()
 
 
 class Step(NamedTuple):
@@ -113,12 +131,14 @@ class EvaluationResult:
         seeds: one reset seed per episode.
         returns: undiscounted return per episode.
         lengths: steps per episode.
+        policies: the name of the policy that acted in each episode, where a run has several; else empty.
     """
 
     frames: int
     seeds: tuple[int, ...]
     returns: tuple[float, ...]
     lengths: tuple[int, ...]
+    policies: tuple[str, ...] = ()
 
     @property
     def mean_return(self) -> float:
@@ -136,6 +156,13 @@ class EvaluationResult:
         import numpy as np
 
         return np.asarray(self.lengths, dtype=np.float64)
+
+    def returns_by_policy(self) -> dict[str, list[float]]:
+        """Return the returns of each policy's episodes by its name; empty where a run has one policy."""
+        by_policy: dict[str, list[float]] = {name: [] for name in self.policies}
+        for name, return_ in zip(self.policies, self.returns, strict=False):
+            by_policy[name].append(return_)
+        return by_policy
 
     @property
     def mean_length(self) -> float:

@@ -33,6 +33,7 @@ ROOMS = {
     "learners": "types process",
     "collectors": "types envs restore",
     "buffers": "types",
+    "policies": "types hooks envs",
     "checkpoints": "files types state",
     "run_folder": "files config checkpoints",
     "training": "files types process hooks state loggers restore checkpoints",
@@ -43,10 +44,10 @@ ROOMS = {
         "stock assembly"
     ),
     "run": (
-        "files types process hooks plugins config state loggers restore checkpoints run_folder training stock "
-        "assembly scripts"
+        "files types process hooks plugins config state loggers restore policies checkpoints run_folder training "
+        "stock assembly scripts"
     ),
-    "agents": "version files types plugins config state envs restore checkpoints run_folder assembly run",
+    "agents": "version files types plugins config state envs restore policies checkpoints run_folder assembly run",
     "reports": "files types config checkpoints run_folder training run",
     "front": "types process plugins config presets run_folder stock agents run reports",
     "seeds": "files process run_folder training",

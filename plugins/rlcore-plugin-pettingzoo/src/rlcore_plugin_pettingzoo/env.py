@@ -9,14 +9,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-import gymnasium
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, Field
 
 from rlcore.assembly import import_named
+from rlcore.envs import AgentSpaces
 from rlcore.errors import FROM_OUTSIDE, ConfigError, RlcoreError, describe
-from rlcore.types import Context, EnvSpec, Step
+from rlcore.types import AgentSpec, Context, EnvSpec, Step
 from rlcore_plugin_pettingzoo.games import Game
 
 log = logging.getLogger(__name__)
@@ -62,14 +62,20 @@ class PettingZooEnv:
             )
         count = (config.num_envs + hidden) // self._per_game
         self._games = [first, *(Game(make, config.id) for _ in range(count - 1))]
-        observation_space, action_space = _spaces(first, config.id)
+        agents = tuple(
+            AgentSpec(str(agent), first.env.observation_space(agent), first.env.action_space(agent))
+            for agent in first.agents
+        )
+        self._spaces = AgentSpaces(agents, config.id)
+        observation_space = self._spaces.observation_space
         self.spec = EnvSpec(
             id=config.id,
             observation_space=observation_space,
-            action_space=action_space,
+            action_space=self._spaces.action_space,
             num_envs=config.num_envs,
             reset_mode="next_step",
             waits=True,
+            agents=agents,
         )
         total = count * self._per_game
         shape, dtype = observation_space.shape, observation_space.dtype
@@ -127,9 +133,9 @@ class PettingZooEnv:
     def _begin(self, number: int, game: Game) -> None:
         first = number * self._per_game
         for row, observation in enumerate(game.reset(), first):
-            self._observation[row] = observation
+            self._spaces.write(self._observation[row], row - first, observation)
 
-    def _play(self, game: Game, rows: slice, actions: npt.NDArray[Any], infos: dict[int, Any]) -> None:
+    def _play(self, game: Game, rows: slice, actions: list[Any], infos: dict[int, Any]) -> None:
         before = game.alive.copy()
         observations, rewards, terminations, truncations, given = game.step(actions)
         for place, agent in enumerate(game.agents):
@@ -137,19 +143,17 @@ class PettingZooEnv:
                 continue
             row = rows.start + place
             if agent in observations:
-                self._observation[row] = observations[agent]
+                self._spaces.write(self._observation[row], place, observations[agent])
             self._reward[row] = rewards.get(agent, 0.0)
             self._truncated[row] = truncations.get(agent, False) and not terminations.get(agent, False)
             self._terminated[row] = not game.alive[place] and not self._truncated[row]
             if not game.alive[place] and row < self._rows:
                 infos[row] = dict(given.get(agent, {}))
 
-    def _completed(self, actions: npt.NDArray[Any], game: Game) -> npt.NDArray[Any]:
-        """Return actions of all agents: where one alone is shown, the others act at random."""
-        if len(actions) == self._per_game:
-            return actions
-        others = [game.env.action_space(agent).sample() for agent in game.agents[len(actions) :]]
-        return np.concatenate([actions, np.stack(others)])
+    def _completed(self, actions: npt.NDArray[Any], game: Game) -> list[Any]:
+        """Return the action of each agent; where some of a game alone are shown, the others act at random."""
+        own = [self._spaces.action(action, place) for place, action in enumerate(actions)]
+        return own + [game.env.action_space(agent).sample() for agent in game.agents[len(own) :]]
 
 
 def _maker(place: str) -> Callable[..., Any]:
@@ -178,22 +182,3 @@ def _made(maker: Callable[..., Any], config: PettingZooEnv.Config) -> Any:
     if not hasattr(env, "possible_agents") or hasattr(env, "agent_iter"):
         raise ConfigError(f"[env] id = {config.id!r}: {type(env).__name__} has not PettingZoo's parallel interface")
     return env
-
-
-def _spaces(game: Game, name: str) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
-    """Return the spaces that all agents have."""
-    spaces = [(game.env.observation_space(agent), game.env.action_space(agent)) for agent in game.agents]
-    for agent, pair in zip(game.agents, spaces, strict=True):
-        for what, own, other in zip(("observations", "actions"), pair, spaces[0], strict=True):
-            if own != other:
-                raise ConfigError(
-                    f"[env] id = {name!r}: one policy acts for all agents, but the {what} of {agent!r} are {own}, and "
-                    f"those of {game.agents[0]!r} {other}; make them alike by a wrapper, as of SuperSuit"
-                )
-    _check_array(spaces[0][0], name)
-    return spaces[0]
-
-
-def _check_array(space: gymnasium.Space[Any], name: str) -> None:
-    if not isinstance(space, gymnasium.spaces.Box):
-        raise ConfigError(f"[env] id = {name!r}: observations are {space}; they have to be one array, a Box")

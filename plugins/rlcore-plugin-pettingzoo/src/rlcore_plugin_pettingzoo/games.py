@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -36,7 +36,7 @@ class Game:
         self._name = name
         self._seed = 0
         self._episode = 0
-        self._actions: list[Any] = []
+        self._actions: list[list[Any]] = []
 
     def seed(self, seed: int) -> None:
         """Let all that is random follow from a seed."""
@@ -61,13 +61,13 @@ class Game:
         self.alive[:] = True
         return [observations[agent] for agent in self.agents]
 
-    def step(self, actions: Any) -> tuple[Mapping[Any, Any], ...]:
+    def step(self, actions: Sequence[Any]) -> tuple[Mapping[Any, Any], ...]:
         """Let those who play on act, and return what PettingZoo does: five mappings by agent.
 
         Args:
-            actions: `[agent, ...]`; those of agents that are out do not matter.
+            actions: one for each agent, of its own space; those of agents that are out do not matter.
         """
-        self._actions.append(np.array(actions))
+        self._actions.append([np.array(action) for action in actions])
         taken = {agent: actions[row] for row, agent in enumerate(self.agents) if self.alive[row]}
         result: tuple[Mapping[Any, Any], ...] = self._called(self.env.step, taken)
         _, _, terminations, truncations, _ = result
@@ -79,8 +79,8 @@ class Game:
         return result
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the seed, the number of the episode, and the actions in it."""
-        actions = np.stack(self._actions) if self._actions else None
+        """Return the seed, the number of the episode, and the actions in it, `[step, ...]` for each agent."""
+        actions = [np.stack(own) for own in zip(*self._actions, strict=True)] or None
         return {"seed": self._seed, "episode": self._episode, "actions": actions, "alive": self.alive.copy()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -91,7 +91,7 @@ class Game:
         """
         self._seed, self._episode = state["seed"], state["episode"] - 1
         self.reset()
-        for actions in [] if state["actions"] is None else state["actions"]:
+        for actions in _steps(state["actions"]):
             self.step(actions)
         if not np.array_equal(self.alive, state["alive"]):
             raise StorageError(
@@ -106,3 +106,10 @@ class Game:
             raise
         except BaseException as error:
             raise EnvError(f"env {self._name!r} raised {describe(error)}") from error
+
+
+def _steps(actions: Any) -> Iterable[Sequence[Any]]:
+    """Return the actions of each step, from those of each agent; or from those of each step, as states were once."""
+    if actions is None:
+        return []
+    return zip(*actions, strict=True) if isinstance(actions, list) else actions

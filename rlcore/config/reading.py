@@ -1,0 +1,105 @@
+"""Holding the tables of a config against the schemas of the components that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from rlcore.config.common_keys import Defaults
+from rlcore.config.core import DEFAULT_USE, CheckpointConfig
+from rlcore.config.entries import free_name
+from rlcore.config.policies import AGENTS, Table, qualified, tables
+from rlcore.config.raw import RawConfig
+from rlcore.config.section import Section
+from rlcore.config.validation import checked
+from rlcore.errors import PluginError
+from rlcore.plugins.component import COMPONENT_SECTIONS
+from rlcore.plugins.host import PluginHost
+from rlcore.plugins.registry import Provided
+
+# the key that all sections of a kind have besides those of their components
+_COMMON: Final = {"logger": "required", "transform": "leaf"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the sections of components are validated with, and what was found to be wrong."""
+
+    raw: RawConfig
+    defaults: Defaults
+    host: PluginHost
+    broken: set[str]
+    problems: list[str]
+
+
+def sections_of(reading: Reading, section: str) -> list[Section]:
+    """Return the sections of a name that fit, and note what is wrong with the others."""
+    entries: list[Section] = []
+    taken: set[str] = set()
+    for table in tables(reading.raw, section):
+        entry = _section(reading, section, table, taken)
+        if entry is not None:
+            entries.append(entry)
+    return entries
+
+
+def _section(reading: Reading, section: str, table: Table, taken: set[str]) -> Section | None:
+    kind, label, problems = COMPONENT_SECTIONS[section][0], table.label, reading.problems
+    keys = dict(table.keys)
+    use = keys.pop("use", DEFAULT_USE.get(section))
+    if not isinstance(use, str):
+        problems.append(f"[{label}] use: missing; name the {kind} to build")
+        return None
+    try:
+        provided = reading.host.find(kind, use)
+    except PluginError as error:
+        plugin, _, short = use.rpartition(":")
+        if (plugin or short) not in reading.broken:
+            problems.append(f"[{label}] use: {error}")
+        return None
+    name = _name(str(keys.pop("name", "")), provided, table, taken)
+    if name in taken:
+        problems.append(f"[{label}] name: {name!r} is the name of another {kind}")
+    taken.add(name)
+    required = keys.pop("required", False) if kind == "logger" else False
+    if not isinstance(required, bool):
+        problems.append(f"[{label}] required: must be true or false, not {required!r}")
+    leaf = keys.pop("leaf", None) if kind == "transform" else None
+    if leaf is not None and not isinstance(leaf, str):
+        problems.append(f"[{label}] leaf: must be the name of a leaf of the observations, not {leaf!r}")
+    agents = keys.pop(AGENTS, None) if kind == "model" and table.policy else None
+    config = _validated(reading, provided, label, table.place, keys)
+    if config is None:
+        return None
+    return Section(label, name, provided, config, required is True, leaf, table.policy, tuple(agents or ()))
+
+
+def _name(said: str, provided: Provided, table: Table, taken: set[str]) -> str:
+    """Return the name of a section: what it says, or that of its component, with that of its policy."""
+    kind = provided.component.kind
+    if table.policy and not COMPONENT_SECTIONS[kind][1]:
+        return table.policy
+    own = said or free_name(provided.component.name, {entry.removeprefix(f"{table.policy}.") for entry in taken})
+    return qualified(own, table.policy) if table.policy else said or free_name(provided.component.name, taken)
+
+
+def _validated(reading: Reading, provided: Provided, label: str, place: str, keys: dict[str, Any]) -> BaseModel | None:
+    """Return the validated keys of a section, or None after adding to the problems."""
+    more: Iterable[str] = ()
+    if provided.component.kind == "checkpointer":
+        more = CheckpointConfig.model_fields
+        keys = {key: value for key, value in keys.items() if key not in more}
+    elif provided.component.kind in _COMMON:
+        more = (_COMMON[provided.component.kind],)
+    try:
+        schema = provided.schema()
+    except PluginError as error:
+        reading.problems.append(f"[{label}] {error}")
+        return None
+    found: list[str] = []
+    config = checked(schema, reading.defaults.fill(place, schema.model_fields, keys), label, str(provided), found, more)
+    reading.problems.extend(reading.raw.with_source(line, label, place) for line in found)
+    return config

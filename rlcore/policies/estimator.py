@@ -1,0 +1,53 @@
+"""The estimators of several policies as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlcore.errors import ConfigError
+from rlcore.policies.batches import OwnBatches
+from rlcore.types import Estimator, Key
+from rlcore.types.optional import EntryWriter, offers
+from rlcore.types.records import ESTIMATED
+
+if TYPE_CHECKING:
+    from tensordict import TensorDict
+
+
+class JointEstimator:
+    """Lets each estimator write into the batch of its policy, and writes that into the batch of all.
+
+    Args:
+        estimators: by the name of their policy, which may have none.
+        batches: takes the batches of policies out of those of all.
+
+    Attributes:
+        every: when all of them run.
+
+    Raises:
+        ConfigError: they run at different times.
+    """
+
+    def __init__(self, estimators: Mapping[str, Estimator], batches: OwnBatches) -> None:
+        times = {name: estimator.every for name, estimator in estimators.items()}
+        if len(set(times.values())) > 1:
+            said = " and ".join(f"{time!r} for {name}" for name, time in times.items())
+            raise ConfigError(f"[estimator] every: {said}; all policies of a run have the same")
+        self.every: Literal["batch", "epoch"] = next(iter(times.values()))
+        self._estimators = estimators
+        self._batches = batches
+
+    def __call__(self, batch: TensorDict) -> None:
+        """Set what the estimators write; zeros in the envs of policies that have none."""
+        written: dict[Key, dict[str, Any]] = {}
+        for name, estimator in self._estimators.items():
+            own = self._batches.of(name, batch)
+            before = {*own.keys(include_nested=True, leaves_only=True)}
+            estimator(own)
+            says = {*ESTIMATED, *(estimator.writes if offers(estimator, EntryWriter) else ())}
+            for key in own.keys(include_nested=True, leaves_only=True):
+                if key not in before or key in says:
+                    written.setdefault(key, {})[name] = own.get(key)
+        for key, values in written.items():
+            self._batches.put(batch, key, values)

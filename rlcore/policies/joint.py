@@ -1,0 +1,96 @@
+"""One tensor of what several policies have, each in its own rows, and what one of them has of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+
+from rlcore.errors import PluginError
+from rlcore.policies.shares import Shares
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Form = tuple[tuple[int, ...], torch.dtype]
+
+
+class Joint:
+    """Puts tensors of several policies into one and takes them out again, to the bit.
+
+    Where their shapes differ, a row of the joint tensor begins with the elements of its own and ends in zeros.
+
+    Args:
+        shares: which rows are whose.
+        forms: shape of a row and dtype, by policy; what is left out is learnt from what is put together.
+        shape: of a row of the joint tensor; default: that of all policies, or one as wide as the widest.
+        dtype: of the joint tensor; default: one that holds all of theirs.
+    """
+
+    def __init__(
+        self,
+        shares: Shares,
+        forms: Mapping[str, Form] | None = None,
+        shape: tuple[int, ...] | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        self._shares = shares
+        self._forms = dict(forms or {})
+        self._given = shape, dtype
+        self._settle()
+
+    def _settle(self) -> None:
+        shapes, (shape, dtype) = [shape for shape, _ in self._forms.values()], self._given
+        common = shapes[0] if len(set(shapes)) == 1 else (max(map(math.prod, shapes), default=0),)
+        self._shape = common if shape is None else shape
+        self._dtype: torch.dtype = dtype or _common([dtype for _, dtype in self._forms.values()])
+
+    def put(self, values: Mapping[str, Tensor], num_envs: int, dim: int) -> Tensor:
+        """Return one tensor of those of the policies.
+
+        Args:
+            values: by policy, with its own envs in dimension `dim`; a policy may be missing, and has zeros then.
+            num_envs: of all policies.
+            dim: of the envs; those before it are the same for all.
+
+        Raises:
+            PluginError: a policy gives another shape or dtype than before.
+        """
+        forms = {name: (tuple(value.shape[dim + 1 :]), value.dtype) for name, value in values.items()}
+        for name, form in forms.items():
+            known = self._forms.get(name, form)
+            if known != form:
+                raise PluginError(f"policy {name!r} gives rows of shape and dtype {form}, and gave {known} before")
+        if len(forms) > len(self._forms):
+            self._forms |= forms
+            self._settle()
+        one = next(iter(values.values()))
+        joint = torch.zeros((*one.shape[:dim], num_envs, *self._shape), dtype=self._dtype, device=one.device)
+        for name, value in values.items():
+            into = joint
+            if forms[name][0] != self._shape:
+                value = value.reshape(*value.shape[: dim + 1], -1)
+                into = joint.narrow(-1, 0, value.shape[-1])
+            into.index_copy_(dim, self._shares.rows(name, num_envs, one.device), value.to(self._dtype))
+        return joint
+
+    def take(self, name: str, joint: Tensor, dim: int) -> Tensor:
+        """Return what one policy has of a joint tensor, a copy with its own envs in dimension `dim`."""
+        own = joint.index_select(dim, self._shares.rows(name, joint.shape[dim], joint.device))
+        shape, dtype = self._forms[name]
+        if shape != self._shape:
+            own = own.narrow(-1, 0, math.prod(shape)).reshape(*own.shape[: dim + 1], *shape)
+        return own.to(dtype)
+
+
+def _common(dtypes: list[torch.dtype]) -> torch.dtype:
+    """Return a dtype that holds the values of all of these as they are."""
+    if not dtypes:
+        return torch.float32
+    common = dtypes[0]
+    for dtype in dtypes[1:]:
+        mixed = dtype != common and dtype.is_floating_point != common.is_floating_point
+        common = torch.float64 if mixed else torch.promote_types(common, dtype)
+    return common
