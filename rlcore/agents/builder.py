@@ -119,7 +119,9 @@ class PartsBuilder:
             model = models[""]
         else:
             shares, seen = assigned(spec, agents_of(saved)), parts["env_spec"]
-            model = JointModel(models, shares, {name: shares.spec(name, seen) for name in models}, seen)
+            model = JointModel(
+                models, shares, {name: shares.spec(name, seen) for name in models}, seen, self.context.device
+            )
             parts["policies"] = shares.policies
         parts["model"] = model
         components = assembly.stateful

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import ConfigError
-from rlcore.policies.joint import Joint
+from rlcore.policies.joint import Joint, form_of
 from rlcore.policies.model import JointPolicy
 from rlcore.policies.shares import Shares
 
@@ -53,7 +53,9 @@ class OwnBatches:
 
     def put(self, batch: TensorDict, key: Key, values: dict[str, Any]) -> None:
         """Set an entry of the batch of all from those of the policies, `[env, time, ...]`."""
-        batch.set(key, Joint(self.shares).put(values, self._num_envs, 0))
+        forms = {name: form_of(value, 1) for name, value in values.items()}
+        by_time = {name: value.transpose(0, 1) for name, value in values.items()}
+        batch.set(key, Joint(self.shares, forms).put(by_time, self._num_envs, 1).transpose(0, 1))
 
     def _joint(self) -> dict[Key, Joint]:
         policy = self._policy

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 Form = tuple[tuple[int, ...], torch.dtype]
 
 
+def form_of(value: Tensor, dim: int) -> Form:
+    """Return shape and dtype of a row of a tensor whose rows are those of dimension `dim`."""
+    return tuple(value.shape[dim + 1 :]), value.dtype
+
+
 class Joint:
     """Puts tensors of several policies into one and takes them out again, to the bit.
 
@@ -24,7 +29,7 @@ class Joint:
 
     Args:
         shares: which rows are whose.
-        forms: shape of a row and dtype, by policy; what is left out is learnt from what is put together.
+        forms: shape and dtype of a row, by policy; one without a form has zeros.
         shape: of a row of the joint tensor; default: that of all policies, or one as wide as the widest.
         dtype: of the joint tensor; default: one that holds all of theirs.
     """
@@ -32,20 +37,16 @@ class Joint:
     def __init__(
         self,
         shares: Shares,
-        forms: Mapping[str, Form] | None = None,
+        forms: Mapping[str, Form],
         shape: tuple[int, ...] | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        shapes = [own for own, _ in forms.values()]
+        common = shapes[0] if len(set(shapes)) == 1 else (max(map(math.prod, shapes)),)
         self._shares = shares
-        self._forms = dict(forms or {})
-        self._given = shape, dtype
-        self._settle()
-
-    def _settle(self) -> None:
-        shapes, (shape, dtype) = [shape for shape, _ in self._forms.values()], self._given
-        common = shapes[0] if len(set(shapes)) == 1 else (max(map(math.prod, shapes), default=0),)
+        self._forms = dict(forms)
         self._shape = common if shape is None else shape
-        self._dtype: torch.dtype = dtype or _common([dtype for _, dtype in self._forms.values()])
+        self._dtype = dtype or _common([own for _, own in forms.values()])
 
     def put(self, values: Mapping[str, Tensor], num_envs: int, dim: int) -> Tensor:
         """Return one tensor of those of the policies.
@@ -56,21 +57,16 @@ class Joint:
             dim: of the envs; those before it are the same for all.
 
         Raises:
-            PluginError: a policy gives another shape or dtype than before.
+            PluginError: a policy gives rows of another form than it did when the run was built.
         """
-        forms = {name: (tuple(value.shape[dim + 1 :]), value.dtype) for name, value in values.items()}
-        for name, form in forms.items():
-            known = self._forms.get(name, form)
-            if known != form:
-                raise PluginError(f"policy {name!r} gives rows of shape and dtype {form}, and gave {known} before")
-        if len(forms) > len(self._forms):
-            self._forms |= forms
-            self._settle()
         one = next(iter(values.values()))
         joint = torch.zeros((*one.shape[:dim], num_envs, *self._shape), dtype=self._dtype, device=one.device)
         for name, value in values.items():
+            if form_of(value, dim) != self._forms.get(name):
+                form = form_of(value, dim)
+                raise PluginError(f"policy {name!r} gives rows of {form}, and gave {self._forms.get(name)} before")
             into = joint
-            if forms[name][0] != self._shape:
+            if value.shape[dim + 1 :] != self._shape:
                 value = value.reshape(*value.shape[: dim + 1], -1)
                 into = joint.narrow(-1, 0, value.shape[-1])
             into.index_copy_(dim, self._shares.rows(name, num_envs, one.device), value.to(self._dtype))
@@ -79,7 +75,7 @@ class Joint:
     def take(self, name: str, joint: Tensor, dim: int) -> Tensor:
         """Return what one policy has of a joint tensor, a copy with its own envs in dimension `dim`."""
         own = joint.index_select(dim, self._shares.rows(name, joint.shape[dim], joint.device))
-        shape, dtype = self._forms[name]
+        shape, dtype = self._forms.get(name, (self._shape, self._dtype))
         if shape != self._shape:
             own = own.narrow(-1, 0, math.prod(shape)).reshape(*own.shape[: dim + 1], *shape)
         return own.to(dtype)
@@ -87,10 +83,8 @@ class Joint:
 
 def _common(dtypes: list[torch.dtype]) -> torch.dtype:
     """Return a dtype that holds the values of all of these as they are."""
-    if not dtypes:
-        return torch.float32
     common = dtypes[0]
     for dtype in dtypes[1:]:
-        mixed = dtype != common and dtype.is_floating_point != common.is_floating_point
+        mixed = dtype.is_floating_point != common.is_floating_point
         common = torch.float64 if mixed else torch.promote_types(common, dtype)
     return common

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rlcore.envs.transformed import observation_dtype
 from rlcore.errors import ConfigError
-from rlcore.policies.joint import Form, Joint
+from rlcore.policies.joint import Form, Joint, form_of
 from rlcore.policies.shares import Shares
 from rlcore.types import EnvSpec, Key, Policy, has_memory
-from rlcore.types.optional import EntryWriter, WithPolicy, offers
+from rlcore.types.optional import WithPolicy, offers
 
 if TYPE_CHECKING:
     import gymnasium
@@ -29,6 +31,7 @@ class JointModel(nn.Module):
         shares: which envs are whose.
         specs: what each policy knows of its envs.
         spec: of all envs, as the transforms leave them.
+        device: where the models are.
 
     Attributes:
         shares: the same.
@@ -39,7 +42,12 @@ class JointModel(nn.Module):
     """
 
     def __init__(
-        self, models: Mapping[str, nn.Module], shares: Shares, specs: Mapping[str, EnvSpec], spec: EnvSpec
+        self,
+        models: Mapping[str, nn.Module],
+        shares: Shares,
+        specs: Mapping[str, EnvSpec],
+        spec: EnvSpec,
+        device: torch.device,
     ) -> None:
         super().__init__()
         self.shares = shares
@@ -56,7 +64,7 @@ class JointModel(nn.Module):
                 )
             policies[name] = model.policy
             self.add_module(name, models[name])
-        self.policy = JointPolicy(policies, shares, specs, spec)
+        self.policy = JointPolicy(policies, shares, specs, spec, device)
 
     def of(self, name: str) -> Any:
         """Return the model of one policy."""
@@ -70,31 +78,47 @@ class JointModel(nn.Module):
 class JointPolicy:
     """Lets each policy act in its own envs; the arguments of its methods are those of all envs.
 
+    Each policy acts once on zeros, so that what it gives has a known form from the beginning, in every process.
+
     Args:
         policies: by name.
         shares: which envs are whose.
         specs: what each knows of its envs.
         spec: of all envs.
+        device: of the models.
 
     Attributes:
         writes: what any of them adds to batches.
         observation: of the observations of all.
         action: of the actions of all.
+        described: of what is said of actions, by its key.
     """
 
     def __init__(
-        self, policies: Mapping[str, Policy], shares: Shares, specs: Mapping[str, EnvSpec], spec: EnvSpec
+        self,
+        policies: Mapping[str, Policy],
+        shares: Shares,
+        specs: Mapping[str, EnvSpec],
+        spec: EnvSpec,
+        device: torch.device,
     ) -> None:
         self._policies = {name: policies[name] for name in shares.names}
-        self.writes: tuple[Key, ...] = tuple(
-            dict.fromkeys(key for policy in policies.values() if offers(policy, EntryWriter) for key in policy.writes)
-        )
-        self.observation = Joint(shares, _observations(specs))
-        self.action = Joint(shares, shape=tuple(spec.action_space.shape or ()), dtype=_dtype(spec.action_space))
-        self.described: dict[Key, Joint] = {}
         self._shares = shares
-        self._noise = Joint(shares)
-        self._parameters = Joint(shares)
+        spaces = {name: own.observation_space for name, own in specs.items()}
+        seen: dict[str, Form] = {name: (tuple(own.shape or ()), _dtype(own)) for name, own in spaces.items()}
+        forms = {name: _Forms.of(policy, seen[name], device) for name, policy in self._policies.items()}
+        self.observation = Joint(shares, seen)
+        space = spec.action_space
+        actions = {name: own.action for name, own in forms.items()}
+        self.action = Joint(shares, actions, tuple(space.shape or ()), _dtype(space))
+        self._noise = Joint(shares, {name: own.noise for name, own in forms.items()})
+        self._parameters = Joint(shares, {name: own.parameters for name, own in forms.items()})
+        keys = dict.fromkeys(key for own in forms.values() for key in own.described)
+        self.described: dict[Key, Joint] = {
+            key: Joint(shares, {name: own.described[key] for name, own in forms.items() if key in own.described})
+            for key in keys
+        }
+        self.writes: tuple[Key, ...] = tuple(keys)
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Return the noise of all, drawn by one policy after the other."""
@@ -116,23 +140,21 @@ class JointPolicy:
 
     def describe(self, parameters: Tensor, action: Tensor) -> Mapping[Any, Tensor]:
         """Return what any of them says of its actions; zeros in the envs of those who do not say it."""
-        described: dict[Key, dict[str, Tensor]] = {}
+        described: dict[Key, dict[str, Tensor]] = {key: {} for key in self.described}
         for name, policy in self._policies.items():
             own = self._parameters.take(name, parameters, 1), self.action.take(name, action, 1)
             entries: Mapping[Any, Tensor] = policy.describe(*own)
             for key, value in entries.items():
-                described.setdefault(key, {})[name] = value
-        for key in described:
-            self.described.setdefault(key, Joint(self._shares))
+                described[key][name] = value
         return {key: self.described[key].put(values, action.shape[1], 1) for key, values in described.items()}
 
     def mode(self, observation: Tensor) -> Tensor:
         """Return the deterministic actions of all."""
-        actions = {}
-        for name, policy in self._policies.items():
-            own = self.observation.take(name, observation, 0)
-            if len(own):  # of fewer envs than a game has agents, some policies have none
-                actions[name] = policy.mode(own)
+        actions = {
+            name: policy.mode(self.observation.take(name, observation, 0))
+            for name, policy in self._policies.items()
+            if self._shares.envs(name, len(observation))  # of fewer envs than agents, some policies have none
+        }
         return self.action.put(actions, observation.shape[0], 0)
 
     def refresh(self) -> None:
@@ -141,15 +163,27 @@ class JointPolicy:
             policy.refresh()
 
 
-def _observations(specs: Mapping[str, EnvSpec]) -> dict[str, Form]:
-    spaces = {name: spec.observation_space for name, spec in specs.items()}
-    return {name: (tuple(space.shape or ()), _dtype(space)) for name, space in spaces.items()}
+class _Forms(NamedTuple):
+    """Of what form is a row of what a policy gives."""
+
+    action: Form
+    noise: Form
+    parameters: Form
+    described: dict[Key, Form]
+
+    @classmethod
+    def of(cls, policy: Policy, seen: Form, device: torch.device) -> _Forms:
+        """Let a policy act once on zeros."""
+        shape, dtype = seen
+        policy.refresh()
+        with torch.inference_mode():
+            noise = policy.draw(1, 1, torch.Generator(device).manual_seed(0))
+            action, parameters = policy.act(torch.zeros((1, *shape), dtype=dtype, device=device), noise[0])
+            said: Mapping[Any, Tensor] = policy.describe(parameters[None], action[None].to(parameters.device))
+        described = {key: form_of(value, 1) for key, value in said.items()}
+        return cls(form_of(action, 0), form_of(noise, 1), form_of(parameters, 0), described)
 
 
 def _dtype(space: gymnasium.Space[Any]) -> torch.dtype:
     """Return the dtype in which batches hold the elements of a space."""
-    import numpy as np
-
-    from rlcore.envs.transformed import observation_dtype
-
     return torch.from_numpy(np.zeros(0, observation_dtype(space))).dtype

@@ -127,7 +127,8 @@ class SeveralPolicies:
 
     def _joint_model(self) -> JointModel:
         specs = {name: policy.context.env_spec for name, policy in self._policies.items()}
-        return JointModel(self._of_each("model"), self._shares, specs, self._assembly.context.env_spec)
+        context = self._assembly.context
+        return JointModel(self._of_each("model"), self._shares, specs, context.env_spec, context.device)
 
     def _model(self) -> JointModel:
         model: Any = self._assembly.context.model

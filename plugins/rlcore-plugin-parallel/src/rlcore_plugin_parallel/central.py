@@ -42,7 +42,7 @@ class CentralCollector(LocalCollector):
 
     def __init__(self, config: Config, context: Context) -> None:
         spec = context.env_spec
-        shares = shares_of(spec.num_envs, config.num_workers)
+        shares = shares_of(spec, config.num_workers)
         self._processes = EnvProcesses(context, shares, config.start_method, config.timeout, config.restarts)
         self._local_env = context.env
         env = EnvPart(self._processes, context.env.spec, slice(0, config.num_workers))

@@ -67,7 +67,7 @@ class WorkersCollector(EnvCollector):
 
     def __init__(self, config: Config, context: Context) -> None:
         spec = context.env_spec
-        self._shares = shares_of(spec.num_envs, config.num_workers)
+        self._shares = shares_of(spec, config.num_workers)
         check_transforms(context.transforms, context.env.spec.observation_space, spec.num_envs, self._shares)
         # the envs and the noise are those of the collector `local`
         super().__init__(config.frames_per_batch, context, context.for_component("collector", "local"))

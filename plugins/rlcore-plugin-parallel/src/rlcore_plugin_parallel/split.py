@@ -10,7 +10,7 @@ import numpy as np
 
 from rlcore import ConfigError
 from rlcore.envs import OnLeaf
-from rlcore.types import Transform
+from rlcore.types import EnvSpec, Transform
 
 if TYPE_CHECKING:
     import gymnasium
@@ -19,18 +19,24 @@ if TYPE_CHECKING:
 _STEPS: Final = 3
 
 
-def shares_of(num_envs: int, num_workers: int) -> list[slice]:
+def shares_of(spec: EnvSpec, num_workers: int) -> list[slice]:
     """Return which envs each worker steps.
 
     Raises:
-        ConfigError: they cannot be divided evenly.
+        ConfigError: they cannot be divided evenly, or not into whole games of several agents.
     """
+    num_envs, agents = spec.num_envs, len(spec.agents)
     if num_envs % num_workers:
         raise ConfigError(
             f"[collector] num_workers = {num_workers} does not divide [env] num_envs = {num_envs}; every worker steps "
             "the same number of envs"
         )
     size = num_envs // num_workers
+    if agents and size % agents:
+        raise ConfigError(
+            f"[collector] num_workers = {num_workers} leaves each worker {size} of [env] num_envs = {num_envs}, and a "
+            f"game has {agents} agents; each worker steps whole games, so lower it, or raise num_envs"
+        )
     return [slice(first, first + size) for first in range(0, num_envs, size)]
 
 
