@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FAULTS = "tests/faults"
 UNIT = "tests/unit"
 COMPONENTS = "tests/contract/test_components.py"
+ZOO = "plugins/rlcore-plugin-pettingzoo/tests/test_policies.py"
 # modules or packages, and where their tests are, in the order of the rooms; every room and every plugin is named
 TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.lazy", "rlcore.errors"), ("tests/tree/test_lazy.py", f"{UNIT}/test_errors.py")),
@@ -66,6 +67,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.learners",), (f"{UNIT}/learners", COMPONENTS)),
     (("rlcore.collectors",), (f"{UNIT}/collectors", COMPONENTS, "tests/trainer")),
     (("rlcore.buffers",), (f"{UNIT}/buffers", COMPONENTS)),
+    (("rlcore.policies", "rlcore.config.policies"), (f"{UNIT}/policies", f"{UNIT}/config/test_policies.py", ZOO)),
     (("rlcore.checkpoints.convert", "rlcore.checkpoints.migrations"), ("tests/integration/test_convert.py",)),
     (
         ("rlcore.checkpoints.retention", "rlcore.checkpoints.manifest"),

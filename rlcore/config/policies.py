@@ -62,13 +62,16 @@ def tables(raw: RawConfig, section: str) -> list[Table]:
         return [Table({}, section, section)] if section in DEFAULT_USE else []
     if not repeated:
         return [Table(value, section, section)]
-    return _numbered(value, section)
+    numbered = _numbered(value, section)
+    for table in numbered if section in OF_POLICIES else ():
+        table.keys.pop(POLICY, None)  # without policies it is a problem, which `policy_problems` tells
+    return numbered
 
 
 def _numbered(value: list[dict[str, Any]], section: str) -> list[Table]:
     several = len(value) > 1
     return [
-        Table(keys, f"{section}.{index}" if several else section, f"{section}.{index}")
+        Table({**keys}, f"{section}.{index}" if several else section, f"{section}.{index}")
         for index, keys in enumerate(value)
     ]
 

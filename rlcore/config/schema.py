@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from rlcore.config.common_keys import DEFAULTS
 from rlcore.config.core import CORE_SECTIONS, DEFAULT_USE, CheckpointConfig
 from rlcore.config.extending import EXTENDS
+from rlcore.config.policies import OF_POLICIES, POLICY
 from rlcore.config.sections import REQUIRED
 from rlcore.errors import PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
@@ -31,7 +32,10 @@ def config_schema() -> dict[str, Any]:
     for section, (kind, repeated) in COMPONENT_SECTIONS.items():
         choices = [_component(provided, section, host, definitions) for provided in host.registry.of_kind(kind)]
         one = {"anyOf": choices} if choices else {"type": "object"}
-        properties[section] = {"type": "array", "items": one} if repeated else one
+        of_policies = section in OF_POLICIES and not repeated
+        properties[section] = (
+            {"type": "array", "items": one} if repeated else _for_policies(one) if of_policies else one
+        )
     properties[EXTENDS] = {"type": "string", "description": "a config that this one begins with, relative to it"}
     properties[DEFAULTS] = {"type": "object", "description": "keys for every section that has them and says nothing"}
     return {
@@ -43,6 +47,12 @@ def config_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "$defs": definitions,
     }
+
+
+def _for_policies(one: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a section that is for one policy, for all, or has a table for each."""
+    own = {"type": "object", "additionalProperties": {"type": "object"}}
+    return {"anyOf": [*one.get("anyOf", [one]), own]}
 
 
 def _everything() -> PluginHost:
@@ -72,9 +82,15 @@ def _component(provided: Provided, section: str, host: PluginHost, definitions: 
     if section == "transform":
         text = "the leaf that it changes, of observations that are dicts"
         schema["properties"]["leaf"] = {"type": "string", "description": text}
+    more: Any = False
+    if section in OF_POLICIES and COMPONENT_SECTIONS[section][1]:
+        text = "of a run with several policies: whose it is; default: each has one of its own"
+        schema["properties"][POLICY] = {"type": "string", "description": text}
+    elif section in OF_POLICIES and section != "model":
+        more = {"type": "object"}  # the keys of one policy
     if component.name != DEFAULT_USE.get(section):
         schema["required"] = ["use", *schema.get("required", [])]
-    return {**schema, "title": f"{component.kind} {component.name}", "additionalProperties": False}
+    return {**schema, "title": f"{component.kind} {component.name}", "additionalProperties": more}
 
 
 def _keys(model: type[BaseModel], place: str, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -14,14 +14,13 @@ from rlcore.types import Context
 class Leaving:
     """Each agent walks on a line, and is out when it is far from where it began; a game is cut off at 12 steps."""
 
-    def __init__(self, agents=3, late=False, wide=False):
+    def __init__(self, agents=3, late=False):
         self.possible_agents = [f"walker_{number}" for number in range(agents)]
         self.agents = []
         self._late = late
-        self._wide = wide
 
     def observation_space(self, agent):
-        return Box(-9, 9, (3 if self._wide and agent == "walker_1" else 2,), np.float32)
+        return Box(-9, 9, (2,), np.float32)
 
     def action_space(self, agent):
         return Discrete(2)
@@ -123,7 +122,6 @@ def test_steps_of_agents_that_wait_do_not_count():
         ({"num_envs": 4, "kwargs": {"agents": 3}}, "multiple of it, as 3 or 6"),
         ({"num_envs": 2, "kwargs": {"agents": 3}}, "multiple of it, as 3 or 6"),
         ({"kwargs": {"agnets": 3}}, "cannot be made: TypeError"),
-        ({"num_envs": 3, "kwargs": {"wide": True}}, "the observations of 'walker_1' are Box"),
         ({"id": "no_such_game"}, "cannot be imported: No module named 'no_such_game'"),
         ({"id": "json"}, "has no parallel_env"),
         ({"id": "gymnasium.spaces:Discrete", "kwargs": {"n": 2}}, "has not PettingZoo's parallel interface"),

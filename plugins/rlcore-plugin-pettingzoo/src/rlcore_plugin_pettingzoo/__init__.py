@@ -11,6 +11,6 @@ def provide_components() -> list[Component]:
             "env",
             "pettingzoo",
             f"{__name__}.env:PettingZooEnv",
-            summary="games of several agents that act at once, one policy for all of them",
+            summary="games of several agents that act at once, with one policy for all or several",
         )
     ]

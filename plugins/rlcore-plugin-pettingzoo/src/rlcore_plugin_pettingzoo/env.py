@@ -1,4 +1,4 @@
-"""Games of several agents as a vector env: each agent is an env, and one policy acts for all of them."""
+"""Games of several agents as a vector env: each agent is an env, and its row is as wide as that of the widest."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PettingZooEnv:
         context: unused.
 
     Raises:
-        ConfigError: there is no such game, its agents have other spaces, or their number does not fit.
+        ConfigError: there is no such game, its spaces are no arrays, or the number of agents does not fit.
     """
 
     class Config(BaseModel, extra="forbid"):

@@ -1,0 +1,274 @@
+"""Several policies in one run: agents that see and do different things, each policy with its own rows."""
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Discrete
+
+import rlcore
+from rlcore.errors import ConfigError, EndOfData
+from rlcore.policies.batches import OwnBatches
+from rlcore.testing import difference, make_run
+
+
+class Mixed:
+    """Walkers step left or right on a line, flyers push themselves in a plane and may leave early; none meets another.
+
+    A game is cut off at 8 steps. Walkers see two numbers, flyers three.
+    """
+
+    def __init__(self, walkers=2, flyers=1, flown=4):
+        self.possible_agents = [f"walker_{n}" for n in range(walkers)] + [f"flyer_{n}" for n in range(flyers)]
+        self.agents = []
+        self._flown = flown
+
+    def observation_space(self, agent):
+        return Box(-99, 99, (2 if agent.startswith("walker") else 3,), np.float32)
+
+    def action_space(self, agent):
+        return Discrete(2) if agent.startswith("walker") else Box(-1, 1, (2,), np.float32)
+
+    def reset(self, seed=None, options=None):
+        if seed is not None:
+            self._random = {agent: np.random.default_rng((seed, n)) for n, agent in enumerate(self.possible_agents)}
+        self.agents = list(self.possible_agents)
+        self._places = {agent: self._random[agent].normal(size=2) for agent in self.agents}
+        self._steps = 0
+        return self._seen(self.agents), {agent: {} for agent in self.agents}
+
+    def step(self, actions):
+        assert all(self.action_space(agent).contains(action) for agent, action in actions.items())
+        self._steps += 1
+        acting, cut = self.agents, self._steps == 8
+        for agent in acting:
+            move = np.asarray(actions[agent]) if agent.startswith("flyer") else 2 * int(actions[agent]) - 1
+            self._places[agent] = self._places[agent] * 0.9 + move * self._random[agent].uniform(0.5, 1.5)
+        out = {agent: agent.startswith("flyer") and self._steps == self._flown for agent in acting}
+        self.agents = [agent for agent in acting if not out[agent] and not cut]
+        rewards = {agent: -float(np.abs(self._places[agent]).sum()) for agent in acting}
+        return self._seen(acting), rewards, out, dict.fromkeys(acting, cut), {agent: {} for agent in acting}
+
+    def _seen(self, agents):
+        seen = {}
+        for agent in agents:
+            x, y = np.float32(self._places[agent])
+            seen[agent] = np.array([x, y] if agent.startswith("walker") else [x, y, x - y], np.float32)
+        return seen
+
+    def close(self):
+        pass
+
+
+SECTIONS = {
+    "run": {"name": "toy", "seed": 2, "total_frames": 400, "device": "cpu"},
+    "env": {"use": "pettingzoo", "id": f"{__name__}:Mixed", "num_envs": 6},
+    "model": {
+        "walkers": {"use": "mlp", "hidden": [8], "agents": ["walker_*"]},
+        "flyers": {"use": "mlp", "hidden": [12], "agents": ["flyer_*"]},
+    },
+    "loss": {"use": "ppo", "walkers": {"target_kl": 0.001}},
+    "estimator": {"use": "gae"},
+    "optimizer": [{"use": "adam", "lr": 1e-2}, {"use": "adam", "lr": 3e-2, "policy": "flyers", "every": 2}],
+    "collector": {"frames_per_batch": 96},
+    "buffer": {"minibatch_size": 16, "epochs": 3, "flyers": {"minibatch_size": 8, "epochs": 2}},
+    "learner": {"max_grad_norm": 0.5},
+    "evaluator": {"use": "episodes", "episodes": 6, "every": 200},
+}
+
+
+def run_of(*overrides, **sections):
+    return make_run(*overrides, sections={**SECTIONS, **sections})
+
+
+class Recorder:
+    """Keeps the batches of one policy."""
+
+    def __init__(self, policy):
+        self.policy = policy
+        self.batches = []
+
+    @rlcore.hookimpl
+    def batch_process(self, batch, trainer):
+        own = OwnBatches(trainer.model.shares, trainer.model.policy, batch.batch_size[0])
+        self.batches.append(own.of(self.policy, batch).clone())
+
+
+class Player:
+    """A collector of batches that were recorded."""
+
+    def __init__(self, batches, like):
+        self._batches = iter(batches)
+        self.batch_steps = like.batch_steps
+
+    def collect(self):
+        for batch in self._batches:
+            return batch
+        raise EndOfData
+
+    def episodes(self):
+        return []
+
+    def update_model(self):
+        pass
+
+    def close(self):
+        pass
+
+
+def alone(policy, keys, batches):
+    """Return the model of a run with one policy, trained on what the agents of another run lived through."""
+    named = {name: {**table, "name": policy} for name, table in keys.items() if name in ("loss", "estimator", "buffer")}
+    sections = {**SECTIONS, **keys, **named, "evaluator": []}
+    run = make_run(sections=sections)
+    parts = run.trainer.parts
+    parts.collector = Player(batches, parts.collector)
+    run.trainer.train()
+    return run.trainer.model
+
+
+def test_each_policy_learns_what_it_would_learn_alone():
+    """To the bit, with other spaces, losses that end their epochs, paces, sizes and numbers of epochs."""
+    recorders = [Recorder("walkers"), Recorder("flyers")]
+    run = make_run(sections=SECTIONS, hooks=recorders)
+    run.trainer.train()
+    walkers = {
+        "env": {**SECTIONS["env"], "num_envs": 4, "kwargs": {"flyers": 0}},
+        "model": {"use": "mlp", "hidden": [8], "name": "walkers"},
+        "loss": {"use": "ppo", "target_kl": 0.001},
+        "optimizer": SECTIONS["optimizer"][:1],
+        "collector": {"frames_per_batch": 64},
+        "buffer": {"minibatch_size": 16, "epochs": 3},
+    }
+    flyers = {
+        "env": {**SECTIONS["env"], "num_envs": 2, "kwargs": {"walkers": 0}},
+        "model": {"use": "mlp", "hidden": [12], "name": "flyers"},
+        "loss": {"use": "ppo"},
+        "optimizer": [{"use": "adam", "lr": 3e-2, "every": 2}],
+        "collector": {"frames_per_batch": 32},
+        "buffer": {"minibatch_size": 8, "epochs": 2},
+    }
+    for recorder, keys in zip(recorders, (walkers, flyers), strict=True):
+        own = run.trainer.model.of(recorder.policy).state_dict()
+        other = alone(recorder.policy, keys, recorder.batches).state_dict()
+        assert difference(dict(own), dict(other)) is None
+        untrained = run_of().trainer.model.of(recorder.policy).state_dict()
+        assert difference(dict(own), dict(untrained)) is not None
+
+
+def test_a_batch_has_the_rows_of_each_policy_as_its_agents_saw_and_did():
+    run = run_of()
+    trainer = run.trainer
+    batch = trainer.collector.collect()
+    trainer.parts.estimator(batch)
+    own = OwnBatches(trainer.model.shares, trainer.model.policy, 6)
+    walkers, flyers = own.of("walkers", batch), own.of("flyers", batch)
+    assert walkers["observation"].shape == (4, 16, 2)
+    assert flyers["observation"].shape == flyers["next", "observation"].shape == (2, 16, 3)
+    assert walkers["action"].dtype == torch.int64
+    assert flyers["action"].shape == (2, 16, 2)
+    x, y, between = flyers["observation"].unbind(-1)
+    assert torch.allclose(x - y, between, atol=1e-5)
+    for name, share in (("walkers", walkers), ("flyers", flyers)):
+        model = trainer.model.of(name)
+        log_prob = model.actor.distribution.log_prob(model.actor(share["observation"]), share["action"])
+        assert torch.allclose(log_prob, share["sample_log_prob"], atol=1e-6)
+        assert torch.equal(model.critic(share["observation"]), share["state_value"])
+        assert share["advantage"].shape == (*share.batch_size, 1)
+    assert flyers["collector", "mask"].sum() < walkers["collector", "mask"].sum() / 2
+
+
+def test_figures_are_told_by_policy():
+    run = run_of()
+    run.trainer.train()
+    latest = run.trainer.metrics.latest
+    for name in ("walkers", "flyers"):
+        assert latest[f"episode/return/{name}"] < 0
+        assert latest[f"train/{name}/loss_objective"] != 0
+        assert f"train/{name}/lr" in latest
+    assert run.trainer.learner.scheduled() == {"walkers/lr": 1e-2, "flyers/lr": 3e-2}
+    result = run.trainer.last_evaluation
+    assert result.policies == ("walkers", "walkers", "flyers") * 2
+    by_policy = result.returns_by_policy()
+    assert [len(returns) for returns in by_policy.values()] == [4, 2]
+    assert sorted([*by_policy["walkers"], *by_policy["flyers"]]) == sorted(result.returns)
+    counts = {name: run.trainer.parts.stateful[f"progress.{name}"].updates for name in ("walkers", "flyers")}
+    assert sum(counts.values()) == run.trainer.progress.updates
+    assert counts["walkers"] > counts["flyers"] > 0
+    assert set(run.trainer.learner.optimizers) == {"walkers.adam", "flyers.adam"}
+
+
+def test_different_algorithms_train_side_by_side():
+    sections = {
+        "model": {
+            "walkers": {"use": "dqn:q-network", "hidden": [8], "agents": ["walker_*"]},
+            "flyers": {"use": "mlp", "hidden": [8], "agents": ["flyer_*"]},
+        },
+        "loss": {"walkers": {"use": "dqn"}, "flyers": {"use": "ppo"}},
+        "estimator": {"flyers": {"use": "gae"}},
+        "buffer": {
+            "flyers": {"use": "rollout", "minibatch_size": 8},
+            "walkers": {"use": "replay", "capacity": 500, "minibatch_size": 16, "warmup_frames": 200},
+        },
+        "learner": {"use": "gradient"},
+    }
+    run = run_of(**sections)
+    weights = {name: value.clone() for name, value in run.trainer.model.state_dict().items()}
+    updates = {"walkers": [], "flyers": []}
+    for _ in run.trainer:
+        for name, own in updates.items():
+            own.append(run.trainer.parts.stateful[f"progress.{name}"].updates)
+    moved = {
+        name.partition(".")[0]
+        for name, value in run.trainer.model.state_dict().items()
+        if (value != weights[name]).any()
+    }
+    assert moved == {"walkers", "flyers"}
+    assert updates["walkers"][0] == 0 < updates["flyers"][0], "one waits for its warm-up, and the other does not"
+
+
+def test_a_resume_goes_on_to_the_bit(tmp_path):
+    whole = run_of()
+    whole.trainer.train()
+    first = make_run(sections=SECTIONS, folder=tmp_path)
+    first.trainer.stop_at = 150
+    first.trainer.train()
+    second = make_run(sections=SECTIONS, folder=tmp_path, resume=True)
+    assert 0 < second.trainer.progress.frames < whole.trainer.progress.frames
+    second.trainer.train()
+    for name, part in whole.trainer.parts.stateful.items():
+        if name.partition(".")[0] in ("model", "optimizer", "progress", "buffer", "collector", "learner"):
+            assert difference(part.state_dict(), second.trainer.parts.stateful[name].state_dict()) is None, name
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"evaluator": {"use": "episodes", "episodes": 10}},
+            r"\[evaluator\] episodes = 10.*a game has 3.*set it to 9 or 12",
+        ),
+        (
+            {
+                "model": {"use": "mlp"},
+                "loss": {"use": "ppo"},
+                "buffer": {"minibatch_size": 16},
+                "optimizer": [{"use": "adam"}],
+            },
+            "one policy acts for all agents: the observations of 'flyer_0' are",
+        ),
+        (
+            {"model": {**SECTIONS["model"], "flyers": {"use": "mlp", "agents": ["flyer_*", "walker_1"]}}},
+            r"\[model.walkers\] and \[model.flyers\] agents: both name 'walker_1'",
+        ),
+        (
+            {"model": {**SECTIONS["model"], "flyers": {"use": "recurrent:gru", "agents": ["flyer_*"]}}},
+            r"\[model.flyers\].*has a state, which one of several policies cannot have",
+        ),
+        ({"transform": [{"use": "transforms:running-observation-norm"}]}, r"\[\[transform\]\].*changes observations"),
+        ({"buffer": {"minibatch_size": 48}}, "policy 'flyers'.*minibatch_size = 48 is more than the 32 steps"),
+        ({"estimator": {"use": "gae", "flyers": {"every": "epoch"}}}, r"\[estimator\] every: 'batch' for walkers and"),
+    ],
+)
+def test_what_several_policies_cannot_have_is_refused_before_the_first_frame(changes, told):
+    with pytest.raises(ConfigError, match=told):
+        run_of(**changes)
