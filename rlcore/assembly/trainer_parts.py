@@ -98,7 +98,6 @@ def trainer_parts(
         heart=context.heart,
         group=context.group,
         stateful=in_order(assembly.stateful),
-        policies=context.built.get("policies", ()),
         evaluations=evaluations,
     )
 

@@ -112,6 +112,7 @@ class Builder:
             log_interval=self._config.metrics.every,
             storage=self._storage(),
         )
+        parts.policies = built.get("policies", ())
         parts.provenance = self._provenance()
         return parts
 
