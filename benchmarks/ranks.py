@@ -27,6 +27,8 @@ from learners import foreign_load
 HERE = Path(__file__).resolve().parent
 HOOK = HERE / "speed" / "iteration_times.py"
 WARM_UP = 2
+# iterations of processes that share nothing, which do not begin at the same moment
+LONGER = 3
 # what weak scaling multiplies
 WHOLE = {"env": ("num_envs",), "collector": ("frames_per_batch",), "buffer": ("minibatch_size",)}
 
@@ -81,6 +83,8 @@ def rate(times: Times, begin: float = 0.0, end: float = float("inf")) -> float:
 def together(every: list[Times]) -> float:
     """Return the frames per second of runs while all of them trained."""
     begin, end = max(times[0][0] for times in every), min(times[-1][0] for times in every)
+    if any(sum(begin <= clock <= end for clock, _ in times) < 2 for times in every):
+        raise SystemExit("processes that share nothing did not train at the same time; give them more --iterations")
     return sum(rate(times, begin, end) for times in every)
 
 
@@ -109,7 +113,8 @@ def measure(path: Path, args: argparse.Namespace) -> dict[str, list[float]]:
             folder = Path(name)
             for index, (side, config) in enumerate(sides.items()):
                 found[side].append(rate(Training(config, folder, f"side-{index}", args.iterations).times()))
-            copies = [Training(values, folder, f"copy-{index}", args.iterations) for index in range(count)]
+            longer = LONGER * args.iterations
+            copies = [Training(values, folder, f"copy-{index}", longer) for index in range(count)]
             found[f"{count} that share nothing"].append(together([copy.times() for copy in copies]))
         print(
             f"{path.stem}, round {number + 1}: " + ", ".join(f"{s} {r[-1]:,.0f}" for s, r in found.items()), flush=True

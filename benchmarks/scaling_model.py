@@ -5,8 +5,9 @@
 A step is computing and then a sum over the ranks. What a sum costs follows from two figures, which are measured with
 two ranks: `a`, what a meeting of the ranks takes, and `b`, the bytes that move in a second.
 
-* Shared memory, on one host: two ranks copy their numbers and add those of both: `a + 3m/b`. More of them add a stretch
-  each and take the others: `2a + 3m/b`. With more ranks than cores, they take turns.
+* Shared memory, on one host: two ranks copy their numbers and add those of both: `a + 3m/b`. More of them do so with
+  few numbers, `a + (n+1)m/b`; with many, each adds a stretch and takes the others: `2a + 3m/b`. With more ranks than
+  cores, they take turns.
 * A ring over hosts: `2(n-1)(a + m/(nb))`. A tree: `2 log2(n) a + 2m/b`. (Thakur, Rabenseifner and Gropp, 2005.)
 
 Computing is measured with as many processes as there are ranks that share nothing, in the same round, so that what else
@@ -48,6 +49,8 @@ SECONDS = 1.0
 # between two looks at the clock
 CALLS = 50
 DEADLINE = 120.0
+# bytes of a sum from which on more than two ranks divide it among them
+STRETCHES = 4 << 15
 TABLE = (8, 64, 1000)
 DAY = 86_400.0
 KEYS = 20
@@ -143,8 +146,11 @@ def fitted(short: float, long: float, passes: int) -> tuple[float, float]:
 
 def shared_sum(n: int, m: int, a: float, b: float) -> float:
     """Return the seconds of a sum of m bytes over n ranks of one host."""
+    if n == 1:
+        return 0.0
     turns = max(1.0, n / len(os.sched_getaffinity(0)))
-    return 0.0 if n == 1 else (a if n == 2 else 2 * a) * turns + 3 * m / b * turns
+    stretches = n > 2 and m >= STRETCHES
+    return turns * ((2 * a + 3 * m / b) if stretches else (a + (n + 1) * m / b))
 
 
 def ring(n: int, m: int, a: float, b: float) -> float:
