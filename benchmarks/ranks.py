@@ -3,7 +3,8 @@
     OMP_NUM_THREADS=1 .venv/bin/python benchmarks/ranks.py examples/ppo-cartpole.toml examples/ppo-idp.toml
 
 Strong scaling divides the batch of the config among the ranks; weak scaling gives each rank a batch as large as that of
-the config, from as many envs. The ceiling is that of as many processes that train the config at once and share nothing.
+the config, from as many envs. A config with fewer envs than ranks has as many as ranks on all sides. The ceiling is
+that of as many processes that train the config at once and share nothing.
 In a round all sides have one turn after the other, and ratios are of rounds. Startup does not count, nor do the first
 iterations.
 """
@@ -102,6 +103,7 @@ def measure(path: Path, args: argparse.Namespace) -> dict[str, list[float]]:
     """Return the frames per second of each side, by round."""
     values = tomllib.loads(path.read_text())
     count = args.ranks
+    values["env"]["num_envs"] = max(count, values["env"]["num_envs"])
     sides: dict[str, dict[str, Any]] = {
         "1 process": values,
         f"{count} ranks, strong": with_ranks(values, count, weak=False),
