@@ -68,6 +68,8 @@ def _serve(settings: dict[str, Any], channel: int, board: Sequence[int]) -> None
         until=options.until,
         time_limit=None if limit is None else (limit, spoken(options.max_time)),
         resume=resume_options(options),
+        enable=tuple(options.enable),
+        disable=tuple(options.disable),
     )
     serve(config, order, socket.socket(fileno=channel), board)
 

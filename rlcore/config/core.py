@@ -90,8 +90,11 @@ class CheckpointConfig(_Async):  # type: ignore[misc]
         return bool(getattr(self, "async"))  # a keyword of Python
 
 
-class RanksConfig(BaseModel, extra="forbid"):
-    """Several processes that train together, called ranks; a config without the section trains in one."""
+class RanksConfig(BaseModel, extra="allow"):
+    """Several processes that train together, called ranks; a config without the section trains in one.
+
+    Further keys are those of what starts the ranks.
+    """
 
     use: str = Field(
         "auto",
@@ -112,6 +115,11 @@ class RanksConfig(BaseModel, extra="forbid"):
         description="seconds in which a rank does not move at all, after which it counts as dead",
         json_schema_extra=FREE_AT_RESUME,
     )
+
+    @property
+    def launcher_keys(self) -> dict[str, Any]:
+        """The keys of what starts the ranks."""
+        return dict(self.model_extra or {})
 
 
 # the component of a section that says nothing else

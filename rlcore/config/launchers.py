@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # what `[ranks] use` may say for short
-LAUNCHERS: Final = {"processes": "ddp:processes", "torchrun": "ddp:torchrun"}
+LAUNCHERS: Final = {"processes": "ddp:processes", "ray": "ray:ray", "torchrun": "ddp:torchrun"}
 AUTO: Final = "auto"
 # which torchrun sets for the processes that it starts
 _TORCHRUN: Final = "TORCHELASTIC_RUN_ID"

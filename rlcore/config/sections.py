@@ -257,17 +257,19 @@ def validate(
 
 def find_launcher(ranks: RanksConfig, host: PluginHost) -> tuple[Provided, BaseModel]:
     """Return what starts ranks, with its keys; raises like `find_component`."""
-    return find_component(host, "launcher", launcher_named(ranks.use), {})
+    return find_component(host, "launcher", launcher_named(ranks.use), ranks.launcher_keys)
 
 
 def _launcher_problems(ranks: RanksConfig | None, host: PluginHost) -> list[str]:
+    problems: list[str] = []
     if ranks is None:
-        return []
+        return problems
     try:
-        find_launcher(ranks, host)
+        provided, _ = find_launcher(RanksConfig.model_validate({"use": ranks.use}), host)
     except (PluginError, ConfigError) as error:
         return [f"[ranks] use: {error}; for ranks on this host set it to 'auto'"]
-    return []
+    checked(provided.schema(), ranks.launcher_keys, "ranks", str(provided), problems, RanksConfig.model_fields)
+    return problems
 
 
 def _load_plugins(

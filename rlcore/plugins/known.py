@@ -88,6 +88,7 @@ PUBLISHED: Final = {
             "recurrent-ppo": ("recurrent-ppo-generic",),
         },
     ),
+    "ray": Published({"collector": ("actors",), "launcher": ("ray",)}),
     "recurrent": Published({"model": ("gru", "lstm")}),
     "replay": Published({"buffer": ("hindsight", "prioritized", "replay", "sequences")}),
     "runners": Published({"hook": ("diagnostics",)}),

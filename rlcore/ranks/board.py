@@ -74,6 +74,11 @@ class Board:
         """Say, as a rank, that a place holds the whole state of a frame; or, with None, that it does not any more."""
         self._words[self._line(rank) + _KEPT + place] = 0 if frames is None else 1 + frames
 
+    def kept_by(self, rank: int) -> dict[int, int]:
+        """Return the frames of the states that one rank has kept, by their places."""
+        words = {place: self._words[self._line(rank) + _KEPT + place] for place in range(_PLACES)}
+        return {place: word - 1 for place, word in words.items() if word}
+
     def kept(self) -> Kept | None:
         """Return the latest state that all ranks have kept; None where there is none."""
         found = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -32,14 +34,21 @@ class KeptStates(LastGoodState):
         board: where the places are.
         rank: of this process.
         place: to begin with.
+        every: seconds between two states at least, for those who fetch them from there.
     """
 
-    def __init__(self, board: Board, rank: int, place: int) -> None:
+    def __init__(self, board: Board, rank: int, place: int, every: float = 0.0) -> None:
         super().__init__()
+        self._every = every
         self._board = board
         self._rank = rank
         self._place = place
         self._maps: dict[int, mmap.mmap] = {}
+
+    def keep(self, take: Callable[[], Snapshot]) -> None:
+        """Keep a copy of what `take` returns, unless that is too large."""
+        super().keep(take)
+        self._next = max(self._next, time.monotonic() + self._every)
 
     def hold(self, snapshot: Snapshot) -> None:
         """Copy a state into the place that is due."""

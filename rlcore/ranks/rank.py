@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from rlcore.run_folder.status import Status
     from rlcore.types.group import Group
-    from rlcore.types.launcher import Launcher
+    from rlcore.types.launcher import MeetingPlace
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +53,8 @@ class Order:
         until: frame at which to stop.
         time_limit: at which second of the system's clock to stop, and how long that is in words.
         resume: how to go on with the run that is there; None to begin one.
+        enable: plugins that it imports besides.
+        disable: plugins that it does not import.
     """
 
     place: Path
@@ -60,6 +62,8 @@ class Order:
     until: int | None = None
     time_limit: tuple[float, str] | None = None
     resume: ResumeOptions | None = None
+    enable: tuple[str, ...] = ()
+    disable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,9 +100,11 @@ class Rank:
         order: what the command line says.
         board: where the supervisor and the ranks see each other.
         start: of the generation.
+        every: seconds between two states that it keeps, at least.
     """
 
-    def __init__(self, rank: int, config: Config, order: Order, board: Board, start: Start) -> None:
+    def __init__(self, rank: int, config: Config, order: Order, board: Board, start: Start, every: float = 0.0) -> None:
+        self._every = every
         self._rank = rank
         self._config = config
         self._order = order
@@ -106,7 +112,7 @@ class Rank:
         self._start = start
         self._ending = Ending(order.place)
 
-    def train(self, launcher: Launcher) -> int:
+    def train(self, launcher: MeetingPlace) -> int:
         """Train to the end of the run, and return the exit code; the board has it where this is no death."""
         if self._rank:
             logging.getLogger("rlcore").setLevel(logging.WARNING)
@@ -142,7 +148,7 @@ class Rank:
                 group=group,
                 kept=None if place is None else read_kept(self._board, self._rank, place),
             )
-            built.trainer.saving.last_good = KeptStates(self._board, self._rank, 1 - (place or 0))
+            built.trainer.saving.last_good = KeptStates(self._board, self._rank, 1 - (place or 0), self._every)
             ending.begin(built)
             self._board.begun(self._rank)
             if order.until is not None:

@@ -126,8 +126,13 @@ class Supervisor:
         deaths: list[Death] = []
         generation, reached = 1, -1
         while True:
-            self._start(generation, reached)
-            ended = self._until_ended()
+            try:
+                self._start(generation, reached)
+                ended = self._until_ended()
+            except _Refused as refused:
+                if generation == 1 or refused.code > 128:
+                    raise
+                return self._failed(f"generation {generation} of the ranks cannot be started")
             if isinstance(ended, int):
                 return ended
             now = self._reached()
@@ -161,11 +166,11 @@ class Supervisor:
         codes: list[int] = []
         stops = 0
         while running:
-            for rank, status in self._ended():
+            for rank, how in self._ended():
                 running.discard(rank)
                 outcome = self._board.outcome(rank)
                 if outcome is None and found is None and not codes:
-                    found = Death(rank, _how(status), self._board.frames())
+                    found = Death(rank, how, self._board.frames())
                 elif outcome:
                     codes.append(outcome)
                     failed = failed or time.monotonic()
@@ -184,9 +189,12 @@ class Supervisor:
             return self._ended_with(codes[0])
         return 0 if found is None else found
 
-    def _ended(self) -> list[tuple[int, int]]:
+    def _ended(self) -> list[tuple[int, str]]:
+        """Return the ranks that have ended since the last call, and how each did in words."""
         assert self._template is not None
-        return [(answer["ended"], answer["status"]) for answer in self._template.answers(_LOOK)]
+        return [
+            (answer["ended"], answer.get("how") or _how(answer["status"])) for answer in self._template.answers(_LOOK)
+        ]
 
     def _pass_on(self, passed: int, running: set[int]) -> int:
         """Ask the ranks to stop where a signal asks this process; return how many signals were seen to."""

@@ -25,11 +25,13 @@ from rlcore.config.sections import Config, find_launcher
 from rlcore.process.cores import usable_cores
 from rlcore.process.forks import end_with_parent
 from rlcore.ranks.board import Board
+from rlcore.ranks.placed import serve_placed
 from rlcore.ranks.rank import Order, Rank, Start
 from rlcore.run.resume import check_unchanged_since_latest
 from rlcore.run.shares import divided
 from rlcore.types.context import Context
-from rlcore.types.launcher import Launcher
+from rlcore.types.launcher import Launcher, PlacingLauncher
+from rlcore.types.optional import offers
 
 log = logging.getLogger(__name__)
 
@@ -54,13 +56,25 @@ def serve(config: Config, order: Order, channel: socket.socket, board: Sequence[
     divided(config, config.ranks.count)
     if order.resume is not None and not order.resume.accept_changes:
         check_unchanged_since_latest(config, order.place.absolute())
-    _Template(config, order, channel, Board(config.ranks.count, board)).serve()
+    launcher = _launcher(config)
+    if offers(launcher, PlacingLauncher):
+        serve_placed(config, order, channel, Board(config.ranks.count, board), launcher)
+    else:
+        _Template(config, order, channel, Board(config.ranks.count, board), launcher).serve()
+
+
+def _launcher(config: Config) -> Launcher:
+    assert config.ranks is not None
+    provided, keys = find_launcher(config.ranks, config.host)
+    context = Context.alone(config.run.name).for_component("launcher", provided.component.name)
+    launcher: Launcher = provided.build(keys, context)
+    return launcher
 
 
 class _Template:
     """Forks ranks, and tells how they end."""
 
-    def __init__(self, config: Config, order: Order, channel: socket.socket, board: Board) -> None:
+    def __init__(self, config: Config, order: Order, channel: socket.socket, board: Board, launcher: Launcher) -> None:
         assert config.ranks is not None
         self._config = config
         self._order = order
@@ -71,9 +85,7 @@ class _Template:
         cores = usable_cores()
         if self._count > cores:
             log.warning("[ranks] count = %d: there are %d cores, so ranks take turns", self._count, cores)
-        provided, keys = find_launcher(config.ranks, config.host)
-        context = Context.alone(config.run.name).for_component("launcher", provided.component.name)
-        self._launcher: Launcher = provided.build(keys, context)
+        self._launcher = launcher
 
     def serve(self) -> None:
         """Answer until the other end is closed."""

@@ -58,7 +58,7 @@ ROOMS = {
         "scripts run"
     ),
     "prove": "types plugins config state checkpoints run testing",
-    "ranks": "types process config state restore checkpoints run_folder stock run reports",
+    "ranks": "files types process config state restore checkpoints run_folder stock run reports",
     "cli": (
         "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder stock "
         "assembly run agents reports seeds testing prove ranks"

@@ -318,7 +318,7 @@ class WorkersCollector(EnvCollector):
         weights = memory.weight_fields(model)  # type: ignore[arg-type]
         batches = [memory.Block(processes, fields) for _ in range(self._ahead + 1)]
         versions = [memory.Block(processes, weights) for _ in range(self._ahead + 1)]
-        tensors = [block.tensors() for block in batches]
+        self._batches = tensors = [block.tensors() for block in batches]
         self._noise = [entries["policy", "noise"] for entries in tensors]
         self._storages = [memory.batch_storage(entries, self._masked, spec.observation_space) for entries in tensors]
         self._weights = [block.tensors() for block in versions]
@@ -340,5 +340,9 @@ class WorkersCollector(EnvCollector):
             )
             for index, share in enumerate(self._shares)
         ]
-        heart = self._context.heart
+        return self._pool_of(assignments, counters)
+
+    def _pool_of(self, assignments: Sequence[Assignment], counters: memory.Counters) -> Pool:
+        """Return the workers with these assignments, started."""
+        config, heart = self._config, self._context.heart
         return Pool(config.start_method, assignments, counters, heart, config.timeout, config.restarts, self._recovery)

@@ -60,17 +60,20 @@ class Block:
     Args:
         context: with which the processes are started.
         fields: the tensors.
+
+    Attributes:
+        fields: the tensors.
     """
 
     def __init__(self, context: BaseContext, fields: Mapping[Key, Field]) -> None:
-        self._fields = dict(fields)
+        self.fields = dict(fields)
         size = max((field.end for field in fields.values()), default=0)
         self._memory: Any = context.RawArray(ctypes.c_ubyte, size + _ALIGNMENT)
         self._begin = -ctypes.addressof(self._memory) % _ALIGNMENT  # the same in every process, which map whole pages
 
     def tensors(self) -> dict[Any, Tensor]:
         """Return views of the memory."""
-        return {name: self._view(field) for name, field in self._fields.items()}
+        return {name: self._view(field) for name, field in self.fields.items()}
 
     def _view(self, field: Field) -> Tensor:
         count = math.prod(field.shape)

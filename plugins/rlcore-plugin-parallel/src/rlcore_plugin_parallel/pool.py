@@ -7,7 +7,7 @@ import logging
 import multiprocessing
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from multiprocessing.connection import wait
 from typing import Any, Final
@@ -59,9 +59,9 @@ class Pool:
         restarts: int,
         recovery: Recovery,
     ) -> None:
-        context: Any = multiprocessing.get_context(start_method)
+        self._context: Any = multiprocessing.get_context(start_method)
         if start_method == "forkserver":
-            context.set_forkserver_preload(["rlcore_plugin_parallel.worker"])
+            self._context.set_forkserver_preload(["rlcore_plugin_parallel.worker"])
         self.replaced = 0
         self._counters = counters
         self._heart = heart
@@ -76,7 +76,7 @@ class Pool:
         self._forgotten.atexit = False
         try:
             for task in tasks:
-                self.workers.append(WorkerProcess(context, task))
+                self.workers.append(self._started(task))
             self._wait_for(self.workers, "up", _START_SECONDS)
         except WorkerLostError as lost:
             self.kill()
@@ -88,7 +88,7 @@ class Pool:
     @property
     def pids(self) -> list[int]:
         """Return the numbers of the processes."""
-        return [worker.process.pid for worker in self.workers]
+        return [worker.pid for worker in self.workers]
 
     def send(self, *message: Any, each: Sequence[Any] | None = None, only: slice = ALL) -> None:
         """Send a message to every worker, or `only` to some, with what `each` has for them behind it, if given."""
@@ -137,7 +137,7 @@ class Pool:
         self.send("close")
         deadline = time.monotonic() + CLOSE_SECONDS
         for worker in self.workers:
-            worker.process.join(max(0.0, deadline - time.monotonic()))
+            worker.join(max(0.0, deadline - time.monotonic()))
         self.kill()
 
     def kill(self) -> None:
@@ -163,13 +163,26 @@ class Pool:
         for worker in workers:
             worker.still = 0.0
         while missing := [worker for worker in workers if worker.index not in messages]:
-            ready = wait([place for worker in missing for place in (worker.pipe, worker.process.sentinel)], TICK)
+            ready = self._ready(missing)
             self._heart.beats += 1
             for worker in missing:
-                if worker.pipe in ready or worker.process.sentinel in ready:
+                if worker.index in ready:
                     messages[worker.index] = worker.message(kind)
                 elif not ready:
-                    worker.watch(self._counters.beats(worker.index), limit)
+                    worker.watch(self._beats(worker), limit)
+
+    def _started(self, task: Task) -> WorkerProcess:
+        """Return a worker, which says "up" when its envs are made."""
+        return WorkerProcess(self._context, task)
+
+    def _ready(self, workers: Sequence[WorkerProcess]) -> Collection[int]:
+        """Wait a moment, and return the numbers of those that say something or have ended."""
+        ready = wait([place for worker in workers for place in (worker.pipe, worker.process.sentinel)], TICK)
+        return [worker.index for worker in workers if worker.pipe in ready or worker.process.sentinel in ready]
+
+    def _beats(self, worker: WorkerProcess) -> int:
+        """Return what changes as long as a worker steps."""
+        return self._counters.beats(worker.index)
 
     def replace(self, lost: WorkerLostError) -> None:
         """Let another process take the place of one that is lost.

@@ -114,6 +114,15 @@ class WorkerProcess:
         if self.still >= limit:
             raise WorkerLostError(self, f"took no step for {limit:g} s{self._write_stacks()}")
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return int(self.process.pid)
+
+    def join(self, seconds: float) -> None:
+        """Wait for its end, at most so long."""
+        self.process.join(seconds)
+
     def kill(self) -> None:
         """End the process at once."""
         if self.process.is_alive():

@@ -190,7 +190,7 @@ class Worker:
                 return
             if what == "collect":
                 batch, frame, _ = arguments
-                pipe.send(("batch", self._collect(batch, frame, newest)))
+                pipe.send(("batch", self.collect(batch, frame, newest)))
             else:
                 pipe.send(("answer", getattr(self, what)(*arguments)))
 
@@ -243,7 +243,7 @@ class Worker:
             return remembering(self._policy, spec, cpu, share)
         return remembering(self._policy, replace(spec, num_envs=share.stop - share.start), cpu)
 
-    def _collect(self, batch: int, frame: int, version: int) -> Gathered:
+    def collect(self, batch: int, frame: int, version: int) -> Gathered:
         """Fill a batch with weights of that version."""
         if version != self._version:
             copy_weights(self._published[version % len(self._published)], self._weights)

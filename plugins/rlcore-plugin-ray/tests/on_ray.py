@@ -1,0 +1,151 @@
+"""A real Ray in a network namespace with the loopback interface alone, and commands that run there."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import tomli_w
+
+from rlcore.checkpoints.manifest import scan
+
+CONFIG = {
+    "run": {"name": "ranks", "seed": 3, "total_frames": 8192, "device": "cpu"},
+    "env": {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 2},
+    "model": {"use": "mlp", "hidden": [16]},
+    "loss": {"use": "ppo"},
+    "estimator": {"use": "gae"},
+    "optimizer": [{"use": "adam", "lr": 3e-3}],
+    "collector": {"frames_per_batch": 64},
+    "buffer": {"epochs": 2, "minibatch_size": 32},
+    "metrics": {"every": 128},
+    "logger": [{"use": "csv"}],
+    "checkpoint": {"use": "torch", "every": 2048},
+}
+RANKS = {"use": "ray", "count": 2}
+_ENVIRONMENT = {
+    **os.environ,
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": "5" * 64,
+    "OMP_NUM_THREADS": "1",
+}
+
+
+class Namespace:
+    """A network of its own, with the loopback interface alone, for as long as it is open."""
+
+    def __init__(self):
+        self.holder = subprocess.Popen(
+            ["unshare", "-rn", "bash", "-c", "ip link set lo up && echo up && exec sleep infinity"],
+            stdout=subprocess.PIPE,
+        )
+        assert self.holder.stdout.readline() == b"up\n"
+        self._network = os.readlink(f"/proc/{self.holder.pid}/ns/net")
+
+    def start(self, command, environment=(), **settings):
+        inside = ["nsenter", "-t", str(self.holder.pid), "-U", "-n", "--preserve-credentials", "--"]
+        return subprocess.Popen(
+            [*inside, *command], env={**_ENVIRONMENT, **dict(environment)}, stderr=subprocess.STDOUT, **settings
+        )
+
+    def processes(self, named=""):
+        """Return the numbers of the processes inside whose command line has a text, in order."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                inside = entry.name.isdecimal() and os.readlink(entry / "ns/net") == self._network
+                if inside and named.encode() in (entry / "cmdline").read_bytes().replace(b"\0", b" "):
+                    found.append(int(entry.name))
+        return sorted(set(found) - {self.holder.pid})
+
+    def listening(self):
+        """Return the addresses at which something listens inside."""
+        lines = [
+            line.split()
+            for name in ("tcp", "tcp6")
+            for line in Path(f"/proc/{self.holder.pid}/net/{name}").read_text().splitlines()[1:]
+        ]
+        words = [local.partition(":")[0] for _, local, _, state, *_ in lines if state == "0A"]
+        # an address of IPv4 may stand there as one of IPv6
+        plain = [word.removeprefix("0000000000000000FFFF0000") for word in words]
+        return [socket.inet_ntoa(bytes.fromhex(word)[::-1]) if len(word) == 8 else word for word in plain]
+
+    def close(self):
+        for number in self.processes():
+            with suppress(OSError):
+                os.kill(number, signal.SIGKILL)
+        self.holder.kill()
+        self.holder.wait()
+
+
+class Ray:
+    """Nodes of one Ray, each as `ray start` begins it."""
+
+    def __init__(self, namespace):
+        self.namespace = namespace
+        self.folder = tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True)
+        self.address = "127.0.0.1:6399"
+        self.nodes = [self.add("--head", "--port=6399", f"--temp-dir={self.folder.name}", "--num-cpus=2")]
+
+    def add(self, *options):
+        own = ("--include-dashboard=false",) if "--head" in options else (f"--address={self.address}",)
+        settings = ("--node-ip-address=127.0.0.1", "--object-store-memory=100000000", "--block", "--log-style=record")
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", *own, *settings, *options]
+        return self.namespace.start(command, stdout=subprocess.DEVNULL, start_new_session=True)
+
+    def close(self):
+        for node in self.nodes:
+            with suppress(OSError):
+                os.killpg(node.pid, signal.SIGKILL)
+            node.wait()
+        self.folder.cleanup()
+
+
+class Trained:
+    """The command `rlcore train` in a namespace."""
+
+    def __init__(self, namespace, folder, name, *options, ranks=RANKS, **sections):
+        self.namespace = namespace
+        values = {**CONFIG, **{key: {**CONFIG.get(key, {}), **keys} for key, keys in sections.items()}}
+        values["run"] = {**values["run"], "name": name, "folder": str(folder)}
+        values |= {"ranks": ranks} if ranks else {}
+        config, self.folder, self.output = folder / f"{name}.toml", folder / name, folder / f"{name}.txt"
+        config.write_text(tomli_w.dumps(values))
+        command = [sys.executable, "-m", "rlcore", "train", str(config), *options]
+        with self.output.open("ab") as output:
+            self.process = namespace.start(command, stdout=output)
+
+    def ranks(self):
+        """Return the processes of the ranks."""
+        return self.namespace.processes("ray::RankActor")
+
+    def wait_for(self, frames, seconds=240):
+        """Wait until a checkpoint is there of so many frames or more."""
+        self.wait_until(lambda: any(entry.frames >= frames for entry in self.entries()), seconds)
+
+    def wait_until(self, condition, seconds=240):
+        until = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < until, self.text()
+            assert self.process.poll() is None, self.text()
+            time.sleep(0.02)
+
+    def entries(self):
+        return scan(self.folder / "checkpoints").entries if self.folder.is_dir() else []
+
+    def end(self, seconds=300):
+        """Return the exit code."""
+        return self.process.wait(seconds)
+
+    def text(self):
+        return self.output.read_text()
+
+    def result(self):
+        """Return what two runs that are equal have in common."""
+        return self.entries()[-1].manifest["digest"], (self.folder / "metrics.csv").read_bytes()

@@ -1,0 +1,39 @@
+"""The collector on a real Ray; the tests themselves are in `inside.py`, where one process is connected to it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install rlcore-plugin-ray")
+
+from .on_ray import Namespace, Ray
+
+FOLDER = Path(__file__).parent
+
+
+@pytest.mark.slow
+def test_actors_do_what_workers_do():
+    namespace = Namespace()
+    try:
+        ray = Ray(namespace)
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            "--durations=60",
+            str(FOLDER / "inside.py"),
+            f"{FOLDER / 'test_contracts.py'}::TestActors",
+        ]
+        process = namespace.start(command, {"RLCORE_TEST_RAY": ray.address}, stdout=subprocess.PIPE, text=True)
+        output, _ = process.communicate(timeout=500)
+        ray.close()
+    finally:
+        namespace.close()
+    print(output)
+    assert process.returncode == 0, output

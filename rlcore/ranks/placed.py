@@ -1,0 +1,222 @@
+"""Ranks that a launcher places, seen from the process that takes the place of their template.
+
+It answers the supervisor as the template does whose ranks are forked. What those ranks write on the board themselves,
+it writes there for these, as they tell it through their mailbox; and it fetches the states that they keep, which
+outlive them here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+import socket
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rlcore.config.sections import Config
+from rlcore.errors import RlcoreError
+from rlcore.ranks.board import Board
+from rlcore.ranks.placed_rank import PlacedRank, lock_of, terminal_of
+from rlcore.ranks.rank import Order, Start
+from rlcore.ranks.told import SAID, Heard, Said, heard_of, start_of, state_of, text_of
+
+if TYPE_CHECKING:
+    from rlcore.types.launcher import Mailbox, PlacingLauncher
+
+log = logging.getLogger(__name__)
+
+# seconds in which a rank that was begun imports what it needs
+_STARTING: Final = 120.0
+# seconds between two looks at the mailbox, and how much longer than it takes to fetch states none are fetched again
+_LOOK: Final = 0.1
+_SHARE: Final = 20.0
+# seconds by which the ranks are more patient with each other than the supervisor, which knows better who is to blame
+_LATER: Final = 1.0
+
+
+def serve_placed(config: Config, order: Order, channel: socket.socket, board: Board, launcher: PlacingLauncher) -> None:
+    """Answer the supervisor until it is gone.
+
+    Args:
+        config: of the run, with `[ranks]`.
+        order: what the command line says of the run.
+        channel: to the supervisor.
+        board: on which it sees the ranks.
+        launcher: places them.
+
+    Raises:
+        ConfigError: ranks cannot be placed.
+    """
+    launcher.connect(board.size)
+    try:
+        _Placed(config, order, channel, board, launcher).serve()
+    finally:
+        launcher.close()
+
+
+class _Placed:
+    """Has ranks placed, and tells how they are and how they end."""
+
+    def __init__(
+        self, config: Config, order: Order, channel: socket.socket, board: Board, launcher: PlacingLauncher
+    ) -> None:
+        assert config.ranks is not None
+        self._config = config
+        self._order = order
+        self._channel = channel
+        self._board = board
+        self._launcher = launcher
+        self._deadline = config.ranks.deadline
+        self._mailbox: Mailbox | None = None
+        self._running: set[int] = set()
+        self._heard: dict[int, Heard] = {}
+        self._wanted = -1
+        self._next_fetch = 0.0
+        self._begun = 0.0
+
+    def serve(self) -> None:
+        """Answer until the other end is closed."""
+        self._answer({"ready": True})
+        stream = self._channel.makefile("rb", buffering=0)
+        while True:
+            if select.select([self._channel], [], [], _LOOK)[0]:
+                line = stream.readline()
+                if not line:
+                    return
+                command = json.loads(line)
+                if "start" in command:
+                    self._start(Start(**command["start"]))
+                elif "kill" in command:
+                    self._launcher.kill()
+            self._tell_who_ended()
+
+    def _tell_who_ended(self) -> None:
+        """Pass on what the ranks say, and who of them has ended."""
+        ended = self._launcher.ended()
+        self._look()  # afterwards: what one that has ended said before is seen
+        self._running.difference_update(rank for rank, _, _ in ended)
+        if not self._running:
+            self._mailbox = None  # the board is the next generation's
+        # one that was killed is the cause of what the others say
+        for rank, status, how in sorted(ended, key=lambda end: end.status):
+            self._answer({"ended": rank, "status": status, "how": how})
+
+    def _start(self, start: Start) -> None:
+        """Have the ranks of a generation placed; where that cannot be, say why, and that they have ended with it."""
+        states = self._kept(start)
+        self._mailbox, self._heard, self._wanted = None, {}, -1
+        try:
+            self._launcher.open(self._board.size, start.generation, self._deadline + _LATER)
+            mailbox = self._launcher.place(self._wait)
+        except RlcoreError as error:
+            log.error("error: %s", error)
+            for rank in range(self._board.size):
+                self._board.ends(rank, error.exit_code)
+                self._answer({"ended": rank, "status": error.exit_code})
+            return
+        for rank, state in enumerate(states):
+            mailbox.put(start_of(rank), state)
+        self._mailbox, self._running = mailbox, set(range(self._board.size))
+        self._say()
+        self._launcher.begin(self._program(start))
+        self._begun = time.monotonic()
+
+    def _program(self, start: Start) -> PlacedRank:
+        order = self._order
+        if order.time_limit is not None:  # the clocks of hosts differ
+            until, spoken = order.time_limit
+            order = replace(order, time_limit=(until - time.monotonic(), spoken))
+        return PlacedRank(
+            raw=self._config.raw,
+            size=self._board.size,
+            order=order,
+            start=start,
+            folder=Path.cwd(),
+            lock=lock_of(self._order.place),
+            terminal=terminal_of({"stdout": sys.stdout, "stderr": sys.stderr}),
+        )
+
+    def _kept(self, start: Start) -> list[bytes]:
+        """Return the states from which the ranks go on, by rank; none where they go on from a checkpoint."""
+        if start.place is None:
+            return []
+        fds = [self._board.place(rank, start.place) for rank in range(self._board.size)]
+        return [os.pread(fd, os.fstat(fd).st_size, 0) for fd in fds]
+
+    def _wait(self) -> None:
+        """Say for ranks that have no place yet that they are not dead."""
+        for rank in range(self._board.size):
+            self._board.pulse(rank, moved=False, frames=0)
+
+    def _look(self) -> None:
+        """Write on the board what the ranks say, and tell them what stands there."""
+        if self._mailbox is None:
+            return
+        for rank in range(self._board.size):
+            content = self._mailbox.get(heard_of(rank))
+            if content is None and time.monotonic() < self._begun + _STARTING:
+                self._board.pulse(rank, moved=False, frames=0)
+            elif content is not None:
+                self._hear(rank, Heard.decode(content), self._mailbox)
+        self._fetch(self._mailbox)
+        self._say()
+
+    def _hear(self, rank: int, heard: Heard, mailbox: Mailbox) -> None:
+        before = self._heard.get(rank)
+        if heard == before:
+            return
+        self._heard[rank] = heard
+        self._board.pulse(rank, before is None or heard.beats != before.beats, heard.frames)
+        if heard.begun:
+            self._board.begun(rank)
+        for number in range(0 if before is None else before.texts, heard.texts):
+            _write(mailbox.take(text_of(rank, number)))
+        if heard.outcome is not None:
+            self._board.ends(rank, heard.outcome)
+
+    def _say(self) -> None:
+        assert self._mailbox is not None
+        beats = [heard.beats if (heard := self._heard.get(rank)) else 0 for rank in range(self._board.size)]
+        self._mailbox.put(SAID, Said(self._board.stop, beats, self._wanted).encode())
+
+    def _fetch(self, mailbox: Mailbox) -> None:
+        """Ask for the latest state that all ranks have kept, and keep it here when all have handed it over."""
+        if len(self._heard) < self._board.size:
+            return
+        kept = self._board.kept()
+        here = -1 if kept is None else kept.frames
+        if self._wanted > here and all(heard.sent == self._wanted for heard in self._heard.values()):
+            began = time.monotonic()
+            self._keep(mailbox, 0 if kept is None else 1 - kept.place)
+            ended = time.monotonic()
+            self._next_fetch = ended + _SHARE * (ended - began)
+        elif time.monotonic() >= self._next_fetch:
+            common = set.intersection(*(set(heard.kept) for heard in self._heard.values()))
+            self._wanted = max([here, *common])
+
+    def _keep(self, mailbox: Mailbox, place: int) -> None:
+        states = [mailbox.take(state_of(rank)) for rank in range(self._board.size)]
+        for rank, state in enumerate(states):
+            assert state is not None, "the rank says that it has put it there"
+            self._board.keeps(rank, place, None)
+            fd = self._board.place(rank, place)
+            os.truncate(fd, len(state))
+            os.pwrite(fd, state, 0)
+        for rank in range(self._board.size):
+            self._board.keeps(rank, place, self._wanted)
+
+    def _answer(self, content: dict[str, Any]) -> None:
+        self._channel.sendall((json.dumps(content) + "\n").encode())
+
+
+def _write(content: bytes | None) -> None:
+    """Write a piece of text where the rank would have."""
+    name, text = json.loads(content or b'["stdout", ""]')
+    stream = sys.stdout if name == "stdout" else sys.stderr
+    stream.write(text)
+    stream.flush()

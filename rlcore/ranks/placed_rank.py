@@ -1,0 +1,273 @@
+"""A rank where a launcher placed it, perhaps on another host: it tells the supervisor through a mailbox how it is."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from rlcore.config.raw import RawConfig
+from rlcore.errors import ConfigError, RankLost, RlcoreError
+from rlcore.files.lock import LOCK_FILE
+from rlcore.ranks.board import Board
+from rlcore.ranks.rank import Order, Rank, Start
+from rlcore.ranks.told import SAID, Heard, Said, heard_of, start_of, state_of, text_of
+from rlcore.run.checking import validated
+from rlcore.types.launcher import Mailbox, MeetingPlace
+
+log = logging.getLogger(__name__)
+
+# seconds between two messages, and between two states that are kept: each is fetched before the next but one is there
+_TELL: Final = 0.1
+_KEEP: Final = 1.0
+# the exit code of a rank that says nothing of its end, which is a death
+_DIED: Final = 3
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """What the terminal of the command is like, if there is one.
+
+    Attributes:
+        streams: the names of the streams that are terminals, of `stdout` and `stderr`.
+        columns: how wide it is.
+    """
+
+    streams: tuple[str, ...]
+    columns: int
+
+
+@dataclass(frozen=True)
+class PlacedRank:
+    """What a placed rank does; it can be pickled.
+
+    Attributes:
+        raw: the config of the run, before anything of it was checked.
+        size: how many ranks there are.
+        order: what the command line says; its time limit counts from when this was made.
+        start: of the generation.
+        folder: working directory of the command.
+        lock: what the lock of the run folder says, by which another host knows that it sees the same folder.
+        terminal: of the command.
+    """
+
+    raw: RawConfig
+    size: int
+    order: Order
+    start: Start
+    folder: Path
+    lock: str
+    terminal: Terminal
+
+    def __call__(self, rank: int, mailbox: Mailbox, meeting: MeetingPlace) -> int:
+        """Train to the end of the run, and return the exit code."""
+        os.environ.setdefault("COLUMNS", str(self.terminal.columns))
+        board = Board(self.size)
+        with _Telling(rank, self.size, mailbox, board).telling() as telling, self._output(telling):
+            try:
+                return self._train(rank, mailbox, meeting, board)
+            except RankLost as lost:
+                log.error("rank %d: %s", rank, lost)
+                return _DIED
+            except RlcoreError as error:
+                log.error("error: rank %d: %s", rank, error)
+                board.ends(rank, error.exit_code)
+                return error.exit_code
+
+    def _train(self, rank: int, mailbox: Mailbox, meeting: MeetingPlace, board: Board) -> int:
+        start, order = self.start, self.order
+        self._find_folders(rank)
+        config = validated(self.raw, order.enable, order.disable)
+        if start.place is not None:
+            kept = mailbox.take(start_of(rank))
+            assert kept is not None, "it is put there before any rank begins"
+            start = replace(start, place=0)
+            fd = board.place(rank, 0)
+            os.truncate(fd, len(kept))
+            os.pwrite(fd, kept, 0)
+        if order.time_limit is not None:
+            left, spoken = order.time_limit
+            order = replace(order, time_limit=(time.monotonic() + left, spoken))
+        return Rank(rank, config, order, board, start, _KEEP).train(meeting)
+
+    def _find_folders(self, rank: int) -> None:
+        """Work where the command does, and see the run folder where the rank needs it.
+
+        Raises:
+            ConfigError: this host has no such folder.
+        """
+        host = os.uname().nodename
+        try:
+            os.chdir(self.folder)
+        except OSError as error:
+            raise ConfigError(
+                f"[ranks] use: host {host} has no folder {str(self.folder)!r} ({error.strerror}), in which the command "
+                "was given; ranks on several hosts need the same folders on all of them"
+            ) from error
+        reads = self.start.place is None and (self.start.again or self.order.resume is not None)
+        if (not rank or reads) and _read(self.order.place / LOCK_FILE) != self.lock:
+            raise ConfigError(
+                f"[run] folder: host {host} does not see the run folder {str(self.order.place.absolute())!r}; put it "
+                "on a file system that all hosts share"
+            )
+
+    @contextmanager
+    def _output(self, telling: _Telling) -> Iterator[None]:
+        """Write what this process writes on the streams of the command."""
+        streams = {name: _Output(name, telling, name in self.terminal.streams) for name in ("stdout", "stderr")}
+        with redirect_stdout(streams["stdout"]), redirect_stderr(streams["stderr"]):
+            logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
+            yield
+
+
+class _Telling:
+    """Tells the supervisor how a rank is, and the rank what the supervisor says, from a thread beside it."""
+
+    def __init__(self, rank: int, size: int, mailbox: Mailbox, board: Board) -> None:
+        self._rank = rank
+        self._size = size
+        self._mailbox = mailbox
+        self._board = board
+        self._lock = threading.Lock()
+        self._texts: list[tuple[str, str]] = []
+        self._pulse = 0
+        self._told = 0
+        self._sent = -1
+        self._beats = [0] * size
+        self._done = threading.Event()
+
+    @contextmanager
+    def telling(self) -> Iterator[_Telling]:
+        """Do so during what happens inside, and once more afterwards."""
+        thread = threading.Thread(target=self._tell_on, name="rlcore telling", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._done.set()
+            thread.join()
+
+    def write(self, stream: str, text: str) -> None:
+        """Hand over text for a stream of the command; from any thread."""
+        with self._lock:
+            self._texts.append((stream, text))
+
+    def _tell_on(self) -> None:
+        try:
+            while not self._done.wait(_TELL):
+                self._tell()
+            self._tell()
+        except RankLost:  # who watches over this rank is gone
+            os._exit(_DIED)
+
+    def _tell(self) -> None:
+        said = self._mailbox.get(SAID)
+        wanted = -1 if said is None else self._listen(Said.decode(said))
+        with self._lock:
+            texts, self._texts = self._texts, []
+        for stream, text in _joined(texts):
+            self._mailbox.put(text_of(self._rank, self._told), json.dumps([stream, text]).encode())
+            self._told += 1
+        board, rank = self._board, self._rank
+        kept = board.kept_by(rank)
+        if wanted != self._sent and wanted in kept.values():
+            self._hand_over(wanted, kept)
+        self._pulse += 1
+        heard = Heard(
+            pulse=self._pulse,
+            beats=board.beats()[rank],
+            frames=board.frames(),
+            begun=board.has_begun(rank),
+            outcome=board.outcome(rank),
+            kept=list(kept.values()),
+            sent=self._sent,
+            texts=self._told,
+        )
+        self._mailbox.put(heard_of(rank), heard.encode())
+
+    def _listen(self, said: Said) -> int:
+        """Write what was said on the board of this process; return the frame of the state that is asked for."""
+        self._board.stop = said.stop
+        for rank, (before, now) in enumerate(zip(self._beats, said.beats, strict=True)):
+            if rank != self._rank and before != now:
+                self._board.pulse(rank, moved=True, frames=0)
+        self._beats = said.beats
+        return said.wanted
+
+    def _hand_over(self, frames: int, kept: dict[int, int]) -> None:
+        """Put the kept state of a frame into the mailbox, unless another one came in its place meanwhile."""
+        place = next(place for place, of in kept.items() if of == frames)
+        fd = self._board.place(self._rank, place)
+        content = os.pread(fd, os.fstat(fd).st_size, 0)
+        if self._board.kept_by(self._rank).get(place) == frames:
+            self._mailbox.put(state_of(self._rank), content)
+            self._sent = frames
+
+
+class _Output(io.TextIOBase):
+    """A stream of the command, as a rank on another host has it."""
+
+    def __init__(self, name: str, telling: _Telling, terminal: bool) -> None:
+        self._name = name
+        self._telling = telling
+        self._terminal = terminal
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """How text is written."""
+        return "utf-8"
+
+    def isatty(self) -> bool:
+        """Return whether the command writes it on a terminal."""
+        return self._terminal
+
+    def writable(self) -> bool:
+        """Return that it can be written to."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Hand it over."""
+        self._telling.write(self._name, text)
+        return len(text)
+
+
+def _joined(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the texts with those that follow each other on one stream as one."""
+    joined: list[tuple[str, str]] = []
+    for stream, text in texts:
+        if joined and joined[-1][0] == stream:
+            joined[-1] = (stream, joined[-1][1] + text)
+        else:
+            joined.append((stream, text))
+    return joined
+
+
+def lock_of(place: Path) -> str:
+    """Return what the lock of a run folder says."""
+    return _read(place / LOCK_FILE)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def terminal_of(streams: dict[str, TextIO | Any]) -> Terminal:
+    """Return what the terminal of this process is like."""
+    names = tuple(name for name, stream in streams.items() if stream.isatty())
+    try:
+        columns = os.get_terminal_size(2).columns
+    except OSError:
+        columns = 80
+    return Terminal(names, columns)
