@@ -16,6 +16,7 @@ from rlcore.agents.builder import AgentParts
 from rlcore.agents.notes import KEY, notes_of, read_notes
 from rlcore.agents.program import INPUTS, exported_program, state_of
 from rlcore.agents.program_agent import program_agent
+from rlcore.envs import Packed
 from rlcore.errors import FROM_OUTSIDE, ConfigError, MissingPluginError, StorageError, describe
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ def write(parts: AgentParts, path: Path) -> None:
         ConfigError: a part cannot be exported.
         MissingPluginError: the packages of ONNX are not installed.
     """
+    if isinstance(parts.spec.observation_space, Packed):
+        raise ConfigError(
+            f"env {parts.spec.id!r} has observations that are dicts, which the format onnx cannot take; the formats "
+            "torch-export and safetensors can"
+        )
     try:
         import onnx  # noqa: F401
         import onnxscript  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: F401

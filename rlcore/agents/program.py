@@ -10,13 +10,14 @@ from torch import Tensor, nn
 
 from rlcore.agents.agent import acts_on_actions, changes_observations
 from rlcore.agents.builder import AgentParts
-from rlcore.envs import observation_dtype
+from rlcore.envs import Packed, observation_dtype
 from rlcore.envs.transformed import transformed_spec
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
 from rlcore.types import Transform, has_memory
 from rlcore.types.exports import ActionModule, ObservationModule
 from rlcore.types.optional import offers
 
+Observed = Tensor | dict[str, Tensor]
 # observations in the example that a program is made of; one alone would be taken for the only number there is
 EXAMPLES = 3
 # of a program; all but the first only where its policy has a state
@@ -35,6 +36,7 @@ class Program(nn.Module):
 
     def __init__(self, parts: AgentParts) -> None:
         super().__init__()
+        self._space: Any = parts.spec.observation_space
         seen = parts.spec
         before, after = [], []
         for number, transform in enumerate(parts.transforms):
@@ -50,16 +52,21 @@ class Program(nn.Module):
         self._policy = parts.model.policy
         self._dtype = torch_dtype(observation_dtype(seen.observation_space))
 
-    def forward(self, observation: Tensor) -> Tensor:
-        """Return the likeliest actions `[env, *action]`."""
+    def forward(self, observation: Observed) -> Tensor:
+        """Return the likeliest actions `[env, *action]`.
+
+        Args:
+            observation: `[env, *shape]`; or the leaves by their names, where observations are dicts.
+        """
         return self._taken(self._policy.mode(self._seen(observation)))
 
-    def _seen(self, observation: Tensor) -> Tensor:
+    def _seen(self, observation: Observed) -> Tensor:
         """Return what the policy sees, which is ready to act."""
+        seen: Tensor = self._space.joined(observation) if isinstance(observation, dict) else observation
         for module in self.observation_transforms:
-            observation = module(observation)
+            seen = module(seen)
         self._policy.refresh()  # so that the weights it acts with are the parameters
-        return observation.to(self._dtype)
+        return seen.to(self._dtype)
 
     def _taken(self, action: Tensor) -> Tensor:
         """Return what the env takes for the actions of the policy."""
@@ -71,11 +78,13 @@ class Program(nn.Module):
 class RememberingProgram(Program):
     """The program of a policy with a state, which goes in and comes out; see `rlcore.types.StatefulPolicy`."""
 
-    def forward(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def forward(  # type: ignore[override]
+        self, observation: Observed, state: Tensor, first: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Return the likeliest actions `[env, *action]`, and the state for the next call, `[env, *state]`.
 
         Args:
-            observation: `[env, *shape]`.
+            observation: as for `Program`.
             state: what the call before returned, float32; where `first` is True, whatever stands there.
             first: `[env]`, bool: which observations are the first of an episode.
         """
@@ -92,12 +101,17 @@ def exported_program(parts: AgentParts) -> torch.export.ExportedProgram:
     """
     remembers = has_memory(parts.model)
     program = (RememberingProgram if remembers else Program)(parts).eval()
-    example = [torch.from_numpy(examples(parts.spec.observation_space, EXAMPLES))]
+    space = parts.spec.observation_space
+    observation = observed(space, torch.from_numpy(examples(space, EXAMPLES)))
+    example: list[Observed] = [observation]
     if remembers:
         example += [initial_state(parts, EXAMPLES), torch.ones(EXAMPLES, dtype=torch.bool)]
     env = {0: torch.export.Dim("env", min=1)}
+    shapes: dict[str, Any] = dict.fromkeys(INPUTS[: len(example)], env)
+    if isinstance(observation, dict):
+        shapes["observation"] = dict.fromkeys(observation, env)
     try:
-        return torch.export.export(program, tuple(example), dynamic_shapes=dict.fromkeys(INPUTS[: len(example)], env))
+        return torch.export.export(program, tuple(example), dynamic_shapes=shapes)
     except FROM_OUTSIDE:
         raise
     except Exception as error:
@@ -106,6 +120,13 @@ def exported_program(parts: AgentParts) -> torch.export.ExportedProgram:
             f"{parts.labels['model']} cannot be exported: its policy's mode(observation) is not what torch.export can "
             f"follow ({reason}); the format safetensors has no need of it"
         ) from error
+
+
+def observed(space: Any, rows: Tensor) -> Observed:
+    """Return observations as a program takes them: those that are dicts by leaf, of rows `[env, words]`."""
+    if not isinstance(space, Packed):
+        return rows
+    return {name: tensor.contiguous() for name, tensor in space.tensors(rows).items()}
 
 
 def state_of(parts: AgentParts) -> dict[str, list[int]]:

@@ -11,17 +11,18 @@ from torch import Tensor
 
 from rlcore.agents.agent import Agent
 from rlcore.agents.notes import spec_of
-from rlcore.agents.program import program_dtype, torch_dtype
+from rlcore.agents.program import observed, program_dtype, torch_dtype
 from rlcore.errors import FROM_OUTSIDE, NotSupportedError, StorageError, describe
 
 
 class _ProgramPolicy:
     """Acts by a program, which has the likeliest action alone."""
 
-    def __init__(self, path: Path, program: Callable[..., Any], dtype: torch.dtype) -> None:
+    def __init__(self, path: Path, program: Callable[..., Any], space: Any) -> None:
         self._path = path
         self._program = program
-        self._dtype = dtype
+        self._space = space
+        self._dtype = torch_dtype(program_dtype(space))
 
     def refresh(self) -> None:
         """Do nothing: the weights stay as they are."""
@@ -32,7 +33,7 @@ class _ProgramPolicy:
 
     def _run(self, observation: Tensor, *state: Tensor) -> Any:
         try:
-            return self._program(observation.to(self._dtype), *state)
+            return self._program(observed(self._space, observation.to(self._dtype)), *state)
         except FROM_OUTSIDE:
             raise
         except Exception as error:
@@ -66,9 +67,9 @@ class _RememberingProgramPolicy(_ProgramPolicy):
     """
 
     def __init__(
-        self, path: Path, program: Callable[..., Any], dtype: torch.dtype, state: list[int], device: torch.device
+        self, path: Path, program: Callable[..., Any], space: Any, state: list[int], device: torch.device
     ) -> None:
-        super().__init__(path, program, dtype)
+        super().__init__(path, program, space)
         self._state = state
         self._device = device
 
@@ -96,8 +97,8 @@ def program_agent(
     Args:
         path: of its file, for messages.
         notes: what the file says of itself.
-        program: from raw observations `[env, *shape]` to actions, on `device`; where the notes name a state, from that
-            and `first` `[env]` too, to actions and the next state.
+        program: from raw observations, as `observed` returns them, to actions, on `device`; where the notes name a
+            state, from that and `first` `[env]` too, to actions and the next state.
         device: of the program.
         seed: of nothing so far, as programs do not sample.
 
@@ -105,12 +106,12 @@ def program_agent(
         StorageError: the file does not say of which spaces the env is.
     """
     spec = spec_of(path, notes)
-    dtype = program_dtype(spec.observation_space)
-    taken = torch_dtype(dtype)
+    space = spec.observation_space
+    dtype = program_dtype(space)
     policy = (
-        _RememberingProgramPolicy(path, program, taken, _shape_of(path, notes["state"]), device)
+        _RememberingProgramPolicy(path, program, space, _shape_of(path, notes["state"]), device)
         if "state" in notes
-        else _ProgramPolicy(path, program, taken)
+        else _ProgramPolicy(path, program, space)
     )
     return Agent(spec, [], policy, device, seed, int(notes["frames"]), dtype)
 

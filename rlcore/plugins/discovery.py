@@ -63,12 +63,15 @@ def _read(group: str, places: tuple[tuple[str, int | None], ...]) -> tuple[Insta
 
 
 def _identity(distribution: importlib.metadata.Distribution | None) -> tuple[str, str, str, str]:
-    """Return name, version, range of rlcore, summary; the backport of `importlib.metadata` raises where they miss."""
+    """Return name, version, range of rlcore, summary.
+
+    Where an installation broke off, or goes on just now, they are None, or the backport of `importlib.metadata` raises.
+    """
     try:
         if distribution is not None:
             requirement = _requirement(distribution.requires or [])
             (summary, *_) = distribution.metadata.get_all("Summary") or [""]
-            return distribution.name, distribution.version, requirement, summary
+            return distribution.name or "unknown", distribution.version or "0", requirement, summary
     except (ImportError, OSError):
         pass
     return "unknown", "0", "", ""

@@ -130,6 +130,21 @@ def test_a_program_with_a_state_runs_without_rlcore_and_says_of_which_shape_it_i
         rlcore.load_agent(file)
 
 
+def test_observations_that_are_dicts_go_into_a_program_by_leaf(tmp_path):
+    env = {"use": "testing:toy-dict"}
+    run = trained(tmp_path / "runs", env=env)
+    agent = rlcore.load_agent(run)
+    export_agent(run, "torch-export", tmp_path / "p.pt2")
+    rows = np.stack([agent.observation_space.sample() for _ in range(5)])
+    expected = agent.act(rows)
+    np.testing.assert_allclose(rlcore.load_agent(tmp_path / "p.pt2").act(rows), expected, atol=1e-5)
+    leaves = {name: torch.from_numpy(leaf.copy()) for name, leaf in agent.observation_space.arrays(rows).items()}
+    actions = torch.export.load(tmp_path / "p.pt2").module()(leaves)
+    np.testing.assert_allclose(actions.detach().numpy(), expected, atol=1e-5)
+    with pytest.raises(rlcore.ConfigError, match="observations that are dicts, which the format onnx cannot take"):
+        export_agent(run, "onnx", tmp_path / "p.onnx")
+
+
 R2D2 = {
     "model": {"use": "dqn:recurrent-q-network", "cell": "gru", "layers": 2, "size": 8, "encoder_hidden": []},
     "loss": {"use": "dqn:r2d2"},

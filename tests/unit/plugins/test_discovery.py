@@ -36,3 +36,14 @@ def test_a_plugin_that_is_installed_meanwhile_is_found(monkeypatch, tmp_path):
 def test_what_a_caller_does_with_the_list_stays_with_it():
     installed().clear()
     assert "core" in names()
+
+
+def test_an_installation_that_broke_off_before_its_metadata_stops_nobody(monkeypatch, tmp_path):
+    for name in ("half", "other"):
+        info = tmp_path / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "entry_points.txt").write_text("[rlcore]\nhalf = half_module\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins = {plugin.name: plugin for plugin in installed()}
+    assert plugins["half"].version == "0"
+    assert "ppo" in plugins

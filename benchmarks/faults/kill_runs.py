@@ -1,0 +1,123 @@
+"""The runs that `kills.py` kills: one per way to learn, as small as can be and still with ends of episodes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+Sections = dict[str, Any]
+
+BASE: Final[Sections] = {
+    "run": {"seed": 3, "total_frames": 4_000, "device": "cpu"},
+    "optimizer": [{"use": "adam", "lr": 1e-3}],
+    "collector": {"frames_per_batch": 32},
+    "evaluator": {"use": "episodes", "every": 128, "episodes": 1},
+    "checkpoint": {"use": "torch"},
+}
+CARTPOLE: Final[Sections] = {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 2}
+# the pendulum's episodes never end by themselves
+PENDULUM: Final[Sections] = {"use": "gymnasium", "id": "Pendulum-v1", "max_episode_steps": 50}
+# a game is cut off after 20 steps of 4 frames
+PONG: Final[Sections] = {"use": "atari", "game": "pong", "num_envs": 2, "size": 42, "noop_max": 4, "max_frames": 80}
+BLIND: Final = [{"use": "transforms:select", "indices": [0, 2]}]
+# forked, as workers that import everything anew take seconds to start; they are processes all the same
+WORKERS: Final[Sections] = {
+    "use": "parallel:workers",
+    "num_workers": 2,
+    "processes": "always",
+    "start_method": "fork",
+    "frames_per_batch": 32,
+}
+
+
+def _adam(part: str, every: int = 1) -> Sections:
+    return {"use": "adam", "name": part, "parameters": [part], "losses": [f"loss_{part}"], "every": every}
+
+
+def _continuous(model: Sections, loss: str, every: int, *, temperature: bool = True, **buffer: Any) -> Sections:
+    """Return a run whose actor learns once in `every` updates, so that some kills fall between two of its steps."""
+    return {
+        "env": PENDULUM,
+        "model": {"hidden": [16], "random_frames": 64, **model},
+        "loss": {"use": loss},
+        "optimizer": [_adam("critics"), _adam("actor", every), *([_adam("temperature", every)] if temperature else [])],
+        "buffer": {
+            "use": "replay",
+            "capacity": 300,
+            "minibatch_size": 16,
+            "updates_per_batch": 8,
+            "warmup_frames": 64,
+            **buffer,
+        },
+    }
+
+
+LSTM: Final[Sections] = {
+    "env": CARTPOLE,
+    "transform": BLIND,
+    "model": {"use": "recurrent:lstm", "size": 16, "encoder_hidden": [16]},
+    "loss": {"use": "ppo"},
+    "estimator": {"use": "gae"},
+    "buffer": {"use": "rollout-sequences", "sequence_length": 8, "minibatch_size": 16, "epochs": 2},
+}
+R2D2: Final[Sections] = {
+    "env": CARTPOLE,
+    "transform": BLIND,
+    "model": {"use": "dqn:recurrent-q-network", "size": 16, "encoder_hidden": [16]},
+    "loss": {"use": "dqn:r2d2", "target_interval": 7},
+    "buffer": {
+        "use": "replay:sequences",
+        "capacity": 400,
+        "minibatch_size": 4,
+        "sequence_length": 8,
+        "burn_in": 4,
+        "overlap": 4,
+        "n_steps": 3,
+        "updates_per_batch": 4,
+        "warmup_frames": 64,
+    },
+}
+ATARI: Final[Sections] = {
+    "env": PONG,
+    "model": {"use": "dqn:q-network", "encoder": "rlcore_plugin_cnn.bodies:NatureCNN", "hidden": []},
+    "loss": {"use": "dqn", "target_interval": 7},
+    "collector": {"frames_per_batch": 64},
+    "buffer": {
+        "use": "replay",
+        "capacity": 200,
+        "stack": 4,
+        "minibatch_size": 8,
+        "updates_per_batch": 2,
+        "warmup_frames": 128,
+    },
+    "hook": [{"use": "reward-clip"}],
+}
+RUNS: Final[dict[str, Sections]] = {
+    "SAC": _continuous({"use": "sac:actor-critic"}, "sac:sac", 2),
+    "SAC, replay in mapped files": _continuous({"use": "sac:actor-critic"}, "sac:sac", 2, storage="memmap"),
+    "TD3": _continuous({"use": "sac:actor-critic", "actor": "deterministic"}, "sac:td3", 2, temperature=False),
+    "CrossQ": _continuous({"use": "sac:crossq", "critic_hidden": [16], "norm_warmup": 50}, "sac:crossq", 3),
+    "QR-DQN, prioritized, noisy": {
+        "env": CARTPOLE,
+        "model": {"use": "dqn:q-network", "hidden": [16], "quantiles": 8, "duelling": True, "noisy": True},
+        "loss": {"use": "dqn:qr-dqn", "target_interval": 7},
+        "scheduler": [{"use": "linear", "target": "buffer.beta", "final": 2.0}],
+        "buffer": {
+            "use": "replay:prioritized",
+            "capacity": 300,
+            "n_steps": 3,
+            "minibatch_size": 16,
+            "updates_per_batch": 8,
+            "warmup_frames": 64,
+        },
+    },
+    "PPO with an LSTM": LSTM,
+    "PPO with an LSTM, two workers": {**LSTM, "collector": WORKERS},
+    "R2D2": R2D2,
+    "R2D2, two workers": {**R2D2, "collector": WORKERS},
+    "DQN on Pong, stacked replay": ATARI,
+    "DQN on Pong, stacked replay, two workers": {**ATARI, "collector": {**WORKERS, "frames_per_batch": 64}},
+    "TD3, compiled": {
+        **_continuous({"use": "sac:actor-critic", "actor": "deterministic"}, "sac:td3", 2, temperature=False),
+        "learner": {"compile": True},
+    },
+}
