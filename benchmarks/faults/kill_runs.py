@@ -19,7 +19,7 @@ PENDULUM: Final[Sections] = {"use": "gymnasium", "id": "Pendulum-v1", "max_episo
 # a game is cut off after 20 steps of 4 frames
 PONG: Final[Sections] = {"use": "atari", "game": "pong", "num_envs": 2, "size": 42, "noop_max": 4, "max_frames": 80}
 BLIND: Final = [{"use": "transforms:select", "indices": [0, 2]}]
-# forked, as workers that import everything anew take seconds to start; they are processes all the same
+# forked, as workers that import everything themselves take seconds to start; they are processes all the same
 WORKERS: Final[Sections] = {
     "use": "parallel:workers",
     "num_workers": 2,
