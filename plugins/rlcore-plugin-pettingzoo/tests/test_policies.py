@@ -6,6 +6,7 @@ import torch
 from gymnasium.spaces import Box, Discrete
 
 import rlcore
+from rlcore.cli.command_line import main
 from rlcore.errors import ConfigError, EndOfData
 from rlcore.policies.batches import OwnBatches
 from rlcore.testing import difference, make_run
@@ -272,3 +273,35 @@ def test_a_resume_goes_on_to_the_bit(tmp_path):
 def test_what_several_policies_cannot_have_is_refused_before_the_first_frame(changes, told):
     with pytest.raises(ConfigError, match=told):
         run_of(**changes)
+
+
+def test_each_policy_is_an_agent_of_its_own_and_all_of_them_are_evaluated(tmp_path, capsys):
+    sections = {**SECTIONS, "checkpoint": {"use": "torch"}, "logger": [{"use": "csv"}]}
+    run = make_run("run.total_frames=96", sections=sections, folder=tmp_path)
+    run.trainer.train()
+    place = tmp_path / "toy"
+    seen = np.array([[0.5, -1.0, 1.5], [2.0, 1.0, 1.0]], np.float32)
+    agent = rlcore.load_agent(place, policy="flyers")
+    expected = run.trainer.model.of("flyers").policy.mode(torch.from_numpy(seen)).detach().numpy()
+    assert np.array_equal(agent.act(seen), expected)
+    assert agent.observation_space.shape == (3,)
+    assert rlcore.load_agent(place, policy="walkers").action_space == Discrete(2)
+    with pytest.raises(ConfigError, match="several policies, walkers, flyers: name one of them"):
+        rlcore.load_agent(place)
+    with pytest.raises(ConfigError, match="none is called 'flyer'; did you mean 'flyers'"):
+        rlcore.load_agent(place, policy="flyer")
+    assert main(["export", str(place), "--format", "safetensors", "--policy", "flyers"]) == 0
+    exported = rlcore.load_agent(place / "policy-flyers.safetensors")
+    assert np.array_equal(exported.act(seen), expected)
+    assert main(["export", str(place), "--format", "safetensors"]) == 2
+    capsys.readouterr()
+    assert main(["evaluate", str(place)]) == 0
+    told = capsys.readouterr().out
+    assert "policy walkers: mean return" in told
+    assert "over 2 episodes" in told
+    assert main(["evaluate", str(place), "--episodes", "4"]) == 2
+
+
+def test_a_worker_of_a_collector_steps_whole_games():
+    with pytest.raises(ConfigError, match=r"num_workers = 3 leaves each worker 2 .*a game has 3 agents"):
+        run_of(collector={"use": "parallel:workers", "num_workers": 3, "frames_per_batch": 96})
