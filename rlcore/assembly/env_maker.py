@@ -12,6 +12,7 @@ from rlcore.errors import ConfigError
 from rlcore.plugins.registry import Provided
 from rlcore.types import Env
 from rlcore.types.context import Context
+from rlcore.types.group import Alone
 from rlcore.types.heart import Heart
 
 
@@ -58,5 +59,5 @@ class EnvMaker:
         return replace(self, context=replace(self.context, heart=heart))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs; other parts of the run do not go with it."""
-        return {**vars(self), "context": replace(self.context, parts={}, heart=Heart())}
+        """Return what another process needs; other parts of the run do not go with it, nor do those it trains with."""
+        return {**vars(self), "context": replace(self.context, parts={}, heart=Heart(), group=Alone())}

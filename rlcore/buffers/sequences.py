@@ -16,6 +16,7 @@ from rlcore.errors import ConfigError
 from rlcore.types import MASK, POLICY_STATE, Key, has_memory
 from rlcore.types.context import Context
 from rlcore.types.optional import BatchSized, offers
+from rlcore.types.optional_learning import EnvCounter
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -52,7 +53,8 @@ class RolloutSequences(RolloutBuffer):
         length, size = config.sequence_length, config.minibatch_size
         collector = context.built.get("collector")
         if offers(collector, BatchSized):
-            steps = collector.batch_steps // context.env_spec.num_envs
+            envs = collector.batch_envs if offers(collector, EnvCounter) else context.env_spec.num_envs
+            steps = collector.batch_steps // envs
             if steps % length:
                 raise ConfigError(
                     f"[buffer] sequence_length = {length} does not divide the {steps} steps of each env in a batch "

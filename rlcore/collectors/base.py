@@ -30,9 +30,11 @@ class EnvCollector(ABC):
         frames_per_batch: over all envs.
         context: of the run; has the spec of the envs and the model.
         seeds: where the noise is derived from, so that collectors which do the same may have the same noise.
+        batch_envs: how many envs a batch has; default: all.
 
     Attributes:
-        batch_steps: steps in a batch, over all envs.
+        batch_steps: steps in a batch, over all of its envs.
+        batch_envs: how many envs a batch has.
         dropped_episodes: running episodes that resumes could not go on with.
         writes: the entries of a batch besides those that the policy describes.
 
@@ -40,10 +42,11 @@ class EnvCollector(ABC):
         ConfigError: the frames of a batch cannot be divided among the envs.
     """
 
-    def __init__(self, frames_per_batch: int, context: Context, seeds: Context) -> None:
+    def __init__(self, frames_per_batch: int, context: Context, seeds: Context, batch_envs: int | None = None) -> None:
         spec = context.env_spec
-        self._steps = steps_per_env(frames_per_batch, spec)
-        self.batch_steps = self._steps * spec.num_envs
+        self.batch_envs = spec.num_envs if batch_envs is None else batch_envs
+        self._steps = steps_per_env(frames_per_batch, spec, self.batch_envs)
+        self.batch_steps = self._steps * self.batch_envs
         self.dropped_episodes = 0
         self._masked = only_resets(spec)
         self.writes: tuple[Key, ...] = (*COLLECTED, MASK) if self._masked else COLLECTED
@@ -129,27 +132,28 @@ class EnvCollector(ABC):
 
         Ranks draw for the envs of all, and each takes that of its own: an env has the same noise wherever it runs.
         """
-        ranks = self._context.group.size
+        ranks, envs = self._context.group.size, self.batch_envs
         if ranks == 1:
-            return self._policy.draw(self._steps, self._spec.num_envs, self._generator)
-        noise = self._policy.draw(self._steps, ranks * self._spec.num_envs, self._generator)
-        return noise[:, self._context.first_env :][:, : self._spec.num_envs].contiguous()
+            return self._policy.draw(self._steps, envs, self._generator)
+        noise = self._policy.draw(self._steps, ranks * envs, self._generator)
+        return noise[:, self._context.group.rank * envs :][:, :envs].contiguous()
 
     def _on_device(self, batch: CollectedBatch) -> CollectedBatch:
         """Return a batch where the learner takes it."""
         return batch if self._is_here else batch.to(self._context.device)
 
 
-def steps_per_env(frames_per_batch: int, spec: EnvSpec) -> int:
-    """Return the steps of each env in a batch of so many frames.
+def steps_per_env(frames_per_batch: int, spec: EnvSpec, batch_envs: int) -> int:
+    """Return the steps of each env in a batch of so many frames and envs.
 
     Raises:
         ConfigError: it is not a whole number.
     """
-    per_step = spec.num_envs * spec.frame_skip
+    per_step = batch_envs * spec.frame_skip
     if frames_per_batch % per_step:
+        envs = "" if batch_envs == spec.num_envs else f", of which a batch has {batch_envs},"
         raise ConfigError(
             f"[collector] frames_per_batch = {frames_per_batch} is not a multiple of {per_step} "
-            f"([env] num_envs = {spec.num_envs} times frame_skip = {spec.frame_skip})"
+            f"([env] num_envs = {spec.num_envs}{envs} times frame_skip = {spec.frame_skip})"
         )
     return frames_per_batch // per_step

@@ -27,6 +27,7 @@ from rlcore.state.sources import module_of, modules_of
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
+from rlcore.training.some_envs import check_some_envs, keepers_of
 from rlcore.types.context import Context
 from rlcore.types.hook_parts import OfRanks
 from rlcore.types.optional import offers
@@ -84,6 +85,12 @@ class Builder:
         else:
             self._build_one("evaluator")
         learning.check()
+        self._attempt("some envs", self._check_some_envs)
+
+    def _check_some_envs(self) -> None:
+        built = self._context.built
+        keepers = keepers_of(self._context.transforms, built.get("buffer"), built["hooks"])
+        check_some_envs(built["collector"], self._context.env_spec.num_envs, keepers)
 
     def _attempt(self, kind: str, build: Callable[[], Any]) -> Any:
         return self._problems.attempt(kind, build, NEEDS.get(kind, ()))

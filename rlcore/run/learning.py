@@ -35,6 +35,7 @@ NEEDS: Final = {
     "evaluator": ("env", "transform", "model"),
     "entries": ("model", "loss", "hook", "hooks"),
     "memory": ("model", "loss", "estimator", "buffer"),
+    "some envs": ("env", "transform", "collector", "buffer", "hook", "hooks"),
 }
 
 

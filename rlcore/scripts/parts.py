@@ -29,6 +29,7 @@ from rlcore.state.torchrl import complete
 from rlcore.training.entries import check_entries, writers_of
 from rlcore.training.memory import check_memory
 from rlcore.training.parts import TrainerParts
+from rlcore.training.some_envs import check_some_envs, keepers_of
 from rlcore.types.context import Context
 from rlcore.types.foreign import Collects, MakesMinibatches, WarmsUp, WithParamGroups
 from rlcore.types.optional import Seedable, offers
@@ -87,6 +88,8 @@ def _check_entries(parts: TrainerParts, context: Context) -> None:
     Registered operations count.
     """
     check_memory(context.built.get("model"), {"buffer": parts.buffer, "estimator": parts.estimator})
+    if (spec := context.built.get("env_spec")) is not None:
+        check_some_envs(parts.collector, spec.num_envs, keepers_of(parts.transforms, parts.buffer, parts.hooks))
     loss = context.built.get("loss")
     if loss is not None and isinstance(parts.learner, ModuleLearner) and parts.learner.loss_module is loss:
         writers = writers_of(context.built, parts.collector, parts.buffer, parts.hooks)

@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import torch
 from pydantic import BaseModel, Field
@@ -29,7 +29,7 @@ class EarlyStopping(TrainerHookBase):
     """Asks the trainer to stop when the latest value of a metric did not improve for some frames.
 
     While the metric does not exist yet, it waits. A run that it stopped and that is resumed decides again by the same
-    figures: it stops at once, unless `patience` is larger now.
+    figures: it stops at once, unless `patience` is larger now. Of several ranks the first decides, by its own figures.
 
     Args:
         monitor: name of the metric.
@@ -164,6 +164,14 @@ class EarlyStoppingConfig(BaseModel, extra="forbid"):
     check_finite: bool = Field(True, description="stop at a value that is not finite")
 
 
-def from_config(config: EarlyStoppingConfig, context: Context) -> Any:
-    """Return the hook of a config."""
-    return as_component(EarlyStopping(**dict(config)))
+class _FromConfig:
+    """Builds the hook of a config: of several ranks on the first alone, which evaluates, and whose stop stops all."""
+
+    ranks: Final = "first"
+
+    def __call__(self, config: EarlyStoppingConfig, context: Context) -> Any:
+        """Return the hook."""
+        return as_component(EarlyStopping(**dict(config)))
+
+
+from_config: Final = _FromConfig()

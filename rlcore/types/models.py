@@ -97,7 +97,7 @@ class Policy(Protocol):
 
     Called in `rlcore/collectors/base.py`:
 
-        return self._policy.draw(self._steps, self._spec.num_envs, self._generator)
+        return self._policy.draw(self._steps, envs, self._generator)
 
     Called in `rlcore/collectors/stepping.py`:
 

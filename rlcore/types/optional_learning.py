@@ -163,3 +163,23 @@ class WorkerReplacer(Protocol):
     """
 
     replaced_workers: int
+
+
+class EnvCounter(Protocol):
+    """A collector that says how many envs a batch has; one that does not has those of all in each.
+
+    Attributes:
+        batch_envs: how many. Where they are fewer than those of the run, the next batch may have others.
+    """
+
+    batch_envs: int
+
+
+class SomeEnvsTaker(Protocol):
+    """A part with `forget_episodes()` that takes batches of some of the envs, since it carries nothing between batches.
+
+    Attributes:
+        takes_some_envs: whether it does, as it is set.
+    """
+
+    takes_some_envs: bool

@@ -26,6 +26,18 @@ class TestWorkersAhead(TestTwoWorkers):
     config = {"frames_per_batch": 14, "start_method": "fork", "processes": "always", "mode": "async", "max_lag": 2}
 
 
+class TestWorkersInTheOrderInWhichTheyAreDone(TestTwoWorkers):
+    config = {
+        "frames_per_batch": 14,
+        "start_method": "fork",
+        "processes": "always",
+        "mode": "async",
+        "order": "ready",
+        "num_workers": 1,  # whose batches have all envs, as the suite expects
+        "max_lag": 2,
+    }
+
+
 class TestInTheProcessOfTheLearner(TestTwoWorkers):
     config = {"frames_per_batch": 14, "start_method": "fork"}
 

@@ -31,7 +31,6 @@ from rlcore_plugin_runners import (
     SacAgent,
     SerialSampler,
     SyncRl,
-    SyncRlEval,
     Td3Agent,
     TrajInfo,
     gym_make,
@@ -40,9 +39,11 @@ from rlcore_plugin_runners import (
     set_snapshot_gap,
 )
 from rlcore_plugin_runners.affinity import allowed
-from rlcore_plugin_runners.diagnostics import read
+from rlcore_plugin_runners.diagnostics import Diagnostics, read
 
-from rlcore.errors import ConfigError
+from rlcore import Episode
+from rlcore.errors import ConfigError, RlcoreError
+from rlcore.testing import make_run
 
 STATISTICS = ("Average", "Std", "Median", "Min", "Max")
 
@@ -221,6 +222,39 @@ def test_halves_have_an_even_number_of_workers(cpus, workers):
     assert section["num_workers"] == workers
 
 
+TWO = [{}, {}]
+
+
+def test_what_each_process_of_sync_has_is_as_often_in_the_config_of_the_run():
+    runner = SyncRl(DQN(**OFF_POLICY), DqnAgent(), sampler_of(), n_steps=256, log_interval_steps=64, affinity=TWO)
+    alone, config = MinibatchRl(DQN(**OFF_POLICY), DqnAgent(), sampler_of(), 256).config(), runner.config()
+    twice = (
+        ("env", "num_envs"),
+        ("collector", "frames_per_batch"),
+        ("buffer", "minibatch_size"),
+        ("buffer", "capacity"),
+    )
+    for section, key in twice:
+        assert config[section][key] == 2 * alone[section][key]
+    assert config["buffer"]["replay_ratio"] == alone["buffer"]["replay_ratio"]
+    assert config["ranks"] == {"use": "processes", "count": 2}
+    assert (runner.world_size, runner.itr_batch_size, runner.get_n_itr()) == (2, 64, 4)
+    assert config["run"]["total_frames"] == 256
+
+
+def test_processes_of_sync_train_together_and_go_on(tmp_path):
+    runner = runner_of(SyncRl, affinity=TWO)
+    rows = trained(tmp_path, runner)
+    assert [row["Diagnostics/CumSteps"] for row in rows] == ["64", "128", "192", "256"]
+    assert [row["Diagnostics/CumUpdates"] for row in rows] == ["2", "4", "6", "8"]
+    assert checkpoints(tmp_path) == [256]
+    manifest = json.loads(next((tmp_path / "run_0/checkpoints").glob("0*/manifest.json")).read_text())
+    assert "rank-1/collector" in manifest["digests"]
+    assert json.loads((tmp_path / "run_0/params.json").read_text())["run_ID"] == 0
+    with pytest.raises(RlcoreError, match="training ended with exit code 2; it said why"):
+        trained(tmp_path, runner)  # the folder has a run, which nobody asked to go on
+
+
 def test_one_process_of_sync_is_a_minibatch_runner(tmp_path):
     rows = trained(tmp_path, runner_of(SyncRl, affinity=[{"cuda_idx": None}]))
     assert without_times(rows) == without_times(trained(tmp_path / "plain", runner_of()))
@@ -229,8 +263,14 @@ def test_one_process_of_sync_is_a_minibatch_runner(tmp_path):
 REFUSED = {
     "ahead on the GPU": (lambda: runner_of(AsyncRl, sampler_of(AsyncGpuSampler)).train(), "AsyncGpuSampler: where"),
     "halves": (lambda: runner_of(sampler=sampler_of(AlternatingSampler, batch_B=3)).train(), "halves"),
-    "several": (lambda: runner_of(SyncRl, affinity=[{}, {}]), "SyncRl with 2 affinities"),
-    "several, evaluating": (lambda: runner_of(SyncRlEval, affinity=[{}, {}]), "SyncRlEval with 2 affinities"),
+    "no process": (lambda: runner_of(SyncRl, affinity=[]), "affinity is an empty list"),
+    "several GPUs": (lambda: runner_of(SyncRl, affinity=[{"cuda_idx": 0}, {"cuda_idx": 1}]), "name several GPUs"),
+    "infos of others": (
+        lambda: runner_of(SyncRl, sampler_of(TrajInfoCls=Parity), affinity=TWO),
+        "TrajInfoCls = Parity",
+    ),
+    "startup of several": (lambda: runner_of(SyncRl, affinity=TWO).startup(), "2 processes are built by train"),
+    "snapshot of several": (lambda: runner_of(SyncRl, affinity=TWO).get_itr_snapshot(0), "rlcore ckpt"),
     "sampler": (lambda: runner_of(sampler=sampler_of(AsyncSerialSampler)), "takes a synchronous sampler"),
     "agent": (lambda: MinibatchRl(PPO(), DqnAgent(), sampler_of(), n_steps=64).train(), "'policy gradient'"),
     "env": (lambda: runner_of(sampler=SerialSampler(object, {}, 8, 4, max_decorrelation_steps=0)).train(), "gym_make"),
@@ -276,3 +316,17 @@ def test_a_run_is_bound_to_its_cpus_and_released():
     runner_of(sampler=sampler_of(TrajInfoCls=Looks), affinity={"master_cpus": [one]}, n_steps=64).train()
     assert seen[0] == {one}
     assert os.sched_getaffinity(0) == before
+
+
+def test_an_episode_whose_beginning_was_not_seen_is_no_trajectory():
+    """As after a resume, or with a worker in the place of one that was lost."""
+    hook = Diagnostics(Diagnostics.Config(), make_run().trainer.collector._context)
+    zero = np.zeros(1)
+    for length, forgotten in ((3, False), (2, True), (4, False)):
+        if forgotten:
+            hook.forget_episodes()
+        for step in range(length):
+            if end := step + 1 == length:
+                hook.episode_end(Episode(5.0, length + forgotten, 0, {}))
+            hook._step(0, zero, zero, 1.0, end)
+    assert [info["Length"] for info in hook.state_dict()["infos"]] == [3, 4]

@@ -10,7 +10,8 @@ def provide_components() -> list[Component]:
         Component(
             "collector",
             "workers",
-            f"{__name__}.collector:WorkersCollector",
+            f"{__name__}.collector:make_workers",
+            config=f"{__name__}.acting_config:ActingConfig",
             summary="steps the envs in worker processes, in step with the learner or ahead of it",
         ),
         Component(

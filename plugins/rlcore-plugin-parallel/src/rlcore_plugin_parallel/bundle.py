@@ -7,7 +7,7 @@ import io
 import pickle
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cloudpickle
@@ -65,15 +65,21 @@ class Bundle:
                 _import_file(name, path)
         return cls(**{name: _load(content) for name, content in parts.items()})
 
-    def given(self, steps: int) -> dict[Key, Tensor]:
-        """Return what the policy gives in one step, `[env, ...]`, by trying it out; for batches of so many steps."""
+    def given(self, steps: int, num_envs: int | None = None) -> dict[Key, Tensor]:
+        """Return what the policy gives in one step, `[env, ...]`, by trying it out.
+
+        Args:
+            steps: of a batch.
+            num_envs: of a batch; default: all.
+        """
+        spec = self.spec if num_envs is None else replace(self.spec, num_envs=num_envs)
         policy: Policy = self.model.policy
-        acting = remembering(policy, self.spec, torch.device("cpu")) or policy
-        shape, dtype = layout_of(1, self.spec.num_envs, self.spec.observation_space)["next_observation"]
+        acting = remembering(policy, spec, torch.device("cpu")) or policy
+        shape, dtype = layout_of(1, spec.num_envs, spec.observation_space)["next_observation"]
         observation = torch.from_numpy(np.zeros(shape, dtype))[0]
         with torch.inference_mode():
             policy.refresh()
-            noise = policy.draw(steps, self.spec.num_envs, torch.Generator())[0]
+            noise = policy.draw(steps, spec.num_envs, torch.Generator())[0]
             action, parameters = acting.act(observation, noise)
             described = acting.describe(parameters[None], action[None])
         return {"noise": noise, "action": action, **{name: value[0] for name, value in described.items()}}

@@ -129,6 +129,25 @@ class Pool:
             raise
         return [messages[index] for index in sorted(messages)]
 
+    def receive_some(self, kind: str, indices: Sequence[int]) -> dict[int, Any]:
+        """Return the next message of each of these workers that has one, by its number; wait until there is one.
+
+        Raises:
+            EnvError: as `receive`.
+        """
+        messages: dict[int, Any] = {}
+        workers = [self.workers[index] for index in indices]
+        try:
+            while not messages:
+                try:
+                    self._wait_for(workers, kind, self._timeout, messages, some=True)
+                except WorkerLostError as lost:
+                    self.replace(lost)
+        except RlcoreError:
+            self.kill()
+            raise
+        return messages
+
     def close(self) -> None:
         """End every worker, at its next step; one that does not is killed."""
         if self._closed:
@@ -151,9 +170,14 @@ class Pool:
         return max(self._timeout, _START_SECONDS)
 
     def _wait_for(
-        self, workers: Sequence[WorkerProcess], kind: str, limit: float, messages: dict[int, Any] | None = None
+        self,
+        workers: Sequence[WorkerProcess],
+        kind: str,
+        limit: float,
+        messages: dict[int, Any] | None = None,
+        some: bool = False,
     ) -> None:
-        """Wait for the next message of each of these workers; `messages` takes what they say, by their numbers.
+        """Wait for the next message of each of these workers, or of `some`; `messages` takes them, by their numbers.
 
         Raises:
             WorkerLostError: one of them ended, or took no step for `limit` seconds.
@@ -163,6 +187,8 @@ class Pool:
         for worker in workers:
             worker.still = 0.0
         while missing := [worker for worker in workers if worker.index not in messages]:
+            if some and messages:
+                return
             ready = self._ready(missing)
             self._heart.beats += 1
             for worker in missing:

@@ -131,6 +131,7 @@ class WorkerProcess:
     def forget(self) -> None:
         """Let go of a process that was killed."""
         self.process.join()
+        self.task = self.task.released()
         companion.forget(self.process.pid)
         self.pipe.close()
         if self._stacks is not None and self._stacks.exists() and not self._stacks.stat().st_size:

@@ -76,6 +76,10 @@ class Task:
         """Return the task of a process that is about to start."""
         return self
 
+    def released(self) -> Self:
+        """Return the task of a process that is gone, without what belonged to it."""
+        return self
+
     def wake(self) -> None:
         """Let the worker hear that a message came."""
 
@@ -107,12 +111,14 @@ class Assignment(Task):
 
     Attributes:
         batches: memory of the batches, in turn.
+        rows: its envs among those of a batch.
         weights: memory of the weights, in turn.
         all_rows: whether the policy acts on the observations of all workers at once.
         keeps: whether it hands over its state from time to time, so that another process can take its place.
     """
 
     batches: list[Block]
+    rows: slice
     weights: list[Block]
     all_rows: bool
     keeps: bool
@@ -156,7 +162,7 @@ class Worker:
 
     def __init__(self, assignment: Assignment) -> None:
         bundle = Bundle.unpack(assignment.packed)
-        share = assignment.envs
+        share = assignment.rows
         self._env = assignment.env(bundle)
         self._share = share
         self._transforms = bundle.transforms
@@ -166,7 +172,7 @@ class Worker:
         self._memory = self._memory_of(bundle.spec)
         self._acting: Acting = self._memory or self._policy
         heart = assignment.counters.heart(assignment.index)
-        first = assignment.first_env + share.start
+        first = assignment.first_env + assignment.envs.start
         self._stepper = EnvStepper(self._env, bundle.transforms, bundle.spec, heart, first, self._memory)
         masked = only_resets(bundle.spec)
         batches = [block.tensors() for block in assignment.batches]

@@ -62,6 +62,7 @@ class ActorsCollector(WorkersCollector):
             num_workers=config.num_workers,
             frames_per_batch=config.frames_per_batch,
             mode=config.mode,
+            order="given",
             max_lag=config.max_lag,
             restarts=config.restarts,
             timeout=config.timeout,

@@ -65,6 +65,7 @@ class EnvTask:
             counters=Counters(context, self.index + 1),
             stacks=None,
             batches=[Block(context, self.batch) for _ in range(self.batches)],
+            rows=self.envs,
             weights=[Block(context, self.weights)],
             all_rows=self.all_rows,
             keeps=self.keeps,

@@ -40,6 +40,9 @@ class ReplayBuffer(SamplingBuffer):
 
     Every entry of a batch is kept except the mask; masked steps are not. `index` `[sample]`, int64, says where a
     sample lies.
+
+    Attributes:
+        takes_some_envs: whether batches may be of some of the envs: where nothing joins the steps of several batches.
     """
 
     class Config(ReplayConfig):
@@ -68,6 +71,7 @@ class ReplayBuffer(SamplingBuffer):
         stack = config.stack if isinstance(config, ReplayBuffer.Config) else None
         self._stacks = None if stack is None else self._new_stacks(stack)
         self._intake = self._new_intake()
+        self.takes_some_envs = config.n_steps == 1 and stack is None
         self.writes: tuple[Key, ...] = (INDEX,) if config.n_steps == 1 else (INDEX, STEPS)
 
     def __len__(self) -> int:

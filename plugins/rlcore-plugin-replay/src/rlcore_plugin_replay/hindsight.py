@@ -79,6 +79,7 @@ class HindsightReplayBuffer(ReplayBuffer):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
+        self.takes_some_envs = False
         self._space = _space_of(context)
         self._env = _goal_env(context)
         self._episodes = GoalEpisodes(config.capacity)

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from rlcore_plugin_runners.runners import AsyncRlEval as AsyncRlEval
     from rlcore_plugin_runners.runners import MinibatchRl as MinibatchRl
     from rlcore_plugin_runners.runners import MinibatchRlEval as MinibatchRlEval
-    from rlcore_plugin_runners.runners import SyncRl as SyncRl
-    from rlcore_plugin_runners.runners import SyncRlEval as SyncRlEval
     from rlcore_plugin_runners.samplers import AlternatingSampler as AlternatingSampler
     from rlcore_plugin_runners.samplers import AsyncCpuSampler as AsyncCpuSampler
     from rlcore_plugin_runners.samplers import AsyncGpuSampler as AsyncGpuSampler
@@ -42,6 +40,8 @@ if TYPE_CHECKING:
     from rlcore_plugin_runners.samplers import CpuSampler as CpuSampler
     from rlcore_plugin_runners.samplers import GpuSampler as GpuSampler
     from rlcore_plugin_runners.samplers import SerialSampler as SerialSampler
+    from rlcore_plugin_runners.sync import SyncRl as SyncRl
+    from rlcore_plugin_runners.sync import SyncRlEval as SyncRlEval
     from rlcore_plugin_runners.trajectories import AtariTrajInfo as AtariTrajInfo
     from rlcore_plugin_runners.trajectories import TrajInfo as TrajInfo
 
@@ -52,9 +52,10 @@ _MODULES = {
     "algos": "A2C CategoricalDQN DDPG DQN PPO SAC TD3",
     "context": "logger_context set_snapshot_gap",
     "envs": "AtariEnv gym_make",
-    "runners": "AsyncRl AsyncRlEval MinibatchRl MinibatchRlEval SyncRl SyncRlEval",
+    "runners": "AsyncRl AsyncRlEval MinibatchRl MinibatchRlEval",
     "samplers": "AlternatingSampler AsyncCpuSampler AsyncGpuSampler AsyncSerialSampler CpuSampler "
     "GpuSampler SerialSampler",
+    "sync": "SyncRl SyncRlEval",
     "trajectories": "AtariTrajInfo TrajInfo",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -38,12 +38,16 @@ class Diagnostics:
     the last row as `NAMEAverage`, `Std`, `Median`, `Min` and `Max`. The episodes are the last `traj_window` of
     training, or with 0 those of the evaluation at this point.
 
+    Of several ranks it is on the first alone: the clocks are those of the whole run, episodes and losses its own.
+
     Attributes:
         observer: True; training does not depend on it.
+        ranks: the first alone.
         traj_info_cls: what is kept of each episode.
     """
 
     observer: Final = True
+    ranks: Final = "first"
 
     class Config(BaseModel, extra="forbid"):
         """When a row is written, and of which episodes."""
@@ -103,8 +107,14 @@ class Diagnostics:
             env_info = {**episode.infos, "episode_return": episode.return_}
         info.step(observation, action, reward, end, None, env_info)
         if end:
-            self._infos.append(logged(self._running.pop(env).terminate(observation)))
+            info = self._running.pop(env).terminate(observation)
+            if info.Length == episode.length:  # else its beginning was not seen, and its figures are not those of all
+                self._infos.append(logged(info))
             self._counts["new"] += 1
+
+    def forget_episodes(self) -> None:
+        """Forget the trajectory infos under way: the collector begins new episodes."""
+        self._running.clear()
 
     def _new(self) -> TrajInfo:
         info = self.traj_info_cls()

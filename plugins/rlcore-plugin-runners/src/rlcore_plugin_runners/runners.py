@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -46,6 +46,7 @@ class MinibatchRl:
 
     evaluates: ClassVar[bool] = False
     asynchronous: ClassVar[bool] = False
+    world_size = 1
 
     def __init__(
         self,
@@ -66,7 +67,6 @@ class MinibatchRl:
         self.seed = 1 if seed is None else seed
         self.affinity = dict(affinity or {})
         self.log_traj_window = 0 if self.evaluates else log_traj_window
-        self.world_size = 1
         self.itr_batch_size = sampler.batch_T * sampler.batch_B * self.world_size
         self.log_interval_itrs = max(self.log_interval_steps // self.itr_batch_size, 1)
         self.trainer: Any = None
@@ -97,7 +97,7 @@ class MinibatchRl:
             if hook.name == "diagnostics":
                 hook.instance.traj_info_cls = self.sampler.TrajInfoCls
         if context is not None:
-            _write_params(context)
+            write_params(context)
         return self.get_n_itr()
 
     def train(self, resume: bool = False) -> None:
@@ -144,7 +144,7 @@ class MinibatchRl:
             "use": "runners:diagnostics",
             "log_interval_itrs": self.log_interval_itrs,
             "traj_window": self.log_traj_window,
-            "batch_size": self.algo.samples_per_update(steps),
+            "batch_size": self.algo.samples_per_update(steps) * self.world_size,
             "discount": self.algo.discount,
         }
         sections["hook"] = [*sections["hook"], diagnostics, {"use": "core:progress-bar", "always": False}]
@@ -187,35 +187,7 @@ class AsyncRlEval(AsyncRl):
     evaluates = True
 
 
-class SyncRl(MinibatchRl):
-    """Several processes that each sample, and step together by the mean of their gradients.
-
-    Args:
-        affinity: a list with one dict for each process; of one process a dict will do.
-
-    Raises:
-        ConfigError: there are several.
-    """
-
-    def __init__(
-        self, algo: Algorithm, agent: Agent, sampler: SerialSampler, n_steps: float, affinity: Any = None, **keys: Any
-    ) -> None:
-        ranks = list(affinity) if isinstance(affinity, Sequence) else [affinity or {}]
-        if len(ranks) != 1:
-            raise ConfigError(
-                f"{type(self).__name__} with {len(ranks)} affinities: this plugin starts one process. Give it one "
-                "affinity, or train on several with [ranks] in a config (rlcore train)"
-            )
-        super().__init__(algo, agent, sampler, n_steps, affinity=ranks[0], **keys)
-
-
-class SyncRlEval(SyncRl):
-    """The same, with evaluations."""
-
-    evaluates = True
-
-
-def _write_params(context: LogContext) -> None:
+def write_params(context: LogContext) -> None:
     """Write `params.json`, with what cannot be JSON as text."""
     text = json.dumps(dict(context.params), indent=4, default=str)
     (context.folder / "params.json").write_text(text + "\n", encoding="utf-8")
