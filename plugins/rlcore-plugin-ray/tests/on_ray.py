@@ -31,6 +31,7 @@ RANKS = {"use": "ray", "count": 2}
 _ENVIRONMENT = {
     **os.environ,
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",
     "RAY_AUTH_MODE": "token",
     "RAY_AUTH_TOKEN": "5" * 64,
     "OMP_NUM_THREADS": "1",

@@ -93,6 +93,8 @@ def imported(section: str) -> Any:
     """
     # read by Ray when it is imported
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # a Ray that is started here lets its workers be as nice as this process; by its default all others come first
+    os.environ.setdefault("RAY_worker_niceness", "0")
     try:
         import ray
     except ImportError as error:
