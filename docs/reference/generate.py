@@ -34,8 +34,8 @@ from rlcore import types
 from rlcore.cli.command_line import EXIT_CODES, parser
 from rlcore.cli.parsing import Parser
 from rlcore.cli.plugins_new import SUMMARIES, package
-from rlcore.config.core import CORE_SECTIONS, CheckpointConfig
-from rlcore.config.sections import DEFAULT_USE, REQUIRED
+from rlcore.config.core import CORE_SECTIONS, DEFAULT_USE, CheckpointConfig
+from rlcore.config.sections import REQUIRED
 from rlcore.plugins.component import COMPONENT_SECTIONS, KINDS
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Provided

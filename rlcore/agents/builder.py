@@ -12,7 +12,6 @@ import torch
 
 from rlcore.agents.place import Saved
 from rlcore.agents.policies import agents_of, models_of
-from rlcore.agents.spec_env import NotSteppableError, SpecEnv
 from rlcore.assembly.assembly import Assembly
 from rlcore.config.core import RunConfig
 from rlcore.config.own_modules import make_importable, named_modules
@@ -20,6 +19,7 @@ from rlcore.config.policies import AGENTS
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import find_component
 from rlcore.config.validation import checked
+from rlcore.envs.spec_env import NotSteppableError, SpecEnv
 from rlcore.envs.spec_records import recorded_spec
 from rlcore.envs.transformed import TransformedEnv
 from rlcore.errors import ConfigError, StorageError
@@ -100,9 +100,9 @@ class PartsBuilder:
         self._find_modules()
         self._labels: dict[str, str] = {}
         run = run_config(saved.config["run"])
-        progress = Progress(run.total_frames)
+        progress = Progress(run.frames, total_updates=run.total_updates)
         progress.load_state_dict(saved.states.get("progress", {"frames": saved.frames}))
-        info = RunInfo(run.name, run.seed, run.total_frames, None, saved.config)
+        info = RunInfo(run.name, run.seed, run.frames, None, saved.config, run.total_updates)
         self.context = Context(run=info, device=device, progress=progress)
         self._assembly = Assembly(self.context)
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from rlcore.assembly.env_maker import EnvMaker
 from rlcore.envs.leaves import LeafEnv, OnLeaf, check_leaf, check_observes, leaf_spec
 from rlcore.envs.packed import Packed
+from rlcore.envs.spec_env import SpecEnv
 from rlcore.envs.transformed import TransformedEnv, transformed_spec
 from rlcore.errors import ConfigError
 from rlcore.plugins.registry import Provided
@@ -71,6 +72,12 @@ class Assembly:
         parts["env_spec"] = env.spec
         parts["transforms"] = []
         return env
+
+    def spaces(self, spec: EnvSpec) -> None:
+        """Take the spec of the envs where none are made."""
+        env = SpecEnv(spec)
+        self.context.built.update(env=env, env_spec=spec, transforms=[], make_env_for=lambda *_, **__: env)
+        self.context.built["make_fitting_env"] = self._fitting_env
 
     def transform(self, provided: Provided, config: BaseModel, name: str, leaf: str | None = None) -> Transform:
         """Build a transform, fit it on an env as the transforms before it leave it, and put it behind them.

@@ -76,7 +76,7 @@ def trainer_parts(
     if storage.schedule is not None:
         register("checkpoints", storage.schedule)
     metrics = register("metrics", Metrics(Every(log_interval), writers, context.group))
-    evaluations = register("evaluations", Evaluations(context.run.folder))
+    evaluations = register("evaluations", Evaluations(context.run.folder, context.progress.clock))
     register("generators", GlobalGenerators())
     return TrainerParts(
         run=context.run,

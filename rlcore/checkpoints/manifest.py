@@ -21,6 +21,7 @@ from rlcore.checkpoints.migrations import migrated_manifest
 from rlcore.errors import StorageError
 from rlcore.files.durable import describe
 from rlcore.files.plain_files import plain_file, read_plain
+from rlcore.types.progress import clock_of, reached
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,21 @@ class CheckpointEntry:
     path: Path
     frames: int
     manifest: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def reached(self) -> int:
+        """How far the run was, on its clock."""
+        return reached(self.manifest["progress"])
+
+    @property
+    def clock(self) -> str:
+        """What the length of the run is counted in: `frames` or `updates`."""
+        return clock_of(self.manifest["progress"])
+
+    @property
+    def place(self) -> str:
+        """Where the run stood, in words: `frame 1000`."""
+        return f"{self.clock[:-1]} {self.reached}"
 
     @property
     def evaluation(self) -> float | None:
@@ -94,8 +110,8 @@ def scan(folder: Path) -> Listing:
 
 
 def order(entry: CheckpointEntry) -> tuple[Any, ...]:
-    """Return what checkpoints are sorted by: frame, and among those of one frame the time of saving."""
-    return (entry.frames, entry.manifest["time"], entry.path.name)
+    """Return what checkpoints are sorted by: how far the run was, and at the same place the time of saving."""
+    return (entry.reached, entry.manifest["time"], entry.path.name)
 
 
 def committed(folder: Path) -> list[Path]:
@@ -268,7 +284,10 @@ def _counts(value: Any) -> bool:
 
 
 def _clocks(value: Any) -> bool:
-    return _counts(value) and "frames" in value
+    if not isinstance(value, dict) or clock_of(value) not in ("frames", "updates"):
+        return False
+    counts = {name: count for name, count in value.items() if name != "clock"}
+    return _counts(counts) and {"frames", clock_of(value)} <= counts.keys()
 
 
 def _files(value: Any) -> bool:

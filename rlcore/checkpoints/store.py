@@ -98,7 +98,7 @@ class Store:
         Raises:
             StorageError: it could not be written; nothing that was saved before is touched.
         """
-        name = f"{snapshot.frames:012d}-{secrets.token_hex(3)}"
+        name = f"{snapshot.reached:012d}-{secrets.token_hex(3)}"
         place = self.folder / f"{PARTIAL}{name}"
         self.check_place()
         try:
@@ -116,7 +116,7 @@ class Store:
             if isinstance(error, StorageError):
                 raise
             raise StorageError(
-                f"checkpoint at frame {snapshot.frames} could not be written to {self.folder}: "
+                f"checkpoint at {snapshot.place} could not be written to {self.folder}: "
                 f"{describe(error)}; checkpoints saved before are untouched"
             ) from error
         try:
@@ -149,7 +149,7 @@ class Store:
         free = shutil.disk_usage(self.folder).free
         if needed > free:
             raise StorageError(
-                f"checkpoint at frame {snapshot.frames} needs {needed:,} bytes, {self.folder} has {free:,} free; "
+                f"checkpoint at {snapshot.place} needs {needed:,} bytes, {self.folder} has {free:,} free; "
                 "checkpoints saved before are untouched"
             )
 
@@ -324,7 +324,7 @@ def _state_text(snapshot: Snapshot) -> str:
         check_values(text.encode())
     except StorageError as error:
         raise StorageError(
-            f"checkpoint at frame {snapshot.frames}: the state without its tensors is too large: {error}; keep long "
+            f"checkpoint at {snapshot.place}: the state without its tensors is too large: {error}; keep long "
             "lists of numbers as arrays or tensors"
         ) from None
     return text

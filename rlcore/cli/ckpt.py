@@ -38,7 +38,8 @@ def _list(folder: Path, options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(rows, indent=1))
     else:
-        head = ("frames", "checkpoint", "size", "evaluation", "exact", "back end", "age", "")
+        clock = listing.entries[-1].clock if listing.entries else "frames"
+        head = (clock, "checkpoint", "size", "evaluation", "exact", "back end", "age", "")
         _print_table([head, *(_cells(row) for row in rows)])
     return _report(listing)
 
@@ -47,7 +48,7 @@ def _row(entry: CheckpointEntry, entries: list[CheckpointEntry]) -> dict[str, An
     manifest = entry.manifest
     marks = {"newest": entry is entries[-1], "best": entry is best(entries)}
     return {
-        "frames": entry.frames,
+        entry.clock: entry.reached,
         "id": entry.path.name,
         "size": entry.size,
         "evaluation": entry.evaluation,
@@ -60,7 +61,7 @@ def _row(entry: CheckpointEntry, entries: list[CheckpointEntry]) -> dict[str, An
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (
-        f"{row['frames']:,}",
+        f"{next(iter(row.values())):,}",
         row["id"],
         _size(row["size"]),
         "-" if row["evaluation"] is None else f"{row['evaluation']:,.1f}",

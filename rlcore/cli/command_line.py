@@ -159,7 +159,12 @@ def _train(commands: argparse._SubParsersAction[Parser]) -> None:
     train = commands.add_parser("train", help="train from a config", description="Train from a config.")
     train.add_argument("config", metavar="CONFIG", nargs="?", help="a TOML file; with --resume RUN, default: its own")
     _override_arguments(train)
-    train.add_argument("--until", type=_positive, metavar="N", help="stop at N frames; schedules keep their horizon")
+    train.add_argument(
+        "--until",
+        type=_positive,
+        metavar="N",
+        help="stop at N frames, or updates where the run counts them; schedules keep their horizon",
+    )
     train.add_argument(
         "--max-time",
         type=duration,

@@ -35,7 +35,10 @@ def run(options: argparse.Namespace) -> int:
     finally:
         if not options.keep:
             shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{options.config}: {subject.until:,} frames, a checkpoint every {subject.between_checkpoints:,}\n")
+    print(
+        f"{options.config}: {subject.until:,} {subject.config.run.clock}, "
+        f"a checkpoint every {subject.between_checkpoints:,}\n"
+    )
     print(table(rows))
     if options.keep:
         print(f"\nruns and recordings: {scratch}")

@@ -13,6 +13,7 @@ from rlcore.errors import ConfigError, StorageError
 from rlcore.process.terminal import printable
 from rlcore.reports.run_files import RunFiles
 from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
+from rlcore.run_folder.status import reached_by
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,7 +38,8 @@ def run(options: argparse.Namespace) -> int:
 def _line(row: dict[str, Any]) -> tuple[str, str]:
     """Return name and description of a run; its files may say anything."""
     best = "" if row["best"] is None else f"  best {row['best']:,.1f}"
-    place = f"{row['frames']:>12,} of {row['total_frames']:,}"
+    clock = "frames" if "frames" in row else "updates"
+    place = f"{row[clock]:>12,} of {row[f'total_{clock}']:,}" + ("" if clock == "frames" else f" {clock}")
     return printable(row["run"]), printable(f"{row['state']:<18} {place}  {row['env']}, {row['loss']}{best}")
 
 
@@ -50,8 +52,8 @@ def found(folder: Path) -> Iterator[dict[str, Any]]:
         yield {
             "run": str(run.folder.relative_to(folder)),
             "state": run.status.get("state", "unknown"),
-            "frames": run.status.get("frames", 0),
-            "total_frames": run.total_frames,
+            run.clock: reached_by(run.status),
+            f"total_{run.clock}": run.total,
             "seed": run.section("run").get("seed"),
             "env": run.used("env"),
             "loss": run.used("loss"),

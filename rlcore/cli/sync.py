@@ -61,8 +61,8 @@ def _spooling(raw: RawConfig, folder: Path) -> Iterator[tuple[Section, Context]]
     settings = core_section(raw, "run", problems)
     if settings is None:
         raise ConfigError(f"{folder / CONFIG_FILE}: {'; '.join(problems)}")
-    info = RunInfo(settings.name, settings.seed, settings.total_frames, folder)
-    context = Context(info, choose_device("cpu"), Progress(settings.total_frames))
+    info = RunInfo(settings.name, settings.seed, settings.frames, folder, {}, settings.total_updates)
+    context = Context(info, choose_device("cpu"), Progress(settings.frames, total_updates=settings.total_updates))
     host = PluginHost()
     for name in names:
         if name in waiting:

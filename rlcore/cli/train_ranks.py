@@ -23,6 +23,7 @@ from rlcore.process.age import age
 from rlcore.process.forks import end_with_parent
 from rlcore.process.signals import STOPPING
 from rlcore.ranks.supervisor import Supervisor
+from rlcore.types.progress import Clock
 
 
 def run(options: argparse.Namespace, raw: RawConfig) -> int:
@@ -35,7 +36,8 @@ def run(options: argparse.Namespace, raw: RawConfig) -> int:
     settings = json.dumps({"options": given, "place": str(place), "time_limit": time_limit})
     program = [sys.executable, *(["-P"] if sys.flags.safe_path else []), "-m", __name__, settings]
     resume = options.resume is not None
-    return Supervisor(program, ranks.count, ranks.restarts, ranks.deadline, place, resume, options.grace).run()
+    clock: Clock = "updates" if "total_updates" in raw.values.get("run", {}) else "frames"
+    return Supervisor(program, ranks.count, ranks.restarts, ranks.deadline, place, resume, options.grace, clock).run()
 
 
 def template(settings: dict[str, Any], channel: int, *board: int) -> int:

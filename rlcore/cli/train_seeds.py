@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("--seeds is about the runs of a CONFIG: rlcore train CONFIG --seeds N, and --resume after it")
     config, starts = _config(options), _Starts(options)
     numbers = seeds_of(options.seeds, config.run.seed)
-    target = min(options.until or config.run.total_frames, config.run.total_frames)
+    target = min(options.until or config.run.horizon, config.run.horizon)
     seeds = plan(config.run.place, numbers, target, resume=options.resume is not None)
     _check_each(options, seeds)
     if options.dry_run:
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     children = [Child(seed, partial(arguments_of, options, seed), environment) for seed in seeds]
     for child in children:
         child.read_files()
-    board = Board(children, target, sys.stdout)
+    board = Board(children, target, sys.stdout, config.run.clock)
     received = train_all(
         [child for child in children if not child.seed.finished],
         jobs,

@@ -13,7 +13,7 @@ from rlcore.errors import ConfigError
 # keys, and sections as a whole, that a resumed run may change without changing what is trained; further ones are
 # marked where they are declared, see `rlcore.types.settings.FREE_AT_RESUME`
 FREE: Final = (
-    *("run.name", "run.folder", "run.total_frames", "run.device", "run.threads"),
+    *("run.name", "run.folder", "run.total_frames", "run.total_updates", "run.device", "run.threads"),
     *("plugins", "metrics", "evaluator", "logger", "checkpoint", "versions"),
 )
 WATCHING: Final = ("core:progress-bar", "core:console-table")

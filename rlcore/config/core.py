@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, Field, create_model, field_validator
+from pydantic import BaseModel, Field, create_model, field_validator, model_validator
 
+from rlcore.types.progress import ENDLESS, Clock
 from rlcore.types.settings import FREE_AT_RESUME, Interval
 
 SAFE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -23,7 +25,12 @@ class RunConfig(BaseModel, extra="forbid"):
 
     name: str = Field("run", description="name of the run and of its folder")
     seed: int = Field(1, ge=0, lt=2**63, description="the one seed; every generator is derived from it")
-    total_frames: int = Field(gt=0, description="environment frames to train for, and the horizon of every schedule")
+    total_frames: int | None = Field(
+        None, gt=0, description="environment frames to train for, and the horizon of every schedule"
+    )
+    total_updates: int | None = Field(
+        None, gt=0, description="instead of total_frames: updates to train for; intervals count updates then too"
+    )
     device: str = Field("auto", description="auto (CUDA where there is one, else the CPU), cpu, cuda, cuda:N or mps")
     folder: str = Field("runs", description="where run folders are made, relative to the working directory")
     hang_after: int = Field(
@@ -39,6 +46,35 @@ class RunConfig(BaseModel, extra="forbid"):
     def place(self) -> Path:
         """The run folder."""
         return Path(self.folder) / self.name
+
+    @property
+    def frames(self) -> int:
+        """Environment frames to train for; without an end where the run has its length in updates."""
+        return ENDLESS if self.total_frames is None else self.total_frames
+
+    @property
+    def clock(self) -> Clock:
+        """What the length of the run is counted in."""
+        return "frames" if self.total_updates is None else "updates"
+
+    @property
+    def horizon(self) -> int:
+        """How long the run is, on its clock."""
+        return self.frames if self.total_updates is None else self.total_updates
+
+    @model_validator(mode="after")
+    def _has_one_clock(self) -> Self:
+        given = [self.total_frames is not None, self.total_updates is not None]
+        if all(given):
+            raise ValueError(
+                f"total_frames = {self.total_frames} and total_updates = {self.total_updates} both say how long the "
+                "run is; leave one out"
+            )
+        if not any(given):
+            raise ValueError(
+                "total_frames: missing, and the core needs it; or total_updates, which counts the run in updates"
+            )
+        return self
 
     @field_validator("name")
     @classmethod
@@ -122,8 +158,10 @@ class RanksConfig(BaseModel, extra="allow"):
         return dict(self.model_extra or {})
 
 
-# the component of a section that says nothing else
+# the component of a section that says nothing else; see `default_use`
 DEFAULT_USE: Final = {"collector": "local", "buffer": "rollout", "learner": "gradient", "checkpoint": "torch"}
+# the collector of a run that is counted in updates and has no section [collector]
+_COLLECTS_NOTHING: Final = "core:none"
 # what the command line adds to a config that says nothing of hooks, or of loggers
 OBSERVERS: Final[dict[str, dict[str, Any]]] = {
     "hook": {"use": "core:progress-bar", "always": False},
@@ -135,3 +173,16 @@ CORE_SECTIONS: Final[dict[str, type[BaseModel]]] = {
     "metrics": MetricsConfig,
     "ranks": RanksConfig,
 }
+
+
+def default_use(section: str, values: Mapping[str, Any]) -> str | None:
+    """Return the component of a section that names none, or None where it has to name one.
+
+    Args:
+        section: its name.
+        values: of the whole config, as the file says them.
+    """
+    run = values.get("run")
+    if section == "collector" and "collector" not in values and isinstance(run, Mapping) and "total_updates" in run:
+        return _COLLECTS_NOTHING
+    return DEFAULT_USE.get(section)

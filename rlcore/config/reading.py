@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from rlcore.config.common_keys import Defaults
-from rlcore.config.core import DEFAULT_USE, CheckpointConfig
+from rlcore.config.core import CheckpointConfig, default_use
 from rlcore.config.entries import free_name
 from rlcore.config.policies import AGENTS, Table, qualified, tables
 from rlcore.config.raw import RawConfig
@@ -49,7 +49,7 @@ def sections_of(reading: Reading, section: str) -> list[Section]:
 def _section(reading: Reading, section: str, table: Table, taken: set[str]) -> Section | None:
     kind, label, problems = COMPONENT_SECTIONS[section][0], table.label, reading.problems
     keys = dict(table.keys)
-    use = keys.pop("use", DEFAULT_USE.get(section))
+    use = keys.pop("use", default_use(section, reading.raw.values))
     if not isinstance(use, str):
         problems.append(f"[{label}] use: missing; name the {kind} to build")
         return None

@@ -15,12 +15,12 @@ from pydantic import BaseModel
 
 from rlcore.config.common_keys import Defaults, check_discounts, with_discount_of
 from rlcore.config.core import (
-    DEFAULT_USE,
     CheckpointConfig,
     MetricsConfig,
     PluginsConfig,
     RanksConfig,
     RunConfig,
+    default_use,
 )
 from rlcore.config.file import read
 from rlcore.config.launchers import launcher_named
@@ -36,6 +36,7 @@ from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.registry import Provided
 from rlcore.types.optional import Observer, offers
+from rlcore.types.optional_data import SpecGiver
 
 CORE: Final = ("run", "plugins", "metrics", "checkpoint")
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
@@ -85,7 +86,7 @@ class Config:
     def missing(self) -> set[str]:
         """Return the sections of which a table did not fit, or which are missing; none where everything is valid."""
         incomplete = {name for name, sections in self.sections.items() if len(sections) < len(tables(self.raw, name))}
-        return incomplete | {name for name in REQUIRED if not self.sections[name]}
+        return incomplete | {name for name in required(self.sections) if not self.sections[name]}
 
     def free_keys(self) -> tuple[str, ...]:
         """Return the dotted keys that say that they change no result, so that a resume may change them."""
@@ -122,7 +123,7 @@ class Config:
     def resolved(self) -> dict[str, Any]:
         """Return the config with every default filled in and the versions of everything used."""
         result: dict[str, Any] = {
-            "run": self.run.model_dump(),
+            "run": self.run.model_dump(exclude_none=True),
             "plugins": {
                 **self.plugins.model_dump(),
                 "files": [str(self.raw.base / name) for name in self.plugins.files],
@@ -142,6 +143,13 @@ class Config:
             result["checkpoint"] |= self.checkpoint.model_dump(exclude_none=True)
         result[VERSIONS] = versions(self.host)
         return result
+
+
+def required(sections: Mapping[str, list[Section]]) -> tuple[str, ...]:
+    """Return the sections that a config must have: the env too, unless the buffer knows its spaces."""
+    buffers = () if sections["env"] else sections["buffer"]
+    knows_spaces = any(offers(buffer.provided.target(), SpecGiver) for buffer in buffers)
+    return tuple(name for name in REQUIRED if not (name == "env" and knows_spaces))
 
 
 def _free_fields(schema: type[BaseModel]) -> list[str]:
@@ -245,7 +253,7 @@ def validate(
     reading = Reading(raw, defaults, host, broken, problems)
     sections = {name: sections_of(reading, name) for name in COMPONENT_SECTIONS}
     sections["buffer"] = _with_discount_of_loss(raw, sections["buffer"], sections["loss"])
-    problems += missing_sections(raw, REQUIRED)
+    problems += missing_sections(raw, required(sections))
     metrics, checkpoint = metrics or MetricsConfig.model_validate({}), checkpoint or CheckpointConfig()
     config = Config(run, plugins, metrics, checkpoint, sections, raw, host, folders, ranks)
     problems += [] if config.missing() else defaults.unused()
@@ -292,7 +300,7 @@ def _load_plugins(
             problems.append(str(error))
     for section in COMPONENT_SECTIONS:
         for table in tables(raw, section):
-            use = table.keys.get("use", DEFAULT_USE.get(section))
+            use = table.keys.get("use", default_use(section, raw.values))
             if not isinstance(use, str):
                 continue
             plugin, _, name = use.rpartition(":")

@@ -53,7 +53,7 @@ class EpisodeEvaluator:
             returns += played_returns.tolist()
             lengths += played_lengths.tolist()
         policies = self._policies * (len(returns) // max(1, len(self._policies)))
-        return EvaluationResult(self._context.progress.frames, self._seeds, tuple(returns), tuple(lengths), policies)
+        return EvaluationResult(self._context.progress.now, self._seeds, tuple(returns), tuple(lengths), policies)
 
     def close(self) -> None:
         """Close the evaluation envs."""

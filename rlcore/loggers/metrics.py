@@ -93,7 +93,7 @@ class Metrics:
 
     Attributes:
         latest: the last written row, by key.
-        written_at: the frame of the last write, over all resumes.
+        written_at: where the run was at the last write, on its clock, over all resumes.
         observer: True; metrics watch a run and do not change it.
         on_bar: keys that asked to be shown on the progress bar.
         not_finite: how many written numbers were NaN or infinite.
@@ -168,7 +168,7 @@ class Metrics:
         return value
 
     def write(self, progress: Progress) -> None:
-        """Reduce everything that came in since the last write, and write it at `progress.frames`."""
+        """Reduce everything that came in since the last write, and write it at `progress.now`."""
         _fetch(self._values, self._last)
         for key in list(self._values):
             self._fold(key)
@@ -182,13 +182,13 @@ class Metrics:
         self._values.clear()
         self._reduced.clear()
         self._last.clear()
-        self.written_at = progress.frames
+        self.written_at = progress.now
         if not row:
             return
         self._bound(row)
         self.latest.update(row)
         for writer in self.writers:
-            writer.write(row, progress.frames)
+            writer.write(row, progress.now)
 
     def log_video(self, name: str, video: Any, step: int, fps: int = 30) -> None:
         """Hand videos to every logger.
@@ -196,7 +196,7 @@ class Metrics:
         Args:
             name: metric name, such as `evaluation/video`.
             video: tensor or array `[N, T, C, H, W]`, uint8, with C 1 or 3; it is copied.
-            step: environment frames, `progress.frames`.
+            step: how far the run is, `progress.now`.
             fps: frames of the video per second.
 
         Raises:

@@ -26,6 +26,12 @@ def provide_components() -> list[Component]:
         Component(
             "collector", "local", "rlcore.collectors.local:LocalCollector", summary="steps the envs in this process"
         ),
+        Component(
+            "collector",
+            "none",
+            "rlcore.collectors.nothing:NoCollector",
+            summary="collects nothing: the buffer has data",
+        ),
         Component("buffer", "rollout", "rlcore.buffers.rollout:RolloutBuffer", summary="epochs over the latest batch"),
         Component(
             "buffer",

@@ -89,12 +89,14 @@ class Runs:
     def saving(self) -> Row:
         """Say what saving costs at the interval of the config."""
         times = [line for line in read(times_of(self.reference.recording)) if line["frames"]]
-        config, total = self._subject.config, self._subject.config.run.total_frames
+        config, total = self._subject.config, self._subject.config.run.horizon
         every = config.checkpoint.every or max(1, total // 10)
         save = sorted(line["saving"] for line in times)[len(times) // 2]
         training = times[-1]["training"] / times[-1]["frames"]
         share = save / (save + every * training)
-        figures = f"{1000 * save:.1f} ms every {every:,} frames, which take {every * training:.1f} s: {share:.2%}"
+        figures = (
+            f"{1000 * save:.1f} ms every {every:,} {config.run.clock}, which take {every * training:.1f} s: {share:.2%}"
+        )
         return Row("time spent on saving", "measured", figures)
 
     def environment(self) -> Row:

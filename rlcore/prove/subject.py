@@ -12,12 +12,14 @@ import tomli_w
 
 from rlcore.config.file import read
 from rlcore.config.sections import Config, validate
+from rlcore.errors import ConfigError
 from rlcore.plugins.discovery import installed
 from rlcore.run.build import build
 from rlcore.run.ready import Run
 from rlcore.testing.faults.chain import Job
 from rlcore.types import Stateful
-from rlcore.types.optional import Observer, offers
+from rlcore.types.optional import BatchSized, Observer, offers
+from rlcore.types.optional_learning import UpdateCounter
 
 ITERATIONS: Final = 16
 QUICK_ITERATIONS: Final = 8
@@ -35,8 +37,8 @@ class Subject:
     Attributes:
         config: as validated.
         run: built once, without a folder.
-        per_iteration: frames.
-        until: frames of the shortened run.
+        per_iteration: how far an iteration takes the run, on its clock.
+        until: length of the shortened run.
         scratch: folder for everything.
         options: of every command line.
         ranks: processes that train together.
@@ -110,16 +112,30 @@ def make_subject(
     parts = built.trainer.parts
     ranks = 1 if config.ranks is None else config.ranks.count
     per_iteration = ranks * _frames_per_iteration(parts.collector, parts.frame_skip)
-    warmup = -(-parts.buffer.warmup_frames // per_iteration)
+    warmup = 0
+    if config.run.clock == "updates":
+        per_iteration = _updates_per_iteration(parts)
+    else:
+        warmup = -(-parts.buffer.warmup_frames // per_iteration)
     options = [option for name in enable for option in ("--enable", name)]
     options += [option for name in disable for option in ("--disable", name)]
-    until = min((warmup + iterations) * per_iteration, config.run.total_frames)
+    until = min((warmup + iterations) * per_iteration, config.run.horizon)
     return Subject(config, built, per_iteration, until, scratch, tuple(options), ranks)
 
 
 def times_of(recording: Path) -> Path:
     """Return the file with the seconds that each save took."""
     return recording.with_suffix(".times")
+
+
+def _updates_per_iteration(parts: Any) -> int:
+    buffer, collector = parts.buffer, parts.collector
+    if not offers(buffer, UpdateCounter) or not offers(collector, BatchSized):
+        raise ConfigError(
+            f"[buffer] {type(buffer).__name__} does not say how many updates an iteration makes, so a run with "
+            "total_updates cannot be shortened for the proofs; give it a method most_updates"
+        )
+    return max(1, int(parts.buffer.num_epochs * buffer.most_updates(collector.batch_steps)))
 
 
 def _frames_per_iteration(collector: Any, frame_skip: int) -> int:

@@ -25,7 +25,7 @@ class Kept(NamedTuple):
 
     Attributes:
         place: in which each has it.
-        frames: at which it was taken.
+        frames: at which it was taken, or updates of a run that is counted in them.
     """
 
     place: int
@@ -120,8 +120,8 @@ class Board:
         """Return, by rank, what changes as long as its main thread moves."""
         return [self._words[self._line(rank) + _BEATS] for rank in range(self.size)]
 
-    def frames(self) -> int:
-        """Return how far the ranks are, in frames of the run."""
+    def reached(self) -> int:
+        """Return how far the ranks are, on the clock of the run."""
         return max(self._words[self._line(rank) + _FRAMES] for rank in range(self.size))
 
     def _line(self, rank: int) -> int:

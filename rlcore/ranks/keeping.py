@@ -62,7 +62,7 @@ class KeptStates(LastGoodState):
         for piece in pieces:
             room[begin : begin + piece.nbytes] = memoryview(bytes_of(piece))
             begin += _aligned(piece.nbytes)
-        self._board.keeps(self._rank, place, snapshot.frames)
+        self._board.keeps(self._rank, place, snapshot.reached)
 
     def _room(self, place: int, nbytes: int) -> mmap.mmap:
         """Return the memory of a place, which grows as states do."""

@@ -185,7 +185,7 @@ class _Telling:
         heard = Heard(
             pulse=self._pulse,
             beats=board.beats()[rank],
-            frames=board.frames(),
+            frames=board.reached(),
             begun=board.has_begun(rank),
             outcome=board.outcome(rank),
             kept=list(kept.values()),

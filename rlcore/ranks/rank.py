@@ -211,7 +211,7 @@ class _Pulse:
                 heart.beats += 1
             mark, others = heart.mark(), self._others()
             run = self._ending.run
-            self._board.pulse(self._rank, moved, 0 if run is None else run.trainer.progress.frames)
+            self._board.pulse(self._rank, moved, 0 if run is None else run.trainer.progress.now)
             if self._board.stop and run is not None and not self._rank:  # all agree with the first
                 run.trainer.request_stop(_name(self._board.stop))
 

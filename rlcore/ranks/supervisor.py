@@ -22,6 +22,7 @@ from rlcore.ranks.board import Board
 from rlcore.run.claim import claimed
 from rlcore.run_folder.folder import CHECKPOINTS
 from rlcore.run_folder.status import RunState, Status
+from rlcore.types.progress import Clock
 
 log = logging.getLogger(__name__)
 
@@ -41,16 +42,16 @@ class Death:
     Attributes:
         rank: its number.
         how: in words.
-        frames: how far the run was.
+        place: where the run was, in words.
     """
 
     rank: int
     how: str
-    frames: int
+    place: str
 
     def __str__(self) -> str:
         """Return it in words."""
-        return f"rank {self.rank} {self.how} at frame {self.frames:,}"
+        return f"rank {self.rank} {self.how} at {self.place}"
 
 
 class _Refused(Exception):  # noqa: N818 - not an error of this process
@@ -72,6 +73,7 @@ class Supervisor:
         place: the run folder, as the user named it.
         resume: whether a run in it goes on.
         grace: seconds that a stop by a signal may take.
+        clock: of the run.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Supervisor:
         place: Path,
         resume: bool,
         grace: float,
+        clock: Clock = "frames",
     ) -> None:
         self._program = program
         self._restarts = restarts
@@ -90,6 +93,7 @@ class Supervisor:
         self._place = place
         self._resume = resume
         self._grace = grace
+        self._clock = clock
         self._board = Board(size)
         self._status = Status(place.absolute())
         self._template: _TemplateProcess | None = None
@@ -143,7 +147,7 @@ class Supervisor:
             if len(deaths) > self._restarts:
                 listed = "; ".join(map(str, deaths))
                 return self._failed(f"{len(deaths)} deaths of ranks without progress in between: {listed}")
-            log.warning("%s; all ranks go on from frame %s", ended, f"{max(0, now):,}")
+            log.warning("%s; all ranks go on from %s %s", ended, self._clock[:-1], f"{max(0, now):,}")
             generation += 1
 
     def _start(self, generation: int, reached: int) -> None:
@@ -170,17 +174,17 @@ class Supervisor:
                 running.discard(rank)
                 outcome = self._board.outcome(rank)
                 if outcome is None and found is None and not codes:
-                    found = Death(rank, how, self._board.frames())
+                    found = Death(rank, how, self._where())
                 elif outcome:
                     codes.append(outcome)
                     failed = failed or time.monotonic()
             if self._template is None or self._template.code() is not None:
-                found = found or Death(0, "lost the process that it came from", self._board.frames())
+                found = found or Death(0, "lost the process that it came from", self._where())
                 break
             still = watch.look(running)
             if still is not None and found is None:
                 how = f"did not move for {self._deadline:g} s"
-                found = Death(still, how, self._board.frames())
+                found = Death(still, how, self._where())
             if found is not None or (failed is not None and time.monotonic() > failed + _ENDING):
                 self._kill(running)
                 break
@@ -237,15 +241,19 @@ class Supervisor:
         """Write the status of a run that ended in its middle, and say so; return its exit code."""
         frames = self._reached()
         try:
-            self._status.write(state if frames >= 0 else "failed", max(0, frames), reason)
+            self._status.write(state if frames >= 0 else "failed", max(0, frames), reason, clock=self._clock)
         except StorageError as error:
             log.error("%s", error)
         continued = f"; continue with: rlcore train --resume {self._place}" if frames >= 0 else ""
         log.error("error: %s%s", reason, continued)
         return _DIED
 
+    def _where(self) -> str:
+        """Return how far the ranks are, in words."""
+        return f"{self._clock[:-1]} {self._board.reached():,}"
+
     def _reached(self) -> int:
-        """Return the frame from which a further generation would go on; -1 where it would begin."""
+        """Return where, on the clock of the run, a further generation would go on; -1 where it would begin."""
         try:
             found = committed(self._place.absolute() / CHECKPOINTS)
         except StorageError:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlcore.reports.colours import colour, style
 from rlcore.reports.comparison import Comparison, Setting, value_at
-from rlcore.reports.figures import over_frames, saved_figure
+from rlcore.reports.figures import over_clock, saved_figure
 from rlcore.reports.statistics import Estimate, estimates
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _curves(axis: Any, comparison: Comparison) -> None:
         _line(axis, frames, line, colour(number), style(number), setting)
     if comparison.threshold is not None:
         axis.axhline(comparison.threshold, color="grey", linewidth=1, linestyle="--")
-    over_frames(axis, begin, comparison.frame)
+    over_clock(axis, begin, comparison.frame)
     axis.set_title(f"{comparison.metric}: interquartile mean, 95% interval", fontsize=10)
 
 

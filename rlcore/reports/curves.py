@@ -53,7 +53,7 @@ def _curves(file: Path) -> dict[str, Curve]:
     curves: dict[str, Curve] = defaultdict(dict)
     for row in _rows(file):
         try:
-            curves[row["key"]][int(row["frames"])] = float(row["value"])
+            curves[row["key"]][_place(row)] = float(row["value"])
         except (KeyError, TypeError, ValueError):
             continue  # a row that a crash cut off
     return dict(curves)
@@ -69,7 +69,7 @@ def _read_evaluations(run: Path) -> dict[str, Curve]:
     by_column: dict[str, dict[int, list[float]]] = {"return": defaultdict(list), "length": defaultdict(list)}
     for row in _rows(file):
         try:
-            frames, figures = int(row["frames"]), {column: float(row[column]) for column in by_column}
+            frames, figures = _place(row), {column: float(row[column]) for column in by_column}
         except (KeyError, TypeError, ValueError):
             continue  # a row that a crash cut off
         for column, figure in figures.items():
@@ -78,6 +78,11 @@ def _read_evaluations(run: Path) -> dict[str, Curve]:
         f"evaluation/{column}": {frames: sum(each) / len(each) for frames, each in values.items()}
         for column, values in by_column.items()
     }
+
+
+def _place(row: dict[str, str]) -> int:
+    """Return where the run was at a row of a table: its frames, or its updates where it is counted in them."""
+    return int(row["frames"] if "frames" in row else row["updates"])
 
 
 def _rows(file: Path) -> Iterator[dict[str, str]]:

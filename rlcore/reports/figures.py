@@ -39,9 +39,9 @@ def saved_figure(
         raise ConfigError(f"{str(output)!r} cannot be written: {error}") from error
 
 
-def over_frames(axis: Any, begin: float, end: float) -> None:
-    """Make the x axis one of frames that ends where the data ends."""
-    axis.set_xlabel("frames")
+def over_clock(axis: Any, begin: float, end: float, clock: str = "frames") -> None:
+    """Make the x axis one of the clock of the runs that ends where the data ends."""
+    axis.set_xlabel(clock)
     axis.xaxis.set_major_formatter(lambda value, _: short(value))
     axis.grid(alpha=0.3)
     if begin < end:

@@ -9,7 +9,7 @@ from typing import Any
 from rlcore.reports.colours import colour, style
 from rlcore.reports.curves import PANELS, Curve, mean_and_spread, read_metrics
 from rlcore.reports.differences import labels
-from rlcore.reports.figures import over_frames, saved_figure
+from rlcore.reports.figures import over_clock, saved_figure
 from rlcore.reports.run_files import RunFiles, experiments
 
 
@@ -25,10 +25,13 @@ def plot_runs(runs: Sequence[Path], output: Path) -> Path:
     """
     groups = experiments([RunFiles(run) for run in runs])
     names = labels(groups)
+    clock = " or ".join(sorted({run.clock for group in groups.values() for run in group}))
     curves = {_label(names[key], group): [read_metrics(run.folder) for run in group] for key, group in groups.items()}
     with saved_figure(output, 2, 2, figsize=(10, 7)) as (figure, axes):
         for axis, (key, title) in zip(axes.flat, PANELS, strict=True):
-            _panel(axis, {name: [m[key] for m in metrics if m.get(key)] for name, metrics in curves.items()}, title)
+            _panel(
+                axis, {name: [m[key] for m in metrics if m.get(key)] for name, metrics in curves.items()}, title, clock
+            )
         if len(curves) == 1:
             figure.suptitle(next(iter(curves)))
         else:
@@ -47,11 +50,11 @@ def _legend(figure: Any, names: Sequence[str]) -> None:
     figure.legend(lines, names, loc="outside upper center", ncols=min(3, len(names)), frameon=False)
 
 
-def _panel(axis: Any, groups: Mapping[str, list[Curve]], title: str) -> None:
+def _panel(axis: Any, groups: Mapping[str, list[Curve]], title: str, clock: str) -> None:
     axis.set_title(title, fontsize=10)
     lines = {number: mean_and_spread(curves) for number, curves in enumerate(groups.values()) if curves}
     ends = [frames[[0, -1]] for frames, *_ in lines.values() if frames.size]
-    over_frames(axis, min((end[0] for end in ends), default=0), max((end[1] for end in ends), default=0))
+    over_clock(axis, min((end[0] for end in ends), default=0), max((end[1] for end in ends), default=0), clock)
     if not lines:
         axis.text(0.5, 0.5, "nothing recorded", ha="center", va="center", transform=axis.transAxes, color="grey")
         return

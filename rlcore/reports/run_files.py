@@ -14,13 +14,14 @@ from rlcore.errors import ConfigError
 from rlcore.reports.curves import Curve, read_metrics, read_timings
 from rlcore.run_folder.folder import read_config
 from rlcore.run_folder.status import read_status
+from rlcore.types.progress import Clock
 
 # sections that change nothing in what is trained or measured
 _BESIDE: Final = ("versions", "logger", "checkpoint")
 # hooks that change nothing either
 _HOOKS_BESIDE: Final = (*WATCHING, "core:health")
 _OF_ONE_RUN: Final = ("name", "seed", "folder", "threads")
-_SPEED: Final = "time/frames_per_second"
+_SPEED: Final = "time/{}_per_second"
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,14 @@ class RunFiles:
         return str(section.get("id", section.get("use", ""))).rpartition(":")[2]
 
     @property
-    def total_frames(self) -> int:
-        """For how long the run is to go on; 0 where the config does not say."""
-        total = self.section("run").get("total_frames")
+    def clock(self) -> Clock:
+        """What the length of the run is counted in."""
+        return "updates" if "total_updates" in self.section("run") else "frames"
+
+    @property
+    def total(self) -> int:
+        """For how long the run is to go on, on its clock; 0 where the config does not say."""
+        total = self.section("run").get(f"total_{self.clock}")
         return total if isinstance(total, int) else 0
 
     @cached_property
@@ -69,15 +75,15 @@ class RunFiles:
         return read_timings(self.folder)
 
     @property
-    def frames_per_second(self) -> float | None:
-        """Speed of the training, evaluation not counted; None where no logger wrote it."""
-        seconds, speeds = self.seconds_trained, self.timings.get(_SPEED)
+    def speed(self) -> float | None:
+        """Frames or updates per second, evaluation not counted; None where no logger wrote it."""
+        seconds, speeds = self.seconds_trained, self.timings.get(_SPEED.format(self.clock))
         return max(speeds) / seconds if seconds and speeds else None
 
     @property
     def seconds_trained(self) -> float | None:
         """Time of the training over all resumes, evaluation not counted; None where no logger wrote it."""
-        speeds = self.timings.get(_SPEED, {})
+        speeds = self.timings.get(_SPEED.format(self.clock), {})
         frames = sorted(speeds)
         steps = zip([0, *frames], frames, strict=False)
         return sum((end - begin) / speeds[end] for begin, end in steps if speeds[end] > 0) or None

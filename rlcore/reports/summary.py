@@ -25,8 +25,8 @@ def summary(run: Run) -> str:
         f"{trainer.run_info.name}: {progress.frames:,} frames, {progress.updates:,} updates, "
         f"{progress.episodes:,} episodes" + (f" (stopped: {trainer.stop_reason})" if trainer.stop_reason else ""),
         f"  speed            {_speed(run, seconds)}",
-        f"  last evaluation  {_evaluation(trainer.last_evaluation)}",
-        f"  best evaluation  {_evaluation(trainer.best_evaluation)}",
+        f"  last evaluation  {_evaluation(trainer.last_evaluation, progress.unit)}",
+        f"  best evaluation  {_evaluation(trainer.best_evaluation, progress.unit)}",
         f"  run folder       {run.folder}",
     ]
     lines += [f"  checkpoint       {_as_named(run, trainer.last_checkpoint)}"] if trainer.last_checkpoint else []
@@ -42,17 +42,17 @@ def summary(run: Run) -> str:
 
 
 def _speed(run: Run, seconds: float) -> str:
-    frames = run.trainer.frames_here
-    return f"{frames / seconds:,.0f} frames per second, evaluation not counted" if seconds else "no frames trained"
+    done, clock = run.trainer.done_here, run.trainer.progress.clock
+    return f"{done / seconds:,.0f} {clock} per second, evaluation not counted" if seconds else f"no {clock} trained"
 
 
-def _evaluation(result: EvaluationResult | None) -> str:
+def _evaluation(result: EvaluationResult | None, unit: str) -> str:
     if result is None:
         return "none"
     episodes = len(result.returns)
     return (
         f"return {result.mean_return:,.1f} ({min(result.returns):,.1f} to {max(result.returns):,.1f}), "
-        f"length {result.mean_length:,.0f}, {episodes} episodes at frame {result.frames:,}"
+        f"length {result.mean_length:,.0f}, {episodes} episodes at {unit} {result.frames:,}"
     )
 
 

@@ -93,9 +93,11 @@ def build(
 def _context(config: Config, folder: Path | None, device: torch.device, heart: Heart, group: Group) -> Context:
     """Return what every component is built with, before any is."""
     return Context(
-        run=RunInfo(config.run.name, config.run.seed, config.run.total_frames, folder, config.resolved()),
+        run=RunInfo(
+            config.run.name, config.run.seed, config.run.frames, folder, config.resolved(), config.run.total_updates
+        ),
         device=device,
-        progress=Progress(config.run.total_frames),
+        progress=Progress(config.run.frames, total_updates=config.run.total_updates),
         heart=heart,
         group=group,
     )

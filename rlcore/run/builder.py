@@ -16,6 +16,7 @@ from rlcore.config.own_modules import named_modules
 from rlcore.config.policies import policies_of
 from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config, Section
+from rlcore.errors import ConfigError
 from rlcore.hooks.points import Hook
 from rlcore.hooks.resolution import check_marks, marked
 from rlcore.loggers.writer import LogWriter, close_all, open_writer
@@ -28,6 +29,7 @@ from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
 from rlcore.training.some_envs import check_some_envs, keepers_of
+from rlcore.training.updates import check_source
 from rlcore.types.context import Context
 from rlcore.types.hook_parts import OfRanks
 from rlcore.types.optional import offers
@@ -70,11 +72,15 @@ class Builder:
             if self._context.group.rank:
                 parts["first_env"] = self._context.group.rank * dict(env.config)["num_envs"]
             self._attempt("env", partial(self._assembly.env, env.provided, env.config, env.name))
+        elif self._problems.has("env") and (buffer := self._config.one("buffer")) is not None:
+            self._attempt("env", partial(self._spaces_of_data, buffer))
         for entry in sections["transform"]:
             build = partial(self._assembly.transform, entry.provided, entry.config, entry.name, entry.leaf)
             self._attempt("transform", build)
         learning.build_policies()
         self._build_one("collector")
+        if self._problems.has("collector") and self._problems.has("buffer"):
+            self._attempt("buffer", self._check_source)
         learning.build_buffers()
         hooks = self._hooks([*learning.loss_hooks(), *further_hooks])
         if (resolved := self._attempt("hooks", lambda: learning.points(hooks))) is not None:
@@ -103,6 +109,23 @@ class Builder:
         built = None if section is None else self._attempt(kind, partial(self._section, section, single=True))
         if self._problems.has(kind):
             self._context.built[kind] = built
+
+    def _spaces_of_data(self, buffer: Section) -> None:
+        """Take the spaces from the data of the buffer, in the place of an env; nothing can be evaluated then.
+
+        Raises:
+            ConfigError: the data do not say them, or something is to be evaluated.
+        """
+        if self._config.one("evaluator") is not None:
+            raise ConfigError("[evaluator]: it plays episodes in the env; add a section [env], or leave this one out")
+        giver: Any = buffer.provided.target()
+        self._assembly.spaces(giver.spec_of(buffer.config, self._context.for_component("buffer", buffer.name)))
+
+    def _check_source(self) -> None:
+        """Refuse a run that collects nothing where something waits for it; the class speaks for the buffer."""
+        section = self._config.one("buffer")
+        assert section is not None
+        check_source(section.provided.target(), str(section.provided), self._context)
 
     def _parts(self) -> TrainerParts:
         built = self._context.built
@@ -179,7 +202,7 @@ class Builder:
         if folder is None:
             return Storage()
         checkpoints, check_place = folder / run_folder.CHECKPOINTS, run_folder.Presence(folder).check
-        every = settings.every or max(1, self._context.run.total_frames // 10)
+        every = settings.every or max(1, self._context.progress.total // 10)
         return Storage(
             self.backend.store(checkpoints, settings.keep_last, settings.keep_best, check_place),
             self.backend.store(folder / FAULTS),

@@ -34,7 +34,7 @@ def unexpected(error: BaseException) -> int:
 
 
 def _what_stands(newest: CheckpointEntry | None) -> str:
-    return "nothing is saved" if newest is None else f"the latest checkpoint stands, of frame {newest.frames}"
+    return "nothing is saved" if newest is None else f"the latest checkpoint stands, of {newest.place}"
 
 
 class StoppedAtStart(Interruption):
@@ -99,13 +99,13 @@ class Ending:
         """Write the status of a run whose loop has ended as it should, and say how to go on."""
         trainer = self.built.trainer
         reason, newest = trainer.stop_reason or "", self._newest()
-        done = trainer.progress.frames >= trainer.run_info.total_frames
+        done = trainer.progress.now >= trainer.progress.total
         state: RunState = "done" if done else "stopped-resumable"
         write_status(self.status, state, trainer, reason, newest.path if newest else None)
         if not done:
-            frames = trainer.progress.frames
-            saved = "which is saved" if newest and newest.frames == frames else _what_stands(newest)
-            log.info("stopped at frame %d, %s; %s", frames, saved, self._how_to_continue())
+            progress = trainer.progress
+            saved = "which is saved" if newest and newest.reached == progress.now else _what_stands(newest)
+            log.info("stopped at %s %d, %s; %s", progress.unit, progress.now, saved, self._how_to_continue())
 
     def failed(self, reason: str, state: RunState = "failed-resumable") -> None:
         """Write the status of a run that ended in its middle, and say whether it can be resumed.

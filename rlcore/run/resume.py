@@ -83,8 +83,8 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
         *(f"[config] {change}" for change in differences),
         *changed_owners(entry.manifest["owners"], parts.provenance.owners),
         *_another_horizon(before.config, now),
-        *(f"{name} was dropped at frame {entry.frames}" for name in options.drop),
-        *(f"{line.name} started over at frame {entry.frames}" for line in report if _asked_for(line, options)),
+        *(f"{name} was dropped at {entry.place}" for name in options.drop),
+        *(f"{line.name} started over at {entry.place}" for line in report if _asked_for(line, options)),
     ]
     _note(run, folder, entry, asked_for)
     return report
@@ -117,7 +117,7 @@ def go_on_from(run: Run, kept: Snapshot) -> None:
         return
     parts.store.collect_leftovers()
     newest = parts.store.entries()[-1]
-    run.trainer.saver.saved_at, run.trainer.saver.last = newest.frames, newest.path
+    run.trainer.saver.saved_at, run.trainer.saver.last = newest.reached, newest.path
     parts.provenance = parts.provenance.with_reasons(newest.manifest["inexact"])
 
 
@@ -252,10 +252,11 @@ def _tensors_in_files(run: Run) -> dict[str, torch.Tensor]:
 
 def _another_horizon(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return a reason when schedules follow another horizon than before."""
-    horizons = [config.get("run", {}).get("total_frames") for config in (before, now)]
+    key = "total_updates" if "total_updates" in now.get("run", {}) else "total_frames"
+    horizons = [config.get("run", {}).get(key) for config in (before, now)]
     if not now.get("scheduler") or horizons[0] == horizons[1]:
         return []
-    return [f"run.total_frames is {horizons[1]} here, {horizons[0]} in the run, and schedules follow it"]
+    return [f"run.{key} is {horizons[1]} here, {horizons[0]} in the run, and schedules follow it"]
 
 
 def _version_notes(run: Run, manifest: Mapping[str, Any]) -> dict[str, str]:

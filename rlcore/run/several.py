@@ -100,6 +100,11 @@ class SeveralPolicies:
 
     def _share_out(self) -> Shares:
         context, config = self._assembly.context, self._config
+        if context.run.total_updates is not None:
+            raise ConfigError(
+                "[run] total_updates: each of several policies ([model.NAME]) counts updates of its own, so that they "
+                "are no length of the run; give total_frames instead"
+            )
         spec = context.env_spec
         self._shares = assigned(spec, {entry.policy: entry.agents for entry in config.sections["model"]})
         check_transforms(spec, context.transforms)

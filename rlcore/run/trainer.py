@@ -45,7 +45,7 @@ def _arguments(parts: TrainerParts, built: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **interval,
         "collector": handed_over_as(parts.collector),
-        "total_frames": parts.run.total_frames,
+        "total_frames": None if parts.run.total_updates else parts.run.total_frames,
         "loss_module": built.get("loss"),
         "frame_skip": parts.frame_skip,
         "optimizer": optimizers[0] if len(optimizers) == 1 else None,

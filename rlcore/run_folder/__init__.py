@@ -9,6 +9,7 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.run_folder.ended import last_words as last_words
     from rlcore.run_folder.folder import read_config as read_config
+    from rlcore.run_folder.status import reached_by as reached_by
     from rlcore.run_folder.status import read_status as read_status
 
 __all__, __getattr__, __dir__ = lazy(
@@ -16,6 +17,6 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.run_folder.folder": "read_config",
         "rlcore.run_folder.ended": "last_words",
-        "rlcore.run_folder.status": "read_status",
+        "rlcore.run_folder.status": "reached_by read_status",
     },
 )

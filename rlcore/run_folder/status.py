@@ -20,7 +20,7 @@ _NO_WORD: Final = "its process ended without a word: it was killed, or something
 
 STATUS_FILE: Final = "status.json"
 # of the status: what people and commands count on
-_ENTRIES: Final = {"state": str, "reason": str, "frames": int, "losses": dict, "time": str}
+_ENTRIES: Final = {"state": str, "reason": str, "frames": int, "updates": int, "losses": dict, "time": str}
 RunState = Literal["running", "done", "stopped-resumable", "failed-resumable", "failed"]
 
 
@@ -37,21 +37,23 @@ class Status:
     def write(
         self,
         state: RunState,
-        frames: int,
+        now: int,
         reason: str = "",
         checkpoint: Path | None = None,
         exact: bool | None = None,
         losses: Mapping[str, int] | None = None,
+        clock: str = "frames",
     ) -> None:
         """Say where the run stands.
 
         Args:
             state: of the run.
-            frames: collected so far.
+            now: how far it is, on its clock.
             reason: why it is so.
             checkpoint: folder of the latest.
             exact: whether a resume gives the bits of an uninterrupted run.
             losses: what was lost so far, by cause.
+            clock: which its length is counted in; the entry with `now` is called so.
 
         Raises:
             StorageError: the file cannot be written.
@@ -59,7 +61,7 @@ class Status:
         content = {
             "state": state,
             "reason": reason,
-            "frames": frames,
+            clock: now,
             "checkpoint": checkpoint.name if checkpoint else None,
             "exact": exact,
             "losses": dict(losses or {}),
@@ -102,6 +104,11 @@ def read_status(folder: Path) -> dict[str, Any]:
         status["losses"] = {cause: count for cause, count in losses.items() if type(count) is int}
     kept = {key: value for key, value in status.items() if isinstance(value, _ENTRIES.get(key, object))}
     return as_it_is(folder, kept)
+
+
+def reached_by(status: Mapping[str, Any]) -> int:
+    """Return how far a run was by its status, on its clock: frames, or updates; 0 where it does not say."""
+    return int(status.get("frames", status.get("updates", 0)))
 
 
 def as_it_is(folder: Path, status: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,13 +20,15 @@ class Board:
 
     Args:
         children: in the order of their lines.
-        target: frames at which a run is done.
+        target: where on its clock a run is done.
         stream: where to.
+        clock: which that is.
     """
 
-    def __init__(self, children: Sequence[Child], target: int, stream: TextIO) -> None:
+    def __init__(self, children: Sequence[Child], target: int, stream: TextIO, clock: str = "frames") -> None:
         self._children = children
         self._target = target
+        self._clock = clock
         self._stream = stream
         self._states: dict[int, str] = {}
         self._drawn: list[str] = []
@@ -57,7 +59,7 @@ class Board:
         state = state_of(child)
         parts = [f"seed {child.seed.number:>{width}}  {state:<9}"]
         if state != "waiting":
-            parts.append(f"{child.frames:>{len(f'{self._target:,}')},} of {self._target:,} frames")
+            parts.append(f"{child.frames:>{len(f'{self._target:,}')},} of {self._target:,} {self._clock}")
         if child.score is not None:
             parts.append(f"evaluation {child.score:,.1f}")
         if state == "failed":

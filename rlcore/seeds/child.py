@@ -16,7 +16,7 @@ from rlcore.errors import StorageError
 from rlcore.files.plain_files import plain_file
 from rlcore.process.another import rlcore_command
 from rlcore.run_folder.ended import last_words
-from rlcore.run_folder.status import read_status
+from rlcore.run_folder.status import reached_by, read_status
 from rlcore.seeds.plan import Seed
 from rlcore.training.evaluations import TABLE
 
@@ -36,7 +36,7 @@ class Child:
     Attributes:
         seed: which run.
         code: exit code; None while its process runs, or before it does.
-        frames: how many its files told of when last asked.
+        frames: how far it was when its files were last asked, on the clock of the run.
         score: the mean return of the latest evaluation that its files told of; None without one.
         asked: whether it was told to stop from here.
     """
@@ -100,11 +100,15 @@ class Child:
         """Read from the tables and the status of the run how far it is."""
         folder = self.seed.folder
         evaluations = _last_rows(folder / TABLE)
-        said = [rows[-1].get("frames") for rows in (_last_rows(folder / "metrics.csv"), evaluations) if rows]
+        said = [
+            rows[-1].get("frames", rows[-1].get("updates"))
+            for rows in (_last_rows(folder / "metrics.csv"), evaluations)
+            if rows
+        ]
         frames = [int(text) for text in said if text and text.isdecimal()]
-        self.frames = max(self.frames, read_status(folder).get("frames", 0), *frames, 0)
+        self.frames = max(self.frames, reached_by(read_status(folder)), *frames, 0)
         with suppress(KeyError, TypeError, ValueError):  # nothing was evaluated, or somebody else wrote there
-            latest = [float(row["return"]) for row in evaluations if row["frames"] == evaluations[-1]["frames"]]
+            latest = [float(row["return"]) for row in evaluations if next(iter(row.values())) == said[-1]]
             self.score = sum(latest) / len(latest) if latest else None
 
     def send(self, number: int) -> None:

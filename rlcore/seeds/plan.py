@@ -11,7 +11,7 @@ from typing import Final
 from rlcore.errors import ConfigError
 from rlcore.files.lock import in_use
 from rlcore.run_folder.folder import CONFIG_FILE
-from rlcore.run_folder.status import read_status
+from rlcore.run_folder.status import reached_by, read_status
 
 # for which the companion of a process that is gone holds its lock
 _LEFT_BEHIND_SECONDS: Final = 3.0
@@ -61,7 +61,7 @@ def plan(place: Path, numbers: Sequence[int], target: int, resume: bool) -> list
     Args:
         place: run folder that the config names; those of the seeds are called after it.
         numbers: the seeds.
-        target: frames at which a run has nothing left to do.
+        target: where on its clock a run has nothing left to do.
         resume: whether runs that are there go on.
 
     Raises:
@@ -98,7 +98,7 @@ def _as_it_stands(number: int, folder: Path, target: int) -> Seed:
     if not folder.exists():
         return Seed(number, folder)
     status = read_status(folder)
-    reached = status.get("state") in ("done", "stopped-resumable") and status.get("frames", 0) >= target
+    reached = status.get("state") in ("done", "stopped-resumable") and reached_by(status) >= target
     return Seed(number, folder, goes_on=True, finished=reached)
 
 

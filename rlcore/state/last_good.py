@@ -28,11 +28,11 @@ class LastGoodState:
         self.snapshot: Snapshot | None = None
         self._costs: deque[float] = deque(maxlen=5)
         self._next = 0.0
-        self._frames = -1
+        self._reached = -1
 
-    def due(self, frames: int) -> bool:
-        """Return whether the time has come to keep the state of this frame."""
-        return frames != self._frames and time.monotonic() >= self._next
+    def due(self, now: int) -> bool:
+        """Return whether the time has come to keep the state of this moment of the run's clock."""
+        return now != self._reached and time.monotonic() >= self._next
 
     def keep(self, take: Callable[[], Snapshot]) -> None:
         """Keep a copy of what `take` returns, unless that is too large."""
@@ -42,7 +42,7 @@ class LastGoodState:
             self.snapshot, self._next = None, float("inf")
             return
         self.hold(snapshot)
-        self._frames = snapshot.frames
+        self._reached = snapshot.reached
         now = time.monotonic()
         first = not self._costs  # it pays for what happens once, so it says nothing about the next
         self._costs.append(now - began)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from rlcore.state.hashes import add_tensor
 from rlcore.state.tree import flatten, tensor_names, unflatten
-from rlcore.types.progress import Progress
+from rlcore.types.progress import Progress, clock_of, reached
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,16 @@ class Snapshot:
     def frames(self) -> int:
         """Environment frames at this moment."""
         return int(self.progress["frames"])
+
+    @property
+    def reached(self) -> int:
+        """How far the run was, on its clock."""
+        return reached(self.progress)
+
+    @property
+    def place(self) -> str:
+        """Where the run stood, in words: `frame 1000`."""
+        return f"{clock_of(self.progress)[:-1]} {self.reached}"
 
     @property
     def nbytes(self) -> int:

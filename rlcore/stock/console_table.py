@@ -63,8 +63,8 @@ class ConsoleTable:
         from tqdm import tqdm
 
         latest = {key: value for key, value in metrics.latest.items() if not self._keys or key.startswith(self._keys)}
-        end = "" if progress.total_frames == ENDLESS else f" of {progress.total_frames:,}"
-        title = f"{trainer.run_info.name}: frame {metrics.written_at:,}{end}"
+        end = "" if progress.total == ENDLESS else f" of {progress.total:,}"
+        title = f"{trainer.run_info.name}: {progress.unit} {metrics.written_at:,}{end}"
         tqdm.write(
             "\n".join([title, *table(latest)]), file=lenient(sys.stderr)
         )  # above a progress bar, where there is one

@@ -97,7 +97,7 @@ class EarlyStopping(TrainerHookBase):
         trainer = self._trainer
         if trainer is None:
             raise HookError("EarlyStopping: it knows no trainer; call register(trainer)")
-        score, frames = self._newest(trainer), trainer.progress.frames
+        score, frames = self._newest(trainer), trainer.progress.now
         if score is None or trainer.stop_reason is not None or frames < self.wait_for:
             return
         if self.check_finite and not math.isfinite(score):
@@ -106,7 +106,7 @@ class EarlyStopping(TrainerHookBase):
             self.best_score, self._last_improvement_frame = score, frames
         elif frames - self._last_improvement_frame >= self.patience:
             waited = frames - self._last_improvement_frame
-            self._stop(trainer, f"metric {self.monitor!r} did not improve for {waited} frames")
+            self._stop(trainer, f"metric {self.monitor!r} did not improve for {waited} {trainer.progress.clock}")
 
     def say_what_was_missing(self) -> None:
         """At the end, warn of a metric that never came; a misspelt name would go unnoticed."""

@@ -140,11 +140,10 @@ class Health:
 
     def _figures(self, batch: TensorDict | None, trainer: Trainer) -> Figures:
         progress, spec = trainer.progress, self._spec
-        total = progress.total_frames
         most_value, explained = (None, None) if batch is None else _of_the_critic(batch)
         return Figures(
             row=trainer.metrics.latest,
-            progress=0.0 if total == ENDLESS else progress.frames / total,
+            progress=0.0 if progress.total == ENDLESS else progress.now / progress.total,
             frames=progress.frames,
             updates=progress.updates,
             episodes=progress.episodes,

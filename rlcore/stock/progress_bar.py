@@ -22,6 +22,7 @@ SHOWN: Final = {
     "evaluation/return": ("evaluation", "{:.1f}"),
     "train/lr": ("lr", "{:.2e}"),
     "time/frames_per_second": ("frames/s", "{:,.0f}"),
+    "time/updates_per_second": ("updates/s", "{:,.0f}"),
 }
 
 _BAR: Final = "{desc}: {percentage:3.0f}%|{bar:20}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix}"
@@ -57,8 +58,8 @@ class ProgressBar:
         endless = trainer.stop_at == ENDLESS
         self._bar = tqdm(
             total=None if endless else trainer.stop_at,
-            initial=trainer.progress.frames,
-            unit="frame",
+            initial=trainer.progress.now,
+            unit=trainer.progress.unit,
             desc=trainer.run_info.name,
             bar_format=_COUNT if endless else _BAR,
             dynamic_ncols=True,
@@ -76,8 +77,8 @@ class ProgressBar:
         if trainer.metrics.written_at != self._shown_at:
             self._show(trainer)
         if self._bar.total is not None:
-            self._bar.total = max(self._bar.total, trainer.progress.frames)  # the last batch may go beyond the end
-        self._bar.update(trainer.progress.frames - self._bar.n)
+            self._bar.total = max(self._bar.total, trainer.progress.now)  # the last batch may go beyond the end
+        self._bar.update(trainer.progress.now - self._bar.n)
 
     def _show(self, trainer: Trainer) -> None:
         """Put the metrics beside the bar: those of the latest row, the same until there is another."""

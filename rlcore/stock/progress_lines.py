@@ -52,9 +52,10 @@ class ProgressLines:
     def post_steps_log(self, trainer: Loop) -> None:
         """Say where the run is, when nothing was said for long."""
         if time.monotonic() - self._said >= _SECONDS:
-            share = trainer.progress.frames / trainer.stop_at
-            self._say(trainer, f"{share:.0%}, {trainer.frames_here / trainer.seconds_trained:,.0f} frames per second")
+            progress, speed = trainer.progress, trainer.done_here / trainer.seconds_trained
+            self._say(trainer, f"{progress.now / trainer.stop_at:.0%}, {speed:,.0f} {progress.clock} per second")
 
     def _say(self, trainer: Loop, what: str) -> None:
         self._said = time.monotonic()
-        log.info("%s: frame %s: %s", trainer.run_info.name, f"{trainer.progress.frames:,}", what)
+        progress = trainer.progress
+        log.info("%s: %s %s: %s", trainer.run_info.name, progress.unit, f"{progress.now:,}", what)

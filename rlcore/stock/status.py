@@ -53,4 +53,5 @@ def write_status(
         StorageError: the file cannot be written.
     """
     newest = checkpoint or trainer.last_checkpoint
-    status.write(state, trainer.progress.frames, reason, newest, not trainer.why_inexact, trainer.lost())
+    progress, exact = trainer.progress, not trainer.why_inexact
+    status.write(state, progress.now, reason, newest, exact, trainer.lost(), progress.clock)

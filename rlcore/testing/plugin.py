@@ -24,6 +24,9 @@ def provide_components() -> list[Component]:
         Component("transform", "toy", f"{_PARTS}:ToyTransform", summary="subtracts a running mean"),
         Component("estimator", "toy", f"{_PARTS}:ToyEstimator", summary="one-step advantages"),
         Component("loss", "toy", f"{_PARTS}:ToyLoss", summary="actor-critic in its plainest form"),
+        Component(
+            "buffer", "toy-data", "rlcore.testing.toy_data:ToyData", summary="rows of its own, for runs without envs"
+        ),
         Component("hook", "toy", f"{_PARTS}:ToyHook", summary="counts iterations"),
         Component("logger", "toy", f"{_PARTS}:ToyLogger", summary="rows as lines of JSON"),
         Component("checkpointer", "toy", f"{_PARTS}:ToyCheckpointer", summary="the bytes of the tensors in one file"),

@@ -12,6 +12,7 @@ from typing import Any, Final
 from rlcore.errors import StorageError
 from rlcore.files.growing import NOTHING
 from rlcore.files.table import Table
+from rlcore.types.progress import Clock
 from rlcore.types.records import EvaluationResult
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class Evaluations:
 
     Args:
         folder: of `evaluations.csv`, a row per episode: `frames,seed,return,length`; None to write none.
+        clock: of the run; the first column is called so.
 
     Attributes:
         last: the latest.
@@ -40,11 +42,11 @@ class Evaluations:
 
     observer: Final = True
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, clock: Clock = "frames") -> None:
         self.last: EvaluationResult | None = None
         self.best: EvaluationResult | None = None
         self.differences = 0
-        self._table = None if folder is None else _OwnTable(folder / TABLE)
+        self._table = None if folder is None else _OwnTable(folder / TABLE, clock)
 
     def take(self, result: EvaluationResult) -> None:
         """Take a new evaluation in, and write its episodes.
@@ -87,8 +89,8 @@ class Evaluations:
 class _OwnTable:
     """A CSV file that ends where this run stands; what another run left behind there gets another name."""
 
-    def __init__(self, path: Path) -> None:
-        self._table = Table(path, COLUMNS)
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._table = Table(path, (clock, *COLUMNS[1:]))
         self.file = self._table.file
         self._placed = False
 

@@ -34,19 +34,19 @@ class TrainerInterface(PartAttributes):
 
     Attributes:
         stop_reason: why the run was asked to stop, or None.
-        stop_at: frame at which it stops; `total_frames` unless it is told otherwise.
+        stop_at: where it stops, on the clock of the run; its horizon unless it is told otherwise.
         saving: saves checkpoints when their time has come.
     """
 
     def __init__(self, parts: TrainerParts) -> None:
         self.parts = parts
         self.stop_reason: str | None = None
-        self.stop_at = parts.run.total_frames
+        self.stop_at = parts.progress.total
         self.saving = Saving(parts, self.snapshot, self._checkpoint_saved, self._enter)
         self._rows = MetricRows(parts)
         self._lockstep = Lockstep(parts.group)
         self._batch: Any = None
-        self._first_frame = 0
+        self._first_frame = self._first_now = 0
         self._enter("setup")
 
     def request_stop(self, reason: str | None = None) -> None:
@@ -56,7 +56,7 @@ class TrainerInterface(PartAttributes):
     @property
     def done(self) -> bool:
         """Whether the loop would stop here."""
-        return self._lockstep.ends(self.parts.progress.frames, self.stop_reason is not None, self.stop_at)
+        return self._lockstep.ends(self.parts.progress.now, self.stop_reason is not None, self.stop_at)
 
     @property
     def batch(self) -> TensorDict | None:
@@ -74,6 +74,11 @@ class TrainerInterface(PartAttributes):
     def frames_here(self) -> int:
         """Frames that this process collected; after a resume, those since."""
         return self.parts.progress.frames - self._first_frame
+
+    @property
+    def done_here(self) -> int:
+        """How far this process took the run, on its clock; after a resume, since."""
+        return self.parts.progress.now - self._first_now
 
     def evaluate(self) -> EvaluationResult:
         """Evaluate the policy now.
@@ -148,15 +153,15 @@ class TrainerInterface(PartAttributes):
         report = restore(parts.stateful, states, notes or {}, moved=parts.heart.beat, **options)
         if offers(parts.learner, Follower) and any(map(_learner_starts_over, report)):
             parts.learner.follow()  # one that was restored has followed already
-        self._first_frame = parts.progress.frames
+        self._first_frame, self._first_now = parts.progress.frames, parts.progress.now
         if self.saver is not None:
-            self.saver.saved_at = parts.progress.frames
+            self.saver.saved_at = parts.progress.now
         return report
 
     def _evaluation_here(self) -> float | None:
-        """Return the mean return of the evaluation that was made at this frame, if there was one."""
+        """Return the mean return of the evaluation that was made here, if there was one."""
         result = self.last_evaluation
-        return result.mean_return if result is not None and result.frames == self.parts.progress.frames else None
+        return result.mean_return if result is not None and result.frames == self.parts.progress.now else None
 
     def _checkpoint_saved(self, path: Path) -> None:
         self.parts.hooks.checkpoint_saved(path, self)

@@ -19,7 +19,7 @@ class Collected(NamedTuple):
         episodes: that ended in it; agreed: in all of them.
         out_of_data: 1 where there is no batch and none will come; agreed: 1 where one has none.
         stop: 1 where a stop was asked for; agreed: 1 where one was asked, or is out of data.
-        stop_at: frame at which to stop; agreed: the least.
+        stop_at: where to stop, on the clock of the run; agreed: the least.
         keep: 1 where the time has come to keep a copy of the state; agreed: what rank 0 says, since clocks differ.
     """
 
@@ -55,21 +55,21 @@ class Lockstep:
         self._agreed = Collected(sum(steps), sum(episodes), ended, max(ended, *stop), min(stop_at), keep[0])
         return self._agreed
 
-    def ends(self, frames: int, stop: bool, stop_at: int) -> bool:
+    def ends(self, now: int, stop: bool, stop_at: int) -> bool:
         """Return whether the loop ends here, before an iteration.
 
         Alone, what this process says counts at once. Together, what was agreed last counts: a request to stop takes
         effect after the iteration in which all heard of it, so that none waits for one that left.
 
         Args:
-            frames: of the run so far.
+            now: how far the run is, on its clock.
             stop: whether this process was asked to stop.
-            stop_at: frame at which this process would stop.
+            stop_at: where this process would stop.
         """
         if self.together:
             stop = self._agreed is not None and bool(self._agreed.stop)
             stop_at = stop_at if self._agreed is None else self._agreed.stop_at
-        return stop or frames >= stop_at
+        return stop or now >= stop_at
 
     def keeps(self, due: bool) -> bool:
         """Return whether to keep a copy of the state here: alone if it is `due`, together where all do."""
@@ -77,9 +77,9 @@ class Lockstep:
             return self._agreed is None or bool(self._agreed.keep)
         return due
 
-    def first_says(self, flag: bool, frames: int) -> bool:
-        """Return a decision of the first process, which each asks for at the same frame; alone, one's own."""
-        return bool(self._group.share((int(flag), frames))[0][0]) if self.together else flag
+    def first_says(self, flag: bool, now: int) -> bool:
+        """Return a decision of the first process, which each asks for at the same place; alone, one's own."""
+        return bool(self._group.share((int(flag), now))[0][0]) if self.together else flag
 
     def vote(self, ended: bool) -> bool:
         """Return whether the epoch ends on any process; every process calls this with whether it ends on its own."""

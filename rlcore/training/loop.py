@@ -45,7 +45,7 @@ class Loop(TrainerInterface):
         self._closed = False
 
     def train(self) -> Progress:
-        """Run until `total_frames` (or `stop_at`, or a stop request), and return the clocks."""
+        """Run to the end of its clock (or `stop_at`, or a stop request), and return the clocks."""
         for _ in self:
             pass
         return self.parts.progress
@@ -59,7 +59,7 @@ class Loop(TrainerInterface):
         try:
             self._begin()
             while not self.done:
-                if self._lockstep.keeps(self.saving.last_good_due(self.parts.progress.frames)):
+                if self._lockstep.keeps(self.saving.last_good_due(self.parts.progress.now)):
                     self.saving.keep_last_good()
                 if self._iteration():
                     left = True
@@ -75,7 +75,8 @@ class Loop(TrainerInterface):
             self.parts.heart.beat()  # a forked copy of this process ends here
             note(
                 error,
-                f"while {self._phase}, iteration {self.parts.progress.iterations}, frame {self.parts.progress.frames}",
+                f"while {self._phase}, iteration {self.parts.progress.iterations}, "
+                f"{self.parts.progress.unit} {self.parts.progress.now}",
             )
             self.parts.hooks.on_exception(error, self)
             self.saving.what_stands(error, self.batch)
@@ -95,10 +96,10 @@ class Loop(TrainerInterface):
                 every.catch_up(parts.progress)  # what was due before a resume was done then
         self.saving.at_start()
         parts.begun()
-        evaluated = parts.progress.frames == 0 and parts.evaluator is not None and parts.evaluator.at_start
+        evaluated = parts.progress.now == 0 and parts.evaluator is not None and parts.evaluator.at_start
         if evaluated:
             self.evaluate()
-        if self._lockstep.first_says(evaluated, parts.progress.frames):
+        if self._lockstep.first_says(evaluated, parts.progress.now):
             self._write_metrics(force=True)
         self._rows.begin()
 
@@ -135,7 +136,7 @@ class Loop(TrainerInterface):
         parts.progress.iterations += 1
         hooks.post_steps(batch, self)
         self._rows.seconds_trained += time.monotonic() - began
-        evaluated = self._lockstep.first_says(self._evaluate_if_due(), parts.progress.frames)
+        evaluated = self._lockstep.first_says(self._evaluate_if_due(), parts.progress.now)
         self._enter("logging")
         metrics.add(hooks.post_steps_log(batch, self))
         self._write_metrics(force=evaluated)
@@ -153,13 +154,13 @@ class Loop(TrainerInterface):
 
     def _agree(self, steps: int = 0, episodes: int = 0, out_of_data: bool = False) -> Collected:
         """Return what the processes that train together collected, and follow those that end."""
-        frames = self.parts.progress.frames + steps * self.parts.frame_skip
-        keep = self._lockstep.together and self.saving.last_good_due(frames)  # alone, the loop asks when it is there
+        now = self.parts.progress.after(steps * self.parts.frame_skip)
+        keep = self._lockstep.together and self.saving.last_good_due(now)  # alone, the loop asks when it is there
         own = Collected(steps, episodes, out_of_data, self.stop_reason is not None, self.stop_at, keep)
         together = self._lockstep.agree(own)
         if together.out_of_data:
             self.request_stop("the collector has no more batches")
-            self._ran_out = self.parts.run.total_frames == ENDLESS  # else it ended before its time
+            self._ran_out = self.parts.progress.total == ENDLESS  # else it ended before its time
         elif together.stop:
             self.request_stop("another process of the group was asked to stop")
         return together
@@ -229,7 +230,7 @@ class Loop(TrainerInterface):
         """
         self.saving.acknowledge(wait=True)
         evaluated = False
-        if self._ran_out or self.parts.progress.frames >= self.parts.run.total_frames:
+        if self._ran_out or self.parts.progress.now >= self.parts.progress.total:
             if self.parts.evaluator is not None and self._evaluation_here() is None:
                 self.evaluate()
                 evaluated = True

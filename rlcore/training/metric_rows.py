@@ -24,11 +24,11 @@ class MetricRows:
         self.seconds_trained = 0.0
         self._parts = parts
         self._seconds_before = 0.0
-        self._frames_before = 0
+        self._now_before = 0
 
     def begin(self) -> None:
         """Measure the speed from here on."""
-        self._seconds_before, self._frames_before = self.seconds_trained, self._parts.progress.frames
+        self._seconds_before, self._now_before = self.seconds_trained, self._parts.progress.now
 
     def add_collected(self, episodes: Sequence[Episode]) -> None:
         """Take in the figures of the collector, and the episodes that ended in its batch."""
@@ -48,9 +48,9 @@ class MetricRows:
         if not (metrics.every.due(progress) or force):
             return False
         first = not self._parts.group.rank  # what is the same on all ranks is said once
-        if first and progress.frames != self._frames_before:
+        if first and progress.now != self._now_before:
             self._add_speed()
-        if first and progress.frames != metrics.written_at:
+        if first and progress.now != metrics.written_at:
             metrics.add(self._parts.learner.scheduled(), "train/")
             clocks = {"updates": progress.updates, "episodes": progress.episodes}
             metrics.add({name: Last(value) for name, value in clocks.items()}, "progress/")
@@ -58,9 +58,10 @@ class MetricRows:
         return True
 
     def _add_speed(self) -> None:
-        frames = self._parts.progress.frames - self._frames_before
+        progress = self._parts.progress
+        done = progress.now - self._now_before
         seconds = self.seconds_trained - self._seconds_before
-        self._parts.metrics.add({"frames_per_second": frames / seconds if seconds else 0.0}, "time/")
+        self._parts.metrics.add({f"{progress.clock}_per_second": done / seconds if seconds else 0.0}, "time/")
         self.begin()
         times = {hook.name: hook.seconds for hook in self._parts.hooks.hooks if not hook.internal}
         self._parts.metrics.add(times, "time/hooks/")

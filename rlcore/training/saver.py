@@ -44,7 +44,7 @@ class Saver:
         heart: of the run, which tells a save that moves from one that hangs.
 
     Attributes:
-        saved_at: frame of the latest checkpoint, or None.
+        saved_at: where the run was at the latest checkpoint, on its clock, or None.
         last: folder of the latest checkpoint of this process.
         last_good: the latest state in which nothing was half done, in memory.
         failed: checkpoints that could not be written, where the run went on all the same.
@@ -141,12 +141,12 @@ class Saver:
         not_finite = snapshot.not_finite(name for name in snapshot.tree if name.partition(".")[0] in LEARNT)
         if not_finite:
             raise NumericalError(
-                f"{', '.join(not_finite[:5])} are not finite at frame {snapshot.frames}; no checkpoint is made of "
+                f"{', '.join(not_finite[:5])} are not finite at {snapshot.place}; no checkpoint is made of "
                 "that, the one before stays the latest"
             )
         sync_logs(self._logs())
         self.last = self._store.save(snapshot, provenance)
-        self.saved_at = snapshot.frames
+        self.saved_at = snapshot.reached
         return self.last
 
     def due(self, progress: Progress, evaluation: float | None) -> bool:
@@ -168,14 +168,14 @@ class Saver:
         """Save the last good state, unless that is done already; an error of it must not hide the first."""
         self.close()
         snapshot = self.last_good.snapshot
-        if snapshot is None or (self.saved_at is not None and snapshot.frames <= self.saved_at):
+        if snapshot is None or (self.saved_at is not None and snapshot.reached <= self.saved_at):
             return None
         try:
             path = self.save(snapshot, provenance)
         except Exception as error:
             log.error("the state before the failure could not be saved: %s", error)
             return None
-        log.warning("the state of frame %d, before the failure, is saved", snapshot.frames)
+        log.warning("the state of %s, before the failure, is saved", snapshot.place)
         return path
 
     def save_faulty_batch(self, batch: TensorDict, progress: Progress, provenance: Provenance) -> None:

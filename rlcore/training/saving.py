@@ -115,7 +115,7 @@ class Saving:
     def at_end(self, news: bool) -> None:
         """Save what came since the latest checkpoint; `news`: whether there is something although no frame came."""
         saver = self.saver
-        if self._first_says(saver is not None and (news or self._progress.frames != saver.saved_at)):
+        if self._first_says(saver is not None and (news or self._progress.now != saver.saved_at)):
             self.now()
 
     def acknowledge(self, wait: bool = False) -> None:
@@ -127,9 +127,9 @@ class Saving:
         if path is not None:
             self._saved(path)
 
-    def last_good_due(self, frames: int) -> bool:
-        """Return whether the time has come to keep a copy of the state of a frame."""
-        return self.last_good is not None and self.last_good.due(frames)
+    def last_good_due(self, now: int) -> bool:
+        """Return whether the time has come to keep a copy of the state of a moment of the run's clock."""
+        return self.last_good is not None and self.last_good.due(now)
 
     def keep_last_good(self) -> None:
         """Keep a copy of the state, where nothing is half done."""
@@ -155,7 +155,8 @@ class Saving:
         except FROM_OUTSIDE:
             raise
         except BaseException:
-            log.exception("a hook failed at the checkpoint of frame %s; the first error stands", self.saver.saved_at)
+            unit = self._progress.unit
+            log.exception("a hook failed at the checkpoint of %s %s; the first error stands", unit, self.saver.saved_at)
 
     def _whole(self) -> Snapshot:
         """Return the state of the run, which of several ranks the first one has."""
@@ -165,7 +166,7 @@ class Saving:
         return gathered(self._parts.group, self._take(), keepers)
 
     def _first_says(self, flag: bool) -> bool:
-        return self._lockstep.first_says(flag, self._progress.frames)
+        return self._lockstep.first_says(flag, self._progress.now)
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ from rlcore.training.overrides import speaks_for
 from rlcore.types import BackgroundCollector
 from rlcore.types.context import Context
 from rlcore.types.optional import BatchSized, offers
+from rlcore.types.optional_data import SelfFilled
 from rlcore.types.optional_learning import Paced, UpdateCounter
 from rlcore.types.progress import ENDLESS
 
@@ -41,8 +42,37 @@ def check_paces(optimizers: Mapping[str, Any], context: Context) -> None:
         if 0 < updates < optimizer.every:  # a run without any update is one that collects
             raise ConfigError(
                 f"[optimizer] {name!r}: every = {optimizer.every} never comes round, as the run makes {updates} "
-                "updates, so that it would take no step; lower it, or let the run be longer ([run] total_frames)"
+                "updates, so that it would take no step; lower it, or let the run be longer ([run] "
+                f"total_{context.progress.clock})"
             )
+
+
+def check_source(buffer: Any, name: str, context: Context) -> None:
+    """Refuse a run that collects nothing where something waits for what is collected.
+
+    Args:
+        buffer: or its class, where it is not built.
+        name: of the buffer, for the message.
+        context: of the run, with its collector and estimator.
+
+    Raises:
+        ConfigError: says what waits, and what to do.
+    """
+    collector = context.built["collector"]
+    if not offers(collector, BatchSized) or collector.batch_steps:
+        return
+    if context.progress.clock == "frames":
+        raise ConfigError(
+            "[collector] use = 'none' collects no frames, so a run with [run] total_frames never ends; give "
+            "total_updates instead, or another collector"
+        )
+    if not (offers(buffer, SelfFilled) and buffer.has_data):
+        raise ConfigError(
+            f"[buffer] {name} waits for batches, and nothing is collected: a run with [run] total_updates has no "
+            "collector unless it has a section [collector]. Add one (use = 'local'), or take a buffer that has its data"
+        )
+    if context.estimator is not None:
+        raise ConfigError("[estimator]: it works on batches, and nothing is collected; leave the section out")
 
 
 def warn_of_no_updates(context: Context) -> None:
@@ -64,6 +94,8 @@ def most_updates(context: Context) -> int | None:
         context: of the run, with its parts.
     """
     buffer, collector, spec = context.built["buffer"], context.built["collector"], context.env_spec
+    if context.run.total_updates is not None:
+        return context.run.total_updates
     horizon = context.run.total_frames
     counts = offers(buffer, UpdateCounter) and speaks_for(buffer, "most_updates", "minibatches")
     if not counts or not offers(collector, BatchSized) or isinstance(collector, BackgroundCollector):

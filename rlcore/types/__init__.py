@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from rlcore.types.outputs import Logger as Logger
     from rlcore.types.outputs import Stateful as Stateful
     from rlcore.types.progress import ENDLESS as ENDLESS
+    from rlcore.types.progress import Clock as Clock
     from rlcore.types.progress import Every as Every
     from rlcore.types.progress import Progress as Progress
     from rlcore.types.records import FIRST as FIRST
@@ -104,7 +105,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
         "rlcore.types.optional": "offers",
         "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
-        "rlcore.types.progress": "ENDLESS Every Progress",
+        "rlcore.types.progress": "Clock ENDLESS Every Progress",
         "rlcore.types.records": (
             "FIRST MASK NEXT_POLICY_STATE POLICY_STATE AgentSpec EnvSpec Episode EvaluationResult Key RunInfo State "
             "Step"

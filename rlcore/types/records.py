@@ -127,7 +127,7 @@ class EvaluationResult:
     """Complete episodes of the deterministic policy on fixed seeds.
 
     Attributes:
-        frames: training frames when it was made.
+        frames: training frames when it was made; of a run with `total_updates`, its updates.
         seeds: one reset seed per episode.
         returns: undiscounted return per episode.
         lengths: steps per episode.
@@ -178,7 +178,8 @@ class RunInfo:
         name: name of the run and of its folder.
         seed: the one seed from which every generator is derived.
         folder: where everything is written; None for a run that writes nothing.
-        total_frames: the horizon of the schedules.
+        total_updates: the horizon in updates, of a run whose length is counted in them.
+        total_frames: the horizon of the schedules; `ENDLESS` where `total_updates` is given.
     """
 
     name: str
@@ -186,3 +187,4 @@ class RunInfo:
     total_frames: int
     folder: Path | None = None
     resolved_config: Mapping[str, Any] = field(default_factory=dict)
+    total_updates: int | None = None

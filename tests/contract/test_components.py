@@ -14,6 +14,7 @@ from rlcore.testing.contracts import (
     CheckpointerContract,
     CollectorContract,
     ComponentContract,
+    DataBufferContract,
     DistributionContract,
     EnvContract,
     EstimatorContract,
@@ -31,6 +32,7 @@ from rlcore.testing.contracts import (
     TransformContract,
 )
 from rlcore.testing.contracts.data import collected
+from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
 from rlcore.testing.toy import ToyDistribution
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +80,12 @@ SUITES = {
         RolloutBufferContract,
         {"use": "rollout", "config": {"minibatch_size": 8, "remainder": "fill"}},
     ),
+    # beside the buffer that it is for
+    "NoCollector": (
+        ComponentContract,
+        {"kind": "collector", "use": "none", "around": {**COLLECTS_NOTHING, "buffer": {"use": "testing:toy-data"}}},
+    ),
+    "ToyData": (DataBufferContract, {"use": "testing:toy-data"}),
     "GradientLearner": (LearnerContract, {"use": "gradient"}),
     "ClippingGradientLearner": (LearnerContract, {"use": "gradient", "config": {"max_grad_norm": 0.5}}),
     "EpisodeEvaluator": (EvaluatorContract, {"use": "episodes", "config": {"episodes": 4}}),

@@ -22,4 +22,4 @@ def findings(run: RunFiles) -> Iterator[str]:
     if (run.folder / "stacks.txt").is_file():
         yield "nothing moved for a while; the stacks of all threads are in stacks.txt"
     for entry in scan(run.folder / "faults").entries:
-        yield f"a batch that was not finite at frame {entry.frames:,}, in faults/{entry.path.name}"
+        yield f"a batch that was not finite at {entry.clock[:-1]} {entry.reached:,}, in faults/{entry.path.name}"

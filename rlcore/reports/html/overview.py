@@ -19,6 +19,7 @@ from rlcore.reports.html.lines import FIRST
 from rlcore.reports.html.settings import Setting
 from rlcore.reports.run_files import RunFiles
 from rlcore.run_folder.folder import CHECKPOINTS
+from rlcore.run_folder.status import reached_by
 
 _STATES: Final = {
     "done": "finished",
@@ -102,7 +103,7 @@ def headline(all_settings: Sequence[Setting], name: str) -> dict[str, Any]:
         "envs": _distinct(run.used("env") for run in runs),
         "algorithms": _distinct(run.used("loss") for run in runs),
         "frames": sum(reached(run) for run in runs),
-        "total_frames": sum(run.total_frames for run in runs),
+        "total_frames": sum(run.total for run in runs),
         "seconds": sum(value or 0 for value in seconds) if any(seconds) else None,
         "best": max(bests, key=lambda pair: pair[1].mean, default=None),
         "last": max(lasts, key=lambda pair: pair[1].mean, default=None),
@@ -115,10 +116,10 @@ def state(run: RunFiles) -> str:
 
 
 def reached(run: RunFiles) -> int:
-    """Return the frames collected so far; of a run that goes on the status says what they were at its checkpoint."""
-    known = [entry.frames for entry in checkpoints(run)]
-    if isinstance(run.status.get("frames"), int):
-        known = [run.status["frames"]]
+    """Return how far a run is on its clock; of a run that goes on the status says where its checkpoint was."""
+    known = [entry.reached for entry in checkpoints(run)]
+    if run.clock in run.status:
+        known = [reached_by(run.status)]
     if run.status.get("state") == "running":
         known += [max(curve) for curve in run.metrics.values()]
     return max(known, default=0)
@@ -151,8 +152,8 @@ def _run_row(number: int, run: RunFiles, beside: Path | None) -> dict[str, Any]:
         "state": state(run),
         "seed": run.section("run").get("seed", ""),
         "frames": reached(run),
-        "total_frames": run.total_frames,
-        "speed": run.frames_per_second,
+        "total_frames": run.total,
+        "speed": run.speed,
         "best": max(curve.values(), default=None),
         "last": curve[max(curve)] if curve else None,
         "resumes": _RESUMES.get(repr(run.status.get("exact")), ""),
@@ -178,7 +179,7 @@ def checkpoint_rows(runs: Sequence[RunFiles]) -> list[dict[str, Any]]:
                 {
                     "run": run.folder.resolve().name,
                     "name": entry.path.name,
-                    "frames": entry.frames,
+                    "frames": entry.reached,
                     "evaluation": entry.evaluation,
                     "is_best": chosen is not None and entry.path == chosen.path,
                     "bytes": entry.size,

@@ -15,6 +15,7 @@ from rlcore.testing.contracts.base import ComponentContract
 from rlcore.testing.contracts.buffer import BufferContract, RolloutBufferContract
 from rlcore.testing.contracts.checkpointer import CheckpointerContract
 from rlcore.testing.contracts.collector import CollectorContract
+from rlcore.testing.contracts.data_buffer import DataBufferContract
 from rlcore.testing.contracts.distribution import DistributionContract
 from rlcore.testing.contracts.env import EnvContract
 from rlcore.testing.contracts.estimator import EstimatorContract, GAEContract
@@ -38,6 +39,7 @@ __all__ = [
     "CheckpointerContract",
     "CollectorContract",
     "ComponentContract",
+    "DataBufferContract",
     "DistributionContract",
     "EnvContract",
     "EstimatorContract",

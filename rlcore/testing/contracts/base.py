@@ -27,7 +27,6 @@ from rlcore.scripts.trainer import Trainer
 from rlcore.state.tree import through_checkpoint
 from rlcore.testing.compare import difference
 from rlcore.testing.small_run import TOY_CONFIG, make_config
-from rlcore.types import RunInfo
 from rlcore.types.context import Context
 from rlcore.types.optional import Saveable, missing, offers
 from rlcore.types.outputs import Stateful
@@ -139,7 +138,7 @@ class ComponentContract:
         context: Context = run.trainer.hooks.hooks[0].instance.context
         context = context.for_component(self.kind, self.provided().component.name)
         info = context.run
-        return replace(context, run=RunInfo(info.name, info.seed, info.total_frames, folder, info.resolved_config))
+        return replace(context, run=replace(info, folder=folder))
 
     def seeing_dicts(self) -> Context:
         """Return a bench whose env observes a dict with a mask of its actions, or skip where there cannot be one."""
@@ -182,17 +181,18 @@ class ComponentContract:
         """The component trains and is saved; a run that stops in its middle and resumes is the run without a stop."""
         whole = self.run(folder=tmp_path / "whole").trainer
         whole.train()
-        assert whole.progress.frames >= whole.run_info.total_frames
+        assert whole.progress.now >= whole.progress.total
         for name, part in whole.parts.stateful.items():
             absent = missing(part, Stateful)
             assert len(absent) != 1, f"{name} keeps no state over a resume, since it has no {absent[0]}"
         around = {}
         if whole.progress.iterations == 1:  # of large batches it takes more frames to have a middle
-            around = {"run": {**TOY_CONFIG["run"], "total_frames": 2 * whole.progress.frames}}
+            section = {**TOY_CONFIG["run"], **self.around.get("run", {})}
+            around = {"run": {**section, f"total_{whole.progress.clock}": 2 * whole.progress.now}}
             whole = self.run(folder=tmp_path / "long", around=around).trainer
             whole.train()
         stopped = self.run(folder=tmp_path / "parts", around=around).trainer
-        stopped.stop_at = whole.run_info.total_frames // 2
+        stopped.stop_at = whole.progress.total // 2
         stopped.train()
         resumed = self.run(folder=tmp_path / "parts", resume=True, around=around).trainer
         resumed.train()

@@ -87,13 +87,13 @@ class Recorder:
         """Write the line of an evaluation."""
         values = {"seeds": result.seeds, "returns": result.returns, "lengths": result.lengths}
         evaluation = _hash({name: np.asarray(value) for name, value in values.items()})
-        self._write(self._path, {"frames": trainer.progress.frames, "evaluation": evaluation})
+        self._write(self._path, {"frames": trainer.progress.now, "evaluation": evaluation})
 
     @hookimpl
     def post_steps_log(self, trainer: Trainer) -> None:
         """Write the line of the iteration."""
         line = {
-            "frames": trainer.progress.frames,
+            "frames": trainer.progress.now,
             **self._batch,
             "updates": self._updates.hexdigest(),
             "parameters": _hash(_parameters(trainer.model)),

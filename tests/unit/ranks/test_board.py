@@ -41,11 +41,11 @@ def test_a_rank_says_how_far_it_is_and_how_it_ends(board):
     other.ends(1, 0)
     assert board.pulses() == [0, 1]
     assert board.beats() == [0, 1]
-    assert board.frames() == 64
+    assert board.reached() == 64
     assert (board.has_begun(0), board.has_begun(1)) == (True, False)
     assert (board.outcome(0), board.outcome(1)) == (None, 0)
     board.begin_generation()
-    assert (board.outcome(1), board.pulses(), board.frames()) == (None, [0, 0], 0)
+    assert (board.outcome(1), board.pulses(), board.reached()) == (None, [0, 0], 0)
 
 
 def test_a_state_counts_when_every_rank_has_it(board):

@@ -105,7 +105,7 @@ def test_frames_of_a_run_that_goes_on_are_the_latest_that_anything_says(made, mo
 def test_speed_and_time_are_those_of_the_training(made):
     (setting,) = made({0: 1.0})
     (run,) = setting.runs
-    assert (run.seconds_trained, run.frames_per_second) == (None, None)
+    assert (run.seconds_trained, run.speed) == (None, None)
     lines = ["frames,key,value", "100,time/frames_per_second,50", "300,time/frames_per_second,200", "400,time/x,1", "4"]
     (run.folder / "timings.csv").write_text("\n".join(lines))
     again = RunFiles(run.folder)

@@ -18,7 +18,7 @@ from rlcore.errors import ConfigError, PluginError, StorageError
 from rlcore.files import GrowingFile, Table, inside
 from rlcore.loggers import Logger, media
 from rlcore.loggers import values as log_values
-from rlcore.types import Context
+from rlcore.types import Clock, Context
 
 if TYPE_CHECKING:
     from rlcore.types import Array
@@ -28,10 +28,10 @@ log = logging.getLogger(__name__)
 WALL_CLOCK: Final = "time/"
 VideoFormat = Literal["gif", "mp4", "pt", "memmap"]
 _HEADERS: Final = {
-    "metrics": ("frames", "key", "value"),
-    "timings": ("frames", "key", "value"),
-    "histograms": ("frames", "key", "low", "high", "count"),
-    "media": ("frames", "key", "kind", "file"),
+    "metrics": ("key", "value"),
+    "timings": ("key", "value"),
+    "histograms": ("key", "low", "high", "count"),
+    "media": ("key", "kind", "file"),
 }
 
 
@@ -55,6 +55,7 @@ class CSVLogger(Logger):
         log_dir: the folder around it.
         video_format: `gif`, `mp4` (which rlcore-plugin-video writes), `pt` or `memmap`.
         video_fps: frames per second of videos that come without.
+        clock: what steps count; the first column of every table is called so.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class CSVLogger(Logger):
         log_dir: str | Path = "csv_logs",
         video_format: VideoFormat = "gif",
         video_fps: int = 30,
+        clock: Clock = "frames",
     ) -> None:
         if video_format not in get_args(VideoFormat):
             raise ConfigError(f"video_format is {video_format!r}; it must be one of {', '.join(get_args(VideoFormat))}")
@@ -72,7 +74,7 @@ class CSVLogger(Logger):
         self.folder = Path(log_dir) / exp_name
         self.video_format = video_format
         self.video_fps = video_fps
-        self._tables = {name: Table(self.folder / f"{name}.csv", header) for name, header in _HEADERS.items()}
+        self._tables = {name: Table(self.folder / f"{name}.csv", (clock, *header)) for name, header in _HEADERS.items()}
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None, keys_sep: str = "/") -> dict[str, float]:
         """Append a row per metric; the shortest form that reads back as the same number."""
@@ -178,7 +180,7 @@ class CSVLogger(Logger):
     def _remove_media_after(self, size: int) -> None:
         """Remove the files that are listed after a place in `media.csv`; what is not inside of the folder stays."""
         for row in self._tables["media"].rows_after(size):
-            if len(row) != len(_HEADERS["media"]):  # the last one may be incomplete
+            if len(row) != 1 + len(_HEADERS["media"]):  # the last one may be incomplete
                 continue
             try:
                 inside(self.folder, row[3]).unlink(missing_ok=True)
@@ -217,4 +219,4 @@ def build(config: Config, context: Context) -> CSVLogger:
     folder = context.run.folder
     if folder is None:
         raise ConfigError("the csv logger needs a run folder")
-    return CSVLogger(folder.name, folder.parent, video_format=config.video_format)
+    return CSVLogger(folder.name, folder.parent, video_format=config.video_format, clock=context.progress.clock)

@@ -73,10 +73,10 @@ class SweepTrial:
         best = trainer.best_evaluation
         value = best.mean_return if best is not None and self._file.study.metric == "best" else result.mean_return
         self._trial.set_user_attr(attribute_of(self._config.run), value)
-        step = self._config.run * trainer.run_info.total_frames + result.frames
+        step = self._config.run * trainer.progress.total + result.frames
         if step not in self._study.get_trials(deepcopy=False)[self._config.trial].intermediate_values:
             self._trial.report(self._mean_with(value), step)
-        if result.frames < trainer.run_info.total_frames and self._trial.should_prune():
+        if result.frames < trainer.progress.total and self._trial.should_prune():
             self._trial.set_user_attr(PRUNED, step)
             trainer.request_stop(f"trial {self._config.trial} is pruned")
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import rlcore
 from rlcore.files import in_use
 from rlcore.process import rlcore_command
-from rlcore.run_folder import last_words, read_status
+from rlcore.run_folder import last_words, reached_by, read_status
 from rlcore_plugin_optuna.space import overrides
 from rlcore_plugin_optuna.study_file import StudyFile
 from rlcore_plugin_optuna.study_folder import RUNS
@@ -90,7 +90,7 @@ def log_of(folder: Path) -> Path:
 
 def frame_of(folder: Path) -> int:
     """Return how far a run is, as its status says; 0 where it has none."""
-    return int(read_status(folder).get("frames", 0))
+    return reached_by(read_status(folder))
 
 
 def is_done(folder: Path) -> bool:

@@ -15,7 +15,16 @@ from rlcore_plugin_optuna.study_file import Range, StudyFile
 Distribution: TypeAlias = FloatDistribution | IntDistribution | CategoricalDistribution
 
 # the study names the runs and counts their seeds, and a value must mean the same in every trial
-_NOT_SEARCHED: Final = ("run.name", "run.folder", "run.seed", "run.total_frames", "evaluator", "plugins", "logger")
+_NOT_SEARCHED: Final = (
+    "run.name",
+    "run.folder",
+    "run.seed",
+    "run.total_frames",
+    "run.total_updates",
+    "evaluator",
+    "plugins",
+    "logger",
+)
 
 
 def distributions(file: StudyFile) -> dict[str, Distribution]:

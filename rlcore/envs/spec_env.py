@@ -31,7 +31,7 @@ class SpecEnv:
         Raises:
             NotSteppableError: always.
         """
-        raise NotSteppableError(f"env {self.spec.id!r} is not made for an agent, which needs its spaces alone")
+        raise NotSteppableError(f"env {self.spec.id!r} is not made here, where its spaces alone are needed")
 
     def step(self, action: Array) -> Step:
         """Raise, as `reset` does."""

@@ -1,0 +1,45 @@
+"""The collector of runs that collect nothing, since their buffer has its data already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pydantic import BaseModel
+
+from rlcore.types.context import Context
+
+if TYPE_CHECKING:
+    from rlcore.types import Episode
+
+
+class NoCollector:
+    """Collects nothing: an iteration is what the buffer makes of it, and the run is counted in updates.
+
+    To the loop it is a collector in the background that never writes a step.
+
+    Attributes:
+        batch_steps: always 0.
+    """
+
+    class Config(BaseModel, extra="forbid"):
+        """There is nothing to set."""
+
+    def __init__(self, config: Config, context: Context) -> None:
+        self.batch_steps: Final = 0
+
+    def collect(self) -> None:
+        """Return None at once."""
+
+    def steps_written(self) -> int:
+        """Return 0."""
+        return 0
+
+    def episodes(self) -> tuple[Episode, ...]:
+        """Return none."""
+        return ()
+
+    def update_model(self) -> None:
+        """Do nothing: no policy acts."""
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
