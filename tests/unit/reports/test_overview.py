@@ -110,7 +110,7 @@ def test_speed_and_time_are_those_of_the_training(made):
     (run.folder / "timings.csv").write_text("\n".join(lines))
     again = RunFiles(run.folder)
     assert again.seconds_trained == pytest.approx(2 + 1)
-    assert again.frames_per_second == pytest.approx(100)
+    assert again.speed == pytest.approx(100)
 
 
 def test_links_lead_from_the_page_to_the_folders(made, tmp_path):
