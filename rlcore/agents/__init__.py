@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rlcore.agents.agent import Agent as Agent
     from rlcore.agents.exporting import export_agent as export_agent
     from rlcore.agents.loading import load_agent as load_agent
+    from rlcore.agents.stage import set_stage as set_stage
 
 
 def _lent(name: str) -> Any:
@@ -25,6 +26,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.agents.agent": "Agent",
         "rlcore.agents.exporting": "export_agent",
         "rlcore.agents.loading": "load_agent",
+        "rlcore.agents.stage": "set_stage",
     },
     _lent,
 )

@@ -292,7 +292,10 @@ def test_every_wheel_is_fit_for_an_index(dist):
 # not part of `standard`: clients of servers and sweeps, which are large, and a library that nobody maintains
 LEFT_OUT = {
     f"rlcore-plugin-{name}"
-    for name in ("atari", "learners", "mlflow", "optuna", "pettingzoo", "ray", "runners", "torchsnapshot", "wandb")
+    for name in (
+        *("atari", "datasets", "learners", "mlflow", "offline", "optuna", "pettingzoo", "ray", "runners"),
+        *("torchsnapshot", "wandb"),
+    )
 }
 
 

@@ -23,6 +23,7 @@ PLUGINS = {
 # what anybody may use, and what is for the authors of some kind of component
 DOORS = (
     "rlcore",
+    "rlcore.agents",
     "rlcore.algorithms",
     "rlcore.errors",
     "rlcore.helpers",

@@ -1,0 +1,13 @@
+"""Datasets for rlcore: episodes in files of Minari's format, recorded, checked, merged; and a buffer of them."""
+
+from rlcore import Component, hookimpl
+
+
+@hookimpl
+def provide_components() -> list[Component]:
+    """Return the components of this plugin."""
+    return [
+        Component(
+            "buffer", "dataset", f"{__name__}.buffer:DatasetBuffer", summary="the transitions of recorded episodes"
+        )
+    ]

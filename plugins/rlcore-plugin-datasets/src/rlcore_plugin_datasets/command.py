@@ -1,0 +1,45 @@
+"""The command `rlcore data`: its arguments. What it does is imported when it is called."""
+
+from __future__ import annotations
+
+import argparse
+
+DESCRIPTION = "Record what a policy does as a dataset in Minari's format; show, check and merge datasets."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `rlcore data`."""
+    parser.description = DESCRIPTION
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    record = actions.add_parser("record", help="play episodes with the policy of a run, and write them")
+    record.add_argument("run", metavar="RUN", help="a run folder")
+    record.add_argument("--episodes", type=_positive, required=True, metavar="N", help="how many")
+    record.add_argument("--out", required=True, metavar="FOLDER", help="of the dataset; must not exist")
+    record.add_argument("--seed", type=int, default=0, help="of the first episode's reset; the others count up")
+    record.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the latest")
+    how = record.add_mutually_exclusive_group()
+    how.add_argument("--sample", action="store_true", help="sample the actions, as in training, not the likeliest")
+    how.add_argument("--random", action="store_true", help="take uniform actions in the place of the policy's")
+    record.add_argument(
+        "--most-steps", type=_positive, default=1_000_000, metavar="N", help="of an episode; default: 1,000,000"
+    )
+    for name, text in (("show", "say what a dataset holds"), ("check", "verify a dataset, and look at every value")):
+        action = actions.add_parser(name, help=text)
+        action.add_argument("dataset", metavar="FOLDER", help="a dataset")
+    merge = actions.add_parser("merge", help="write the episodes of several datasets into one")
+    merge.add_argument("datasets", nargs="+", metavar="FOLDER", help="datasets of equal spaces")
+    merge.add_argument("--out", required=True, metavar="FOLDER", help="of the new one; must not exist")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it; return the exit code."""
+    from rlcore_plugin_datasets.actions import run
+
+    return run(options)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError("must be positive")
+    return value

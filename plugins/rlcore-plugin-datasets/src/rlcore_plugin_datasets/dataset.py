@@ -1,0 +1,148 @@
+"""A dataset: a folder with `metadata.json` and `main_data.hdf5`, opened, verified, written as a whole."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlcore.errors import ConfigError, StorageError
+from rlcore_plugin_datasets.episode import Episode, problems
+from rlcore_plugin_datasets.files import DATA, describe_file, read_episodes, write_episodes
+from rlcore_plugin_datasets.metadata import METADATA, Metadata, metadata_text, read_metadata
+
+if TYPE_CHECKING:
+    import gymnasium
+
+Spaces = tuple["gymnasium.Space[Any]", "gymnasium.Space[Any]"]
+
+
+class Dataset:
+    """Recorded episodes in a folder, in Minari's format.
+
+    Args:
+        folder: of the dataset.
+
+    Attributes:
+        folder: as given.
+        metadata: what it says of itself.
+
+    Raises:
+        StorageError: it is no dataset, or of a format that is not known; names the file.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if (self.folder / "data").is_dir() and not (self.folder / METADATA).exists():
+            self.folder /= "data"  # as Minari lays its own out
+        self.metadata: Metadata = read_metadata(self.folder)
+
+    @property
+    def file(self) -> Path:
+        """The file with the data."""
+        return self.folder / DATA
+
+    @property
+    def spaces(self) -> Spaces:
+        """The spaces of one observation and of one action."""
+        return self.metadata.observation_space, self.metadata.action_space
+
+    def verified(self) -> str:
+        """Return the checksum of the data, which is that of the metadata where these have one.
+
+        Raises:
+            StorageError: the data are others than were written, or cannot be read.
+        """
+        found, expected = describe_file(self.file), self.metadata.file
+        if expected and found != expected:
+            what = "was cut off or grew" if found["size"] != expected.get("size") else "has other bytes"
+            raise StorageError(f"{self.file} is damaged: it is {found}, expected {expected}; it {what}")
+        return str(found["xxh3"])
+
+    def episodes(self) -> Iterator[Episode]:
+        """Yield the episodes.
+
+        Raises:
+            StorageError: the file is damaged; names the episode.
+        """
+        return read_episodes(self.file, self.metadata.episodes)
+
+    def problems(self) -> Iterator[str]:
+        """Yield what is wrong in the data, with file, episode and step; nothing of a dataset that is as it should be.
+
+        Raises:
+            StorageError: the file is damaged.
+        """
+        steps = 0
+        for number, episode in enumerate(self.episodes()):
+            steps += len(episode)
+            for problem in problems(episode, self.spaces):
+                yield f"{self.file}, episode {number}, {problem}"
+        if steps != self.metadata.steps:
+            yield f"{self.file} has {steps} steps, and its metadata say {self.metadata.steps}"
+
+
+def write_dataset(folder: Path, spaces: Spaces, episodes: Iterable[Episode], more: dict[str, Any]) -> Dataset:
+    """Write a dataset, whole or not at all, and return it.
+
+    Args:
+        folder: where; must not exist.
+        spaces: of one observation and of one action.
+        episodes: to write, in this order.
+        more: keys of the metadata besides.
+
+    Raises:
+        ConfigError: the folder exists, there is no episode, or a dataset has no place for a space.
+        StorageError: it cannot be written.
+    """
+    if folder.exists():
+        raise ConfigError(f"{str(folder)!r} exists already; name another folder, or remove it")
+    place = folder.with_name(f".{folder.name}-{secrets.token_hex(3)}")
+    try:
+        place.mkdir(parents=True)
+        count, steps = write_episodes(place / DATA, iter(episodes))
+        if not count:
+            raise ConfigError(f"{str(folder)!r}: there is no episode to write")
+        text = metadata_text(spaces, count, steps, folder.name, describe_file(place / DATA), more)
+        (place / METADATA).write_text(text, encoding="utf-8")
+        _sync(place)
+        place.rename(folder)
+    except OSError as error:
+        raise StorageError(f"{str(folder)!r} cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return Dataset(folder)
+
+
+def merged(datasets: list[Dataset], folder: Path) -> Dataset:
+    """Write the episodes of several datasets into one, and return it.
+
+    Raises:
+        ConfigError: their spaces differ, or the folder exists.
+        StorageError: one is damaged, or nothing can be written.
+    """
+    first = datasets[0]
+    for other in datasets[1:]:
+        if other.spaces != first.spaces:
+            raise ConfigError(
+                f"{str(other.folder)!r} has the spaces {other.spaces[0]} and {other.spaces[1]}, and "
+                f"{str(first.folder)!r} has {first.spaces[0]} and {first.spaces[1]}; only equal ones can be merged"
+            )
+    for dataset in datasets:
+        dataset.verified()
+    ids = [dataset.metadata.dataset_id for dataset in datasets]
+    kept = {key: first.metadata.raw[key] for key in ("env_spec",) if key in first.metadata.raw}
+    more = {**kept, "combined_datasets": ids, "rlcore": {"env": first.metadata.env_id}}
+    return write_dataset(folder, first.spaces, (e for dataset in datasets for e in dataset.episodes()), more)
+
+
+def _sync(folder: Path) -> None:
+    for path in (*folder.iterdir(), folder):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,96 @@
+"""The data of a dataset: `main_data.hdf5`, a group for each episode, read and written through h5py alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import h5py
+import numpy as np
+import xxhash
+
+from rlcore.errors import StorageError
+from rlcore_plugin_datasets.episode import Episode
+
+if TYPE_CHECKING:
+    from rlcore.types import Array
+
+DATA: Final = "main_data.hdf5"
+_ARRAYS: Final = ("observations", "actions", "rewards", "terminations", "truncations")
+_PIECE: Final = 1 << 22
+
+
+def write_episodes(file: Path, episodes: Iterator[Episode]) -> tuple[int, int]:
+    """Write a new file, and return how many episodes and steps went into it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    count = steps = 0
+    with h5py.File(file, "x", track_order=True) as data:
+        for episode in episodes:
+            group = data.create_group(f"episode_{count}")
+            group.attrs["id"] = count
+            group.attrs["total_steps"] = len(episode)
+            if episode.seed is not None:
+                group.attrs["seed"] = episode.seed
+            for name in _ARRAYS:
+                group.create_dataset(name, data=getattr(episode, name))
+            count, steps = count + 1, steps + len(episode)
+    return count, steps
+
+
+def read_episodes(file: Path, count: int) -> Iterator[Episode]:
+    """Yield the episodes of a file in their order. Nothing in it is executed or unpickled: what is read is numbers.
+
+    Args:
+        file: of the data.
+        count: how many episodes there are by the metadata.
+
+    Raises:
+        StorageError: it is damaged, truncated, or has other episodes than the metadata say; names the episode.
+    """
+    where = str(file)
+    try:
+        with h5py.File(file, "r") as data:
+            if len(data) != count:
+                raise StorageError(f"{file} has {len(data)} episodes, and its metadata say {count}; it is damaged")
+            for number in range(count):
+                where = f"{file}, episode {number}"
+                yield _episode(data[f"episode_{number}"])
+    except StorageError:
+        raise
+    except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:  # what h5py says of damaged files
+        raise StorageError(f"{where} cannot be read: {error}; the file is damaged, or was cut off") from None
+
+
+def describe_file(file: Path) -> dict[str, Any]:
+    """Return size and checksum of a file (XXH3, 128 bits).
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    digest = xxhash.xxh3_128()
+    try:
+        with file.open("rb") as stream:
+            while piece := stream.read(_PIECE):
+                digest.update(piece)
+            return {"size": stream.tell(), "xxh3": digest.hexdigest()}
+    except OSError as error:
+        raise StorageError(f"{file} cannot be read: {error}") from None
+
+
+def _episode(group: Any) -> Episode:
+    arrays: dict[str, Array] = {}
+    for name in _ARRAYS:
+        found = group[name]
+        if not isinstance(found, h5py.Dataset):
+            raise ValueError(f"{name} are several arrays; episodes whose {name} are dicts are not read here")
+        if found.dtype.kind not in "biuf":
+            raise ValueError(f"{name} are {found.dtype}, and no numbers")
+        arrays[name] = found[()]
+    for name in ("terminations", "truncations"):
+        arrays[name] = arrays[name].astype(bool)
+    seed = group.attrs.get("seed")
+    return Episode(**arrays, seed=None if seed is None else int(np.asarray(seed)))

@@ -1,0 +1,148 @@
+"""What a dataset says of itself: `metadata.json`, as Minari writes it, with the checksum of the data beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rlcore.errors import StorageError
+from rlcore_plugin_datasets.spaces import space_of, space_text
+
+if TYPE_CHECKING:
+    import gymnasium
+
+METADATA: Final = "metadata.json"
+# of the format that is written, and the first that is too new to be read
+WRITTEN: Final = "0.5.3"
+_OLDEST, _TOO_NEW = (0, 4), (0, 6)
+# what Minari knows nothing of, and leaves as it is
+OWN: Final = "rlcore"
+_MOST_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a dataset says of itself.
+
+    Attributes:
+        observation_space: of one observation.
+        action_space: of one action.
+        episodes: how many.
+        steps: of all episodes.
+        dataset_id: its name, `NAME-v0`.
+        env_id: of the env that it was recorded in; empty where it does not say.
+        file: `{"size": …, "xxh3": …}` of the data; empty in a dataset of others.
+        raw: all that it says.
+    """
+
+    observation_space: gymnasium.Space[Any]
+    action_space: gymnasium.Space[Any]
+    episodes: int
+    steps: int
+    dataset_id: str
+    env_id: str = ""
+    file: dict[str, Any] = field(default_factory=dict)
+    raw: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+def read_metadata(folder: Path) -> Metadata:
+    """Return what a dataset says of itself.
+
+    Raises:
+        StorageError: it is none, is damaged, of a newer format, or without what is needed; names the file.
+    """
+    file = folder / METADATA
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
+        raw = json.loads(file.read_bytes())
+        if not isinstance(raw, dict):
+            raise ValueError("it holds no table")
+        _check_version(str(raw.get("minari_version", "")))
+        if raw.get("data_format", "hdf5") != "hdf5":
+            raise ValueError(f"its data are {raw['data_format']!r}; hdf5 is what is read here")
+        own = raw.get(OWN) if isinstance(raw.get(OWN), dict) else {}
+        return Metadata(
+            space_of(raw["observation_space"]),
+            space_of(raw["action_space"]),
+            int(raw["total_episodes"]),
+            int(raw["total_steps"]),
+            str(raw.get("dataset_id", folder.name)),
+            _env_id(raw, own or {}),
+            dict((own or {}).get("file", {})),
+            raw,
+        )
+    except FileNotFoundError:
+        raise StorageError(f"{str(folder)!r} is no dataset: it has no {METADATA}") from None
+    except KeyError as error:
+        raise StorageError(f"{file} does not say {error}; it is damaged, or of another format") from None
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise StorageError(f"{file} cannot be read: {error}") from None
+
+
+def metadata_text(
+    spaces: tuple[gymnasium.Space[Any], gymnasium.Space[Any]],
+    episodes: int,
+    steps: int,
+    name: str,
+    file: dict[str, Any],
+    more: dict[str, Any],
+) -> str:
+    """Return the text of `metadata.json`.
+
+    Args:
+        spaces: of one observation and of one action.
+        episodes: how many.
+        steps: of all of them.
+        name: of the folder, from which the id follows.
+        file: size and checksum of the data.
+        more: keys of Minari's besides, such as `env_spec`; under `rlcore` ours.
+
+    Raises:
+        ConfigError: a dataset has no place for a space.
+    """
+    own = {**more.get(OWN, {}), "file": file}
+    content = {
+        "total_episodes": episodes,
+        "total_steps": steps,
+        "data_format": "hdf5",
+        "jpeg_encoding": False,
+        "observation_space": space_text(spaces[0]),
+        "action_space": space_text(spaces[1]),
+        "dataset_id": dataset_id(name),
+        "minari_version": WRITTEN,
+        "dataset_size": round(file["size"] / 1e6, 1),
+        **{key: value for key, value in more.items() if key != OWN},
+        OWN: own,
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def dataset_id(name: str) -> str:
+    """Return the id of a dataset whose folder has that name: with a version, as Minari wants it."""
+    plain = re.sub(r"[^-\w]", "-", name)
+    return plain if re.search(r"-v\d+$", plain) else f"{plain}-v0"
+
+
+def _check_version(text: str) -> None:
+    found = re.match(r"(\d+)\.(\d+)", text)
+    if found is None:
+        raise ValueError(f"minari_version is {text!r}, which is no version")
+    version = (int(found[1]), int(found[2]))
+    if not _OLDEST <= version < _TOO_NEW:
+        raise ValueError(
+            f"it is of Minari {text}, and what is read here is 0.4 and 0.5; update rlcore-plugin-datasets, or write it "
+            "again with a Minari in between"
+        )
+
+
+def _env_id(raw: dict[str, Any], own: dict[str, Any]) -> str:
+    if own.get("env"):
+        return str(own["env"])
+    try:
+        return str(json.loads(raw.get("env_spec", ""))["id"])
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,83 @@
+"""Recording episodes: a policy, or random actions, in the env of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlcore.errors import EnvError
+from rlcore.types import Env
+from rlcore_plugin_datasets.episode import Episode
+
+if TYPE_CHECKING:
+    from rlcore.types import Array
+
+Act = Callable[["Array"], "Array"]
+
+
+def played(env: Env, act: Act, begin: Callable[[], None], seeds: range, most_steps: int) -> Iterator[Episode]:
+    """Yield an episode for each seed, to its end.
+
+    Args:
+        env: one env.
+        act: observations `[1, *shape]` to actions `[1, *shape]` in the env's units.
+        begin: called before each episode.
+        seeds: of the resets.
+        most_steps: of an episode.
+
+    Raises:
+        EnvError: an episode has no end.
+    """
+    for seed in seeds:
+        begin()
+        observation = np.array(env.reset(seed=seed))
+        rows: list[tuple[Array, Array, float, bool, bool]] = []
+        while True:
+            action = np.array(act(observation))
+            step = env.step(action)
+            terminated, truncated = bool(step.terminated[0]), bool(step.truncated[0])
+            rows.append((observation[0], action[0], float(step.reward[0]), terminated, truncated))
+            observation = np.array(step.observation)
+            if terminated or truncated:
+                break
+            if len(rows) == most_steps:
+                raise EnvError(
+                    f"env {env.spec.id!r}: the episode of seed {seed} has no end after {most_steps:,} steps; give the "
+                    "env a time limit, or raise --most-steps"
+                )
+        last = np.array(step.final_observation.get(0, observation[0]))
+        yield _episode(rows, last, seed)
+
+
+def env_spec_text(env_id: str, keys: dict[str, Any]) -> dict[str, str]:
+    """Return the key of Minari's metadata with which it makes the env again; nothing where it could not.
+
+    Args:
+        env_id: of Gymnasium's registry.
+        keys: with which the env was made; with any, Gymnasium's own spec of it would be another env.
+    """
+    import gymnasium
+
+    if keys or env_id not in gymnasium.registry:
+        return {}
+    try:
+        text = gymnasium.spec(env_id).to_json()
+        json.loads(text)
+    except Exception:  # a spec with values that JSON has not: then nobody makes the env from the file
+        return {}
+    return {"env_spec": text}
+
+
+def _episode(rows: list[tuple[Array, Array, float, bool, bool]], last: Array, seed: int) -> Episode:
+    observations, actions, rewards, terminations, truncations = zip(*rows, strict=True)
+    return Episode(
+        np.stack([*observations, last]),
+        np.stack(actions),
+        np.array(rewards, dtype=np.float64),
+        np.array(terminations),
+        np.array(truncations),
+        seed,
+    )

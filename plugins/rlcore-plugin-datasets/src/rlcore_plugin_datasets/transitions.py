@@ -1,0 +1,148 @@
+"""From recorded episodes to the columns of transitions that a buffer holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+import torch
+from rlcore_plugin_replay.n_step import STEPS as STEPS
+from rlcore_plugin_replay.n_step import NStep
+from torch import Tensor
+
+from rlcore.envs import observation_dtype
+from rlcore.errors import ConfigError
+from rlcore.types import Context, Key, Transform, offers
+from rlcore_plugin_datasets.dataset import Dataset
+from rlcore_plugin_datasets.episode import Episode, problems
+
+if TYPE_CHECKING:
+    from rlcore.types import Array
+    from rlcore_plugin_datasets.buffer import DatasetBuffer
+
+ENTRIES: Final[tuple[Key, ...]] = (
+    "observation",
+    "action",
+    ("next", "observation"),
+    ("next", "reward"),
+    ("next", "done"),
+    ("next", "terminated"),
+    ("next", "truncated"),
+)
+
+
+class _ActionChanger(Protocol):
+    """A transform that changes actions too."""
+
+    def action(self, action: Array) -> Array:
+        """Return what the env takes."""
+        ...
+
+
+class _EpisodeKeeper(Protocol):
+    """A transform that remembers something of the running episodes."""
+
+    def forget_episodes(self) -> None:
+        """Forget it."""
+        ...
+
+
+def transitions(dataset: Dataset, config: DatasetBuffer.Config, context: Context) -> dict[Key, Tensor]:
+    """Return the transitions of a dataset, `[row, *shape]` by key, on the host.
+
+    Args:
+        dataset: whose data.
+        config: of the buffer.
+        context: of the run; its transforms see the observations.
+
+    Raises:
+        ConfigError: an episode is not as it should be, with file, episode and step; or a transform cannot see data.
+    """
+    episodes = _chosen(_closed(dataset, config.open_episodes == "truncate"), config.best)
+    observations, following = (
+        np.concatenate([episode.observations[part] for episode in episodes])
+        for part in (slice(None, -1), slice(1, None))
+    )
+    observations, following = _seen(observations, following, context)
+    action_space, seen = context.env_spec.action_space, observation_dtype(context.env_spec.observation_space)
+    actions = np.concatenate([episode.actions for episode in episodes]).astype(action_space.dtype, copy=False)
+    terminated, truncated = (_column(episodes, name) for name in ("terminations", "truncations"))
+    columns: dict[Key, Tensor] = {
+        "observation": torch.from_numpy(observations).to(_torch(seen)),
+        "action": _as_trained(torch.from_numpy(actions)),
+        ("next", "observation"): torch.from_numpy(following).to(_torch(seen)),
+        ("next", "reward"): _column(episodes, "rewards").float(),
+        ("next", "done"): terminated | truncated,
+        ("next", "terminated"): terminated,
+        ("next", "truncated"): truncated & ~terminated,
+    }
+    return columns if config.n_steps == 1 else _joined(columns, config.n_steps, config.gamma)
+
+
+def _closed(dataset: Dataset, truncate: bool) -> list[Episode]:
+    """Return the episodes, each with an end."""
+    found: list[Episode] = []
+    for number, episode in enumerate(dataset.episodes()):
+        if truncate and len(episode) and len(episode.truncations) == len(episode) and not episode.ends:
+            episode.truncations[-1] = True
+        for problem in problems(episode, dataset.spaces):
+            advice = '; open_episodes = "truncate" takes it as truncated there' if "has no end" in problem else ""
+            raise ConfigError(f"[buffer] path: {dataset.file}, episode {number}, {problem}{advice}")
+        found.append(episode)
+    if not found:
+        raise ConfigError(f"[buffer] path: {dataset.file} has no episode")
+    return found
+
+
+def _chosen(episodes: list[Episode], best: float) -> list[Episode]:
+    """Return the fraction of the episodes with the best returns, in the order of the data."""
+    if best == 1.0:
+        return episodes
+    order = sorted(range(len(episodes)), key=lambda number: -episodes[number].return_)
+    return [episodes[number] for number in sorted(order[: math.ceil(best * len(episodes))])]
+
+
+def _seen(observations: Array, following: Array, context: Context) -> tuple[Array, Array]:
+    """Return observations as the transforms of the run leave them, which first learn what they learn from them."""
+    for transform in context.transforms:
+        _check_transform(transform)
+        transform.step(observations, np.zeros(len(observations), dtype=bool))
+        frozen = transform.frozen()
+        observations, following = (
+            np.array(frozen.step(array, np.zeros(len(array), dtype=bool))) for array in (observations, following)
+        )
+    return observations, following
+
+
+def _check_transform(transform: Transform) -> None:
+    name = type(transform).__name__
+    if offers(transform, _ActionChanger):
+        raise ConfigError(f"[transform] {name} changes actions, and those of the data are the env's own; leave it out")
+    if offers(transform, _EpisodeKeeper):
+        raise ConfigError(f"[transform] {name} remembers episodes, and a dataset hands out steps one by one")
+
+
+def _column(episodes: Sequence[Episode], name: str) -> Tensor:
+    return torch.from_numpy(np.concatenate([getattr(episode, name) for episode in episodes])).unsqueeze(-1)
+
+
+def _as_trained(actions: Tensor) -> Tensor:
+    """Return actions with the dtypes of collected ones: float32, or int64."""
+    return actions.float() if actions.is_floating_point() else actions.long()
+
+
+def _torch(dtype: Any) -> torch.dtype:
+    return torch.from_numpy(np.zeros(1, dtype)).dtype
+
+
+def _joined(columns: dict[Key, Tensor], steps: int, gamma: float) -> dict[Key, Tensor]:
+    """Return n-step transitions; the data end with an episode, so that what is put behind them joins nothing."""
+    padded = {
+        key: torch.cat([column, column[-1:].expand(steps - 1, *column.shape[1:])]).unsqueeze(0)
+        for key, column in columns.items()
+    }
+    count = padded["action"].shape[1]
+    joined, _ = NStep(steps, gamma)(padded, torch.ones(1, count, dtype=torch.bool))
+    return {key: column.squeeze(0) for key, column in joined.items()}

@@ -1,0 +1,173 @@
+"""Runs on datasets, from recording to exact resumes, and the losses beside other ways to compute them."""
+
+import itertools
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from rlcore_plugin_datasets.dataset import Dataset, write_dataset
+from rlcore_plugin_datasets.recording import played
+from rlcore_plugin_offline.iql import IQLLoss
+
+from rlcore.checkpoints.manifest import read_manifest
+from rlcore.cli import command_line
+from rlcore.testing.contracts import LossContract
+from rlcore.testing.small_run import make_run
+
+from .test_contracts import DETERMINISTIC, DISCRETE, IQL, STOCHASTIC
+
+ACTORS = {"use": "adam", "name": "actor", "parameters": ["actor"], "losses": ["loss_actor"], "every": 2}
+CRITICS = {"use": "adam", "name": "critics", "parameters": ["critics"], "losses": ["loss_critics"]}
+ADAM = [{"use": "adam", "lr": 1e-2}]
+CLONING = {"model": {"use": "mlp", "hidden": [8]}, "optimizer": [{"use": "adam", "parameters": ["actor"]}]}
+RUNS = {
+    "bc": {**CLONING, "loss": {"use": "offline:bc"}},
+    "td3-bc": {**DETERMINISTIC, "loss": {"use": "offline:td3-bc"}, "optimizer": [CRITICS, ACTORS]},
+    "iql": {**IQL, "optimizer": ADAM},
+    "cql": {**STOCHASTIC, "loss": {"use": "offline:cql", "conservative_samples": 2}, "optimizer": ADAM},
+    "discrete-cql": {**DISCRETE, "loss": {"use": "offline:discrete-cql"}, "optimizer": ADAM},
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Random episodes of the toy env, by its actions."""
+    from rlcore.testing.toy import ToyEnv
+
+    folder = tmp_path_factory.mktemp("data")
+    for actions in ("bounded", "discrete"):
+        env = ToyEnv(ToyEnv.Config(num_envs=1, actions=actions, reward="aim" if actions == "bounded" else "count"))
+        space = env.spec.action_space
+        space.seed(0)
+        episodes = played(env, lambda _, s=space: np.asarray(s.sample())[np.newaxis], lambda: None, range(20), 100)
+        write_dataset(folder / actions, (env.spec.observation_space, space), episodes, {})
+    return folder
+
+
+def sections_of(name, data):
+    actions = "discrete" if name == "discrete-cql" else "bounded"
+    buffer = {"use": "datasets:dataset", "path": str(data / actions), "minibatch_size": 16, "updates_per_iteration": 8}
+    return {
+        **RUNS[name],
+        "run": {"name": name, "seed": 1, "total_updates": 40, "device": "cpu"},
+        "env": {"use": "testing:toy", "actions": actions},
+        "collector": [],
+        "estimator": [],
+        "buffer": buffer,
+        "evaluator": {"use": "episodes", "episodes": 2, "every": 16},
+        "checkpoint": {"use": "testing:toy", "every": 16},
+    }
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_that_stops_and_resumes_is_the_run_without_a_stop(name, data, tmp_path):
+    sections = sections_of(name, data)
+    whole = make_run(sections=sections, folder=tmp_path / "whole").trainer
+    before = [parameter.detach().clone() for parameter in whole.model.parameters()]
+    whole.train()
+    assert (whole.progress.updates, whole.progress.frames) == (40, 0)
+    assert not all(torch.equal(a, b) for a, b in zip(before, whole.model.parameters(), strict=True)), "it learns"
+    first = make_run(sections=sections, folder=tmp_path / "parts").trainer
+    first.stop_at = 24
+    first.train()
+    second = make_run(sections=sections, folder=tmp_path / "parts", resume=True).trainer
+    second.train()
+    digests = [read_manifest(trainer.last_checkpoint)["digest"] for trainer in (whole, second)]
+    assert digests[0] == digests[1]
+
+
+def test_an_agent_of_a_run_without_any_env_acts(data, tmp_path):
+    """The spaces are those of the data, in training and afterwards."""
+    import rlcore
+
+    sections = {**sections_of("bc", data), "env": [], "evaluator": [], "checkpoint": {"use": "torch"}}
+    run = make_run(sections=sections, folder=tmp_path)
+    run.trainer.train()
+    agent = rlcore.load_agent(run.folder)
+    assert agent.act(np.zeros(3, np.float32)).shape == (2,)
+
+
+def test_cloning_takes_over_what_a_policy_does(tmp_path, monkeypatch, capsys):
+    """Recorded by the command from a run, cloned, and as good as the data."""
+    monkeypatch.chdir(tmp_path)
+    sections = {"env": {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 1}, "model": {"use": "mlp", "hidden": [8]}}
+    sections |= {"loss": {"use": "ppo"}, "estimator": {"use": "gae"}, "evaluator": [], "checkpoint": {"use": "torch"}}
+    make_run("collector.frames_per_batch=64", sections=sections, folder=tmp_path / "runs").trainer.train()
+    arguments = ["data", "record", "runs/toy", "--episodes", "5", "--out", "cartpole", "--seed", "3"]
+    assert command_line.main(arguments) == 0, capsys.readouterr().err
+    dataset = Dataset("cartpole")
+    assert (dataset.metadata.episodes, dataset.metadata.env_id) == (5, "CartPole-v1")
+    assert [episode.seed for episode in dataset.episodes()] == [3, 4, 5, 6, 7]
+    again = gymnasium.make("CartPole-v1")
+    for episode in itertools.islice(dataset.episodes(), 2):
+        seen = [again.reset(seed=episode.seed)[0], *(again.step(int(action))[0] for action in episode.actions)]
+        assert np.array_equal(seen, episode.observations), "the seeds and actions give the episode again"
+    assert command_line.main(["data", "check", "cartpole"]) == 0
+    assert command_line.main([*arguments, "--random"]) != 0, "the folder is there already"
+    random = [*arguments[:-3], "random", "--random"]
+    assert command_line.main(random) == 0
+    assert command_line.main(["data", "merge", "cartpole", "random", "--out", "both"]) == 0
+    capsys.readouterr()
+    assert command_line.main(["data", "show", "both"]) == 0
+    assert "episodes      10 of" in capsys.readouterr().out
+    cloned = {"env": sections["env"], **CLONING, "loss": {"use": "offline:bc"}, "collector": [], "estimator": []}
+    cloned |= {"optimizer": [{"use": "adam", "parameters": ["actor"], "lr": 1e-2}], "evaluator": []}
+    cloned |= {"run": {"name": "bc", "seed": 1, "total_updates": 300, "device": "cpu"}}
+    cloned |= {
+        "buffer": {"use": "datasets:dataset", "path": "cartpole", "minibatch_size": 32},
+        "metrics": {"every": 50},
+    }
+    trainer = make_run(sections=cloned).trainer
+    trainer.train()
+    columns = list(dataset.episodes())
+    seen = torch.from_numpy(np.concatenate([episode.observations[:-1] for episode in columns]))
+    data = torch.from_numpy(np.concatenate([episode.actions for episode in columns]))
+    with torch.no_grad():
+        agrees = (trainer.model.policy.mode(seen) == data).float().mean()
+    assert agrees > 0.9, "it acts as the policy that was recorded"
+
+
+def test_the_expectile_is_that_of_torchrl():
+    torchrl = pytest.importorskip("torchrl.objectives")
+    bench = LossContract.of("offline:iql", {"expectile": 0.8}, IQL)
+    loss = bench.make(bench.bench())
+    assert isinstance(loss, IQLLoss)
+    error = torch.linspace(-2, 3, 50).unsqueeze(-1)
+    expected = torchrl.IQLLoss.loss_value_diff(error, 0.8).mean()
+    assert torch.allclose(loss._expectile(error), expected)
+
+
+def test_the_gap_of_discrete_cql_is_a_cross_entropy():
+    from rlcore.testing.contracts.data import minibatch
+
+    bench = LossContract.of("offline:discrete-cql", {"conservative_weight": 2.0}, DISCRETE)
+    context = bench.bench()
+    loss, entries = bench.make(context), minibatch(context)
+    values = context.model.q_values(entries["observation"])
+    expected = 2 * torch.nn.functional.cross_entropy(values, entries["action"])
+    assert torch.allclose(loss(entries)["loss_conservative"], expected, atol=1e-6)
+
+
+def test_td3_bc_without_values_is_cloning():
+    from rlcore.testing.contracts.data import minibatch
+    from rlcore.testing.contracts.loss import with_noise
+
+    bench = LossContract.of("offline:td3-bc", {"alpha": 0.0}, DETERMINISTIC)
+    context = bench.bench()
+    loss, entries = bench.make(context), minibatch(context)
+    unit, box = context.model.actor.unit(entries["observation"]), context.model.box
+    expected = torch.nn.functional.mse_loss(unit, box.to_unit(entries["action"]))
+    assert torch.allclose(loss(with_noise(loss, entries))["loss_actor"], expected)
+
+
+def test_nothing_here_needs_minari():
+    assert "rlcore_plugin_datasets.files" in sys.modules
+    from pathlib import Path
+
+    import rlcore_plugin_datasets
+
+    source = "".join(file.read_text() for file in Path(rlcore_plugin_datasets.__file__).parent.glob("*.py"))
+    assert "import minari" not in source
+    assert "pickle" not in source.replace("unpickled", "")
