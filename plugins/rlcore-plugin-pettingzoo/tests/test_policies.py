@@ -268,6 +268,11 @@ def test_a_resume_goes_on_to_the_bit(tmp_path):
         ({"transform": [{"use": "transforms:running-observation-norm"}]}, r"\[\[transform\]\].*changes observations"),
         ({"buffer": {"minibatch_size": 48}}, "policy 'flyers'.*minibatch_size = 48 is more than the 32 steps"),
         ({"estimator": {"use": "gae", "flyers": {"every": "epoch"}}}, r"\[estimator\] every: 'batch' for walkers and"),
+        (
+            {"run": {"name": "toy", "total_updates": 40, "device": "cpu"}, "collector": {"use": "local"}},
+            r"\[run\] total_updates: each of several policies",
+        ),
+        ({"collector": {"use": "core:none"}}, r"\[collector\] use = 'none' collects no frames"),
     ],
 )
 def test_what_several_policies_cannot_have_is_refused_before_the_first_frame(changes, told):
