@@ -24,7 +24,7 @@ class TestRanksOnSeveralHosts(LauncherContract):
     config = {"group": "gloo"}
 
 
-@pytest.mark.skipif(RAY is None, reason="test_collector.py runs it where a Ray is, in a network of its own")
+@pytest.mark.skipif(RAY is None, reason="takes minutes: set RLCORE_TEST_RAY to the address of a Ray")
 class TestActors(CollectorContract):
     use = "ray:actors"
     config = {"frames_per_batch": 14, "address": RAY, "num_cpus": 0.1, "num_workers": 1}
