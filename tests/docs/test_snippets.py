@@ -45,7 +45,16 @@ from rlcore.cli import command_line as cli
 ROOT = Path(__file__).resolve().parents[2]
 READMES = sorted(ROOT.glob("plugins/*/README.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SHELL = ("cd", "git", "pytest", "source", "tensorboard")  # programs that are not ours to check
+SHELL = (
+    "cd",
+    "export",
+    "git",
+    "pytest",
+    "ray",
+    "source",
+    "tensorboard",
+    "torchrun",
+)  # programs that are not ours to check
 LANGUAGES = ("python", "toml", "console", "bash", "text")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^ *```$", re.MULTILINE | re.DOTALL)
 RUN_WITH = re.compile(r"<!-- run with: (.*?) -->\s*$")

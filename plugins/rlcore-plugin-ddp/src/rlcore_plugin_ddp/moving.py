@@ -15,6 +15,8 @@ _SAYING: Final = 0.1
 _LEAST, _MOST = 0.05, 5.0
 # seconds: in which those that live say where they are, after a connection broke; between two looks at that
 _SETTLING: Final = 1.0
+# of several that are silent, those that live are slow to see it: so long more they have to say so
+_SLOW: Final = 2.0
 _LOOK: Final = 0.02
 # what a rank says in place of its call once it has given another up
 _LOST: Final = "lost"
@@ -98,7 +100,8 @@ class Moves:
                 if (known := self._known(heard)) is not None:
                     return self._give_up(known)
                 silent = [r for r, word in enumerate(heard) if word.calls < self._own.calls and word == before[r]]
-                if not silent or time.monotonic() > until:
+                settled = time.monotonic() > (until if len(silent) == 1 else until + _SLOW)
+                if not silent or settled:
                     break
                 time.sleep(_LOOK)
         except RuntimeError as error:
