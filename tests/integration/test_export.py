@@ -150,7 +150,7 @@ R2D2 = {
     "loss": {"use": "dqn:r2d2"},
     "buffer": {
         "use": "replay:sequences",
-        "capacity": 64,
+        "capacity": 128,
         "minibatch_size": 2,
         "sequence_length": 4,
         "burn_in": 2,
