@@ -78,4 +78,4 @@ def test_one_that_is_published_and_not_installed_names_what_to_install(cli, monk
 
 def test_they_are_in_order_of_name_without_those_of_the_core(greet):
     greet.add("another", "another", GREET, entry_point="another", group=GROUP)
-    assert [command.name for command in plugin_commands(["sweep"])] == ["another", "greet"]
+    assert [command.name for command in plugin_commands(["data", "sweep"])] == ["another", "greet"]
