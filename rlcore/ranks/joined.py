@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final, TypeVar
@@ -15,6 +14,7 @@ from rlcore.config.sections import Config
 from rlcore.errors import ConfigError, RankLost, RlcoreError
 from rlcore.process import forks
 from rlcore.process.watchdog import Watchdog
+from rlcore.ranks.pulse import Pulse
 from rlcore.ranks.rank import Order, hooks_of_first
 from rlcore.ranks.same import check_all_can, check_same_config, check_same_folder
 from rlcore.ranks.waiting import WaitingGroup
@@ -173,28 +173,16 @@ def _together(group: WaitingGroup, act: Callable[[], Result]) -> Result:
     return done
 
 
-class _Pulse:
+class _Pulse(Pulse):
     """Says that this rank moves, and ends it with the process that started it.
 
     While this rank waits for others nothing of it moves, and yet it does not hang: the group ends such a wait.
     """
 
     def __init__(self, heart: Heart, group: WaitingGroup) -> None:
+        super().__init__()
         self._heart = heart
         self._group = group
-        self._parent = os.getppid()
-        self._done = threading.Event()
-
-    @contextmanager
-    def beating(self) -> Iterator[None]:
-        """Do so during what happens inside."""
-        thread = threading.Thread(target=self._beat, name="rlcore pulse", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._done.set()
-            thread.join()
 
     def _beat(self) -> None:
         heart, mark = self._heart, self._heart.mark()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import threading
 from collections.abc import Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
@@ -20,6 +19,7 @@ from rlcore.errors import RankLost, RlcoreError, describe, notes_of
 from rlcore.process.watchdog import Hung, Watchdog
 from rlcore.ranks.board import Board
 from rlcore.ranks.keeping import KeptStates, read_kept
+from rlcore.ranks.pulse import Pulse
 from rlcore.reports.summary import summary
 from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
@@ -29,8 +29,6 @@ from rlcore.stock.status import StatusHook
 from rlcore.stock.time_limit import TimeLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rlcore.run_folder.status import Status
     from rlcore.types.group import Group
     from rlcore.types.launcher import MeetingPlace
@@ -172,7 +170,7 @@ class Rank:
             self._ending.failed(describe(error))
 
 
-class _Pulse:
+class _Pulse(Pulse):
     """Tells the supervisor and the other ranks that this one runs, and asks it to stop when all are to.
 
     While this rank waits for another that moves, nothing of it moves, and yet it does not hang: so a move of another
@@ -180,23 +178,11 @@ class _Pulse:
     """
 
     def __init__(self, rank: int, board: Board, ending: Ending, group: Group) -> None:
+        super().__init__()
         self._rank = rank
         self._board = board
         self._ending = ending
         self._group = group
-        self._parent = os.getppid()
-        self._done = threading.Event()
-
-    @contextmanager
-    def beating(self) -> Iterator[None]:
-        """Do so during what happens inside."""
-        thread = threading.Thread(target=self._beat, name="rlcore pulse", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._done.set()
-            thread.join()
 
     def _beat(self) -> None:
         heart = self._ending.heart
