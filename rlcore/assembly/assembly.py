@@ -158,6 +158,6 @@ def to_device(built: Any, device: torch.device) -> Any:
     return built.to(device) if isinstance(built, torch.nn.Module) else built
 
 
-def hooks_of(loss: object) -> list[Any]:
-    """Return the hooks that a loss brings; none of one that brings none, or that is not built."""
-    return list(loss.hooks) if offers(loss, HookBringer) else []
+def hooks_of(part: object) -> list[Any]:
+    """Return the hooks that a loss or a buffer brings; none of one that brings none, or that is not built."""
+    return list(part.hooks) if offers(part, HookBringer) else []

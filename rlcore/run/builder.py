@@ -82,7 +82,7 @@ class Builder:
         if self._problems.has("collector") and self._problems.has("buffer"):
             self._attempt("buffer", self._check_source)
         learning.build_buffers()
-        hooks = self._hooks([*learning.loss_hooks(), *further_hooks])
+        hooks = self._hooks([*learning.part_hooks(), *further_hooks])
         if (resolved := self._attempt("hooks", lambda: learning.points(hooks))) is not None:
             parts["hooks"] = resolved
         learning.build_learners()

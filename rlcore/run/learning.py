@@ -48,8 +48,8 @@ class Learning(Protocol):
     def build_buffers(self) -> None:
         """Build buffers; the collector is there."""
 
-    def loss_hooks(self) -> list[Any]:
-        """Return the hooks that losses bring."""
+    def part_hooks(self) -> list[Any]:
+        """Return the hooks that losses and buffers bring."""
         ...
 
     def points(self, hooks: list[Hook]) -> LoopHooks:
@@ -104,9 +104,10 @@ class OnePolicy:
         """Build the buffer."""
         self._build_one("buffer")
 
-    def loss_hooks(self) -> list[Any]:
-        """Return the hooks that the loss brings."""
-        return hooks_of(self.context.built.get("loss"))
+    def part_hooks(self) -> list[Any]:
+        """Return the hooks that the loss and the buffer bring."""
+        built = self.context.built
+        return [*hooks_of(built.get("loss")), *hooks_of(built.get("buffer"))]
 
     def points(self, hooks: list[Hook]) -> LoopHooks:
         """Return the points of the run."""

@@ -58,13 +58,13 @@ class SeveralPolicies:
             policy.build_buffers()
         self._join("buffer", self._joint_buffer)
 
-    def loss_hooks(self) -> list[Any]:
-        """Return the hooks that losses bring."""
-        return [hook for policy in self._policies.values() for hook in policy.loss_hooks()]
+    def part_hooks(self) -> list[Any]:
+        """Return the hooks that losses and buffers bring."""
+        return [hook for policy in self._policies.values() for hook in policy.part_hooks()]
 
     def points(self, hooks: list[Hook]) -> LoopHooks:
-        """Return the points of the run, where a hook of a loss is called for the updates of its policy alone."""
-        own = {name: {id(hook) for hook in policy.loss_hooks()} for name, policy in self._policies.items()}
+        """Return the points of the run; hooks of a loss or buffer are called for the updates of its policy alone."""
+        own = {name: {id(hook) for hook in policy.part_hooks()} for name, policy in self._policies.items()}
         joint = JointHooks(hooks, {name: [h for h in hooks if id(h.instance) in ids] for name, ids in own.items()})
         for name, policy in self._policies.items():
             policy.context.built["hooks"] = joint.of(name)

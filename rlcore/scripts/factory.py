@@ -146,7 +146,7 @@ class Factory:
         """Return a trainer of the parts that were built; the arguments are those of `Trainer`.
 
         Collector, loss, buffer and evaluator are those that were built last, unless an argument says otherwise;
-        `total_frames` and `frame_skip` are the run's. Hooks that the loss brings come after those of the arguments.
+        `total_frames` and `frame_skip` are the run's. Hooks of loss and buffer come after those of the arguments.
         """
         parts = self.context.built
         defaults = {
@@ -158,7 +158,7 @@ class Factory:
             "frame_skip": parts["env_spec"].frame_skip if "env_spec" in parts else 1,
         }
         given = {**defaults, **arguments}
-        if brought := hooks_of(given["loss_module"]):
+        if brought := [*hooks_of(given["loss_module"]), *hooks_of(given["replay_buffer"])]:
             given["hooks"] = [*given.get("hooks", ()), *brought]
         return Trainer(**given, assembly=self._assembly)
 

@@ -82,7 +82,7 @@ class Internal(Protocol):
 
 
 class HookBringer(Protocol):
-    """A loss with hooks of its own, which act after those of the config.
+    """A loss or a buffer with hooks of its own, which act after those of the config; first those of the loss.
 
     Attributes:
         hooks: objects with points of the loop, without a state between two iterations.

@@ -22,6 +22,7 @@ FEW_UPDATES = {"rollout": ["buffer.epochs=1"], "replay": ["buffer.warmup_frames=
 FEW_UPDATES |= dict.fromkeys(("replay:prioritized", "replay:sequences"), FEW_UPDATES["replay"])
 FEW_UPDATES["rollout-sequences"] = FEW_UPDATES["rollout"]
 FEW_UPDATES["replay:hindsight"] = FEW_UPDATES["replay"]
+FEW_UPDATES["imagined-replay"] = [*FEW_UPDATES["replay"], "buffer.dynamics_max_epochs=1", "buffer.rollouts=100"]
 SCRIPTS = {
     "train_from_python.py": ["run.total_frames=512"],
     "rlpyt_runner.py": ["--algo", "ppo", "--n-steps", "1e3"],
