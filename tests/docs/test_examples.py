@@ -17,12 +17,24 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 # a config runs two iterations; what it says of sizes is kept where it costs nothing
 FEW = ("collector.frames_per_batch=256", "run.total_frames=512", "metrics.every=256")
+# one that collects nothing likewise, in updates
+FEW_OFFLINE = ("buffer.updates_per_iteration=256", "run.total_updates=512", "metrics.every=256")
+FEW_OFFLINE += ("buffer.minibatch_size=2",)
+    "buffer.updates_per_iteration=256",
+    "run.total_updates=512",
+    "metrics.every=256",
+    "buffer.minibatch_size=2",
+)
 # and with each kind of buffer, few updates
 FEW_UPDATES = {"rollout": ["buffer.epochs=1"], "replay": ["buffer.warmup_frames=256", "buffer.updates_per_batch=4"]}
 FEW_UPDATES |= dict.fromkeys(("replay:prioritized", "replay:sequences"), FEW_UPDATES["replay"])
 FEW_UPDATES["rollout-sequences"] = FEW_UPDATES["rollout"]
 FEW_UPDATES["replay:hindsight"] = FEW_UPDATES["replay"]
+<<<<<<< HEAD
 FEW_UPDATES["imagined-replay"] = [*FEW_UPDATES["replay"], "buffer.dynamics_max_epochs=1", "buffer.rollouts=100"]
+=======
+FEW_UPDATES["datasets:mixed"] = [*FEW_UPDATES["replay"], "buffer.offline_updates=4"]
+>>>>>>> 475b061 (Buffer mixed: a share of a dataset beside what is collected; data record takes a config; examples of every offline loss)
 SCRIPTS = {
     "train_from_python.py": ["run.total_frames=512"],
     "rlpyt_runner.py": ["--algo", "ppo", "--n-steps", "1e3"],
@@ -84,14 +96,18 @@ def few_updates(buffer):
 def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
     """It stops after its first iteration and goes on to the end, as its metrics do."""
     monkeypatch.chdir(tmp_path)
-    overrides = [*FEW, *few_updates(read(path).values["buffer"])]
-    if read(path).values["collector"].get("use", "local").startswith("parallel:"):
+    values = read(path).values
+    overrides = [*FEW, *few_updates(values["buffer"])] if "collector" in values else [*FEW_OFFLINE]
+    if data := values["buffer"].get("path"):
+        record = ["data", "record", str(path), "--random", "--episodes", "2", "--out", data]
+        assert cli.main(record) == 0, capsys.readouterr().err
+    if values.get("collector", {}).get("use", "local").startswith("parallel:"):
         overrides += ["collector.start_method=fork"]
-    if "evaluator" in read(path).values:
+    if "evaluator" in values:
         overrides += ["evaluator.episodes=1"]
-    if read(path).values["env"]["use"] == "atari":
+    if values["env"]["use"] == "atari":
         overrides += ["env.max_frames=400", "buffer.minibatch_size=32"]
-    if read(path).values["env"]["use"] == "pettingzoo":
+    if values["env"]["use"] == "pettingzoo":
         overrides += ["env.kwargs.max_cycles=40", "evaluator.episodes=4", "buffer.minibatch_size=64"]
     arguments = [word for override in overrides for word in ("--set", override)]
     train = ["train", str(path), *arguments, "--set", "run.name=few"]

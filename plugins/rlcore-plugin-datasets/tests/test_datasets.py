@@ -8,6 +8,7 @@ import h5py
 import minari
 import numpy as np
 import pytest
+import tomli_w
 import torch
 from gymnasium.spaces import Box, Discrete
 from rlcore_plugin_datasets.buffer import DatasetBuffer
@@ -17,7 +18,7 @@ from rlcore_plugin_datasets.episode import Episode
 from rlcore import ConfigError
 from rlcore.errors import StorageError
 from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
-from rlcore.testing.small_run import make_run
+from rlcore.testing.small_run import TOY_CONFIG, make_run
 
 from .test_contracts import SPACES, toy_episodes
 
@@ -166,7 +167,7 @@ def _discrete():
 def test_the_buffer_has_each_step_once_and_keeps_ends_apart(toy):
     buffer = bench(path=str(toy.folder), minibatch_size=60)
     assert len(buffer) == 60
-    views = buffer._layout.views(buffer._rows)
+    views = buffer._data.columns()
     episodes = list(toy_episodes())
     assert np.array_equal(views["observation"], np.concatenate([e.observations[:-1] for e in episodes]))
     assert np.array_equal(views["next", "observation"], np.concatenate([e.observations[1:] for e in episodes]))
@@ -179,13 +180,13 @@ def test_the_best_episodes_are_those_of_the_highest_return(toy):
     best = bench(path=str(toy.folder), best=0.3)
     returns = [episode.return_ for episode in toy_episodes()]
     assert len(best) == 10 * math.ceil(0.3 * 6)
-    kept = sorted(best._layout.views(best._rows)["next", "reward"].view(-1, 10).sum(-1).tolist())
+    kept = sorted(best._data.columns()["next", "reward"].view(-1, 10).sum(-1).tolist())
     assert kept == pytest.approx(sorted(returns)[-2:], rel=1e-5)
 
 
 def test_steps_are_joined_inside_of_episodes(toy):
     buffer = bench(path=str(toy.folder), n_steps=3, gamma=0.5)
-    views = buffer._layout.views(buffer._rows)
+    views = buffer._data.columns()
     assert len(buffer) == 60
     rewards = next(toy_episodes()).rewards
     assert float(views["next", "reward"][0]) == pytest.approx(
@@ -207,7 +208,7 @@ def test_data_that_changed_since_the_checkpoint_are_refused(toy, tmp_path):
 
 @pytest.mark.parametrize(
     ("keys", "message"),
-    [({"minibatch_size": 61}, "is more than the 60 transitions"), ({"path": "/nowhere"}, "is no dataset")],
+    [({"minibatch_size": 61}, "which is more than the 60 transitions"), ({"path": "/nowhere"}, "is no dataset")],
 )
 def test_what_cannot_be_sampled_is_refused(toy, keys, message):
     with pytest.raises((ConfigError, StorageError), match=message):
@@ -227,4 +228,22 @@ def test_an_open_episode_is_refused_or_truncated(tmp_path):
     with pytest.raises(ConfigError, match=r'has no end.*open_episodes = "truncate"'):
         bench(path=str(dataset.folder))
     buffer = bench(path=str(dataset.folder), open_episodes="truncate")
-    assert buffer._layout.views(buffer._rows)["next", "truncated"].sum() == 1
+    assert buffer._data.columns()["next", "truncated"].sum() == 1
+
+
+@pytest.mark.parametrize("how", ["--random", "--sample"])
+def test_a_config_is_recorded_without_a_run(how, tmp_path, monkeypatch, capsys):
+    from rlcore.cli import command_line
+
+    monkeypatch.chdir(tmp_path)
+    config = {**TOY_CONFIG, "env": {"use": "testing:toy", "actions": "discrete"}}
+    (tmp_path / "toy.toml").write_text(tomli_w.dumps(config))
+    arguments = ["data", "record", "toy.toml", "--episodes", "2", "--seed", "3", "--set", "env.reward=aim", how]
+    for out in ("one", "two"):
+        assert command_line.main([*arguments, "--out", out]) == 0, capsys.readouterr().err
+    one, two = (list(Dataset(out).episodes()) for out in ("one", "two"))
+    assert [episode.seed for episode in one] == [3, 4]
+    assert all(np.array_equal(a.actions, b.actions) for a, b in zip(one, two, strict=True)), "the seed decides"
+    assert not (tmp_path / "runs").exists()
+    assert command_line.main([*arguments, "--best", "--out", "three"]) == 2
+    assert "--best chooses among the checkpoints of a run" in capsys.readouterr().err

@@ -9,5 +9,8 @@ def provide_components() -> list[Component]:
     return [
         Component(
             "buffer", "dataset", f"{__name__}.buffer:DatasetBuffer", summary="the transitions of recorded episodes"
-        )
+        ),
+        Component(
+            "buffer", "mixed", f"{__name__}.mixed:MixedBuffer", summary="a share of a dataset beside fresh transitions"
+        ),
     ]

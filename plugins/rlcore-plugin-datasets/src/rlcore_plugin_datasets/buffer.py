@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 import torch
-from pydantic import BaseModel, Field
-from rlcore_plugin_replay.layout import RowLayout
-from rlcore_plugin_replay.storage import StorageKind, allocate
+from pydantic import Field
+from rlcore_plugin_replay.storage import StorageKind
 from torch import Tensor
 
 from rlcore.buffers import Minibatch
 from rlcore.errors import ConfigError
 from rlcore.types import Context, EnvSpec, Key, offers
 from rlcore_plugin_datasets.dataset import Dataset
-from rlcore_plugin_datasets.transitions import ENTRIES, STEPS, transitions
-
-log = logging.getLogger(__name__)
+from rlcore_plugin_datasets.rows import DataConfig, DataRows
+from rlcore_plugin_datasets.transitions import ENTRIES, STEPS
 
 
 class _Sized(Protocol):
@@ -50,21 +46,16 @@ class DatasetBuffer:
     has_data: Final = True
     takes_memory: Final = False
 
-    class Config(BaseModel, extra="forbid"):
+    class Config(DataConfig):
         """Which data, and how they are used."""
 
-        path: str = Field(description="folder of the dataset, relative to the working directory")
         minibatch_size: int = Field(256, ge=1, description="transitions per update")
         updates_per_iteration: int = Field(
             500, ge=1, description="updates between two looks at what is due: metrics, evaluations, checkpoints"
         )
-        best: float = Field(1.0, gt=0, le=1, description="fraction of the episodes that is used, those of best return")
         n_steps: int = Field(1, ge=1, description="steps joined into one transition")
         gamma: float = Field(
             0.99, ge=0, le=1, description="discount of the rewards that are joined; that of the loss unless said here"
-        )
-        open_episodes: Literal["refuse", "truncate"] = Field(
-            "refuse", description="an episode whose last step is no end: refuse it, or take it as truncated there"
         )
         storage: StorageKind = Field(
             "device", description="where rows lie: the run's device, host memory, or a mapped file (memmap)"
@@ -79,20 +70,15 @@ class DatasetBuffer:
         if context.group.size > 1:
             raise ConfigError("[buffer] dataset: several ranks would sample the same rows; leave [ranks] out")
         _check_collector(context)
-        dataset = Dataset(config.path)
-        _check_spaces(dataset, context.env.spec)
         self.num_epochs: Final = 1
         self.warmup_frames: Final = 0
         self.writes: tuple[Key, ...] = ENTRIES if config.n_steps == 1 else (*ENTRIES, STEPS)
         self._config = config
         self._progress = context.progress
         self._target = context.device
-        self._dataset = dataset
-        self._checksum = dataset.verified()
-        columns = transitions(dataset, config, context)
-        self._layout = RowLayout.of(columns)
-        self._rows = self._packed(columns, context)
-        self._generator = torch.Generator(self._rows.device).manual_seed(context.seed("draw"))
+        self._data = DataRows(config, config, config.storage, context)
+        self._data.check_size(config.minibatch_size)
+        self._generator = torch.Generator(self._data.device).manual_seed(context.seed("draw"))
 
     @classmethod
     def spec_of(cls, config: Config, context: Context) -> EnvSpec:
@@ -107,7 +93,7 @@ class DatasetBuffer:
         return EnvSpec(id=name, observation_space=observation, action_space=action, num_envs=1)
 
     def __len__(self) -> int:
-        return self._rows.shape[0]
+        return len(self._data)
 
     def add(self, batch: Any) -> None:
         """Take nothing in: no batch comes where nothing is collected."""
@@ -127,7 +113,7 @@ class DatasetBuffer:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the samples, and which data they are of."""
-        return {"generator": self._generator.get_state(), "data": self._checksum, "rows": len(self)}
+        return {"generator": self._generator.get_state(), **self._data.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on sampling from there.
@@ -135,39 +121,12 @@ class DatasetBuffer:
         Raises:
             ConfigError: the data are others than those of the checkpoint.
         """
-        if state["data"] != self._checksum or state["rows"] != len(self):
-            raise ConfigError(
-                f"[buffer] path: {self._dataset.file} has the checksum {self._checksum} and {len(self):,} rows, and "
-                f"the checkpoint was trained on {state['data']} with {state['rows']:,}; bring those data back, or "
-                "begin another run"
-            )
+        self._data.check(state)
         self._generator.set_state(state["generator"])
 
-    def _packed(self, columns: Mapping[Key, Tensor], context: Context) -> Tensor:
-        """Return the rows `[row, word]`."""
-        count = next(iter(columns.values())).shape[0]
-        if count < self._config.minibatch_size:
-            raise ConfigError(
-                f"[buffer] minibatch_size = {self._config.minibatch_size} is more than the {count} transitions of "
-                f"{self._dataset.folder}; lower it, or record more episodes"
-            )
-        rows = allocate(self._config.storage, (count, self._layout.words), context.device, context.run.folder)
-        for key, place in self._layout.views(rows).items():
-            place.copy_(columns[key])
-        log.info(
-            "dataset %s: %s transitions, %.1f MiB, checksum %s",
-            self._dataset.metadata.dataset_id,
-            f"{count:,}",
-            rows.nbytes / 2**20,
-            self._checksum,
-        )
-        return rows
-
     def _draw(self) -> Minibatch:
-        size = self._config.minibatch_size
-        chosen = torch.randint(len(self), (size,), generator=self._generator, device=self._rows.device)
-        drawn = self._rows.index_select(0, chosen).to(self._target)
-        return Minibatch(size, self._layout.keys, self._layout.reader(drawn))
+        size, layout = self._config.minibatch_size, self._data.layout
+        return Minibatch(size, layout.keys, layout.reader(self._data.draw(size, self._generator).to(self._target)))
 
 
 def _check_collector(context: Context) -> None:
@@ -176,12 +135,4 @@ def _check_collector(context: Context) -> None:
         raise ConfigError(
             "[buffer] dataset trains on its file alone, so that what is collected would be lost; leave the section "
             "[collector] out, and give [run] total_updates in the place of total_frames"
-        )
-
-
-def _check_spaces(dataset: Dataset, spec: EnvSpec) -> None:
-    if dataset.spaces != (spec.observation_space, spec.action_space):
-        raise ConfigError(
-            f"[buffer] path: {Path(dataset.folder)} has the spaces {dataset.spaces[0]} and {dataset.spaces[1]}, and "
-            f"env {spec.id!r} has {spec.observation_space} and {spec.action_space}; name the env that the data are of"
         )

@@ -11,8 +11,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rlcore data`."""
     parser.description = DESCRIPTION
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    record = actions.add_parser("record", help="play episodes with the policy of a run, and write them")
-    record.add_argument("run", metavar="RUN", help="a run folder")
+    record = actions.add_parser("record", help="play episodes with the policy of a run or a config, and write them")
+    record.add_argument("run", metavar="RUN|CONFIG", help="a run folder, or a config: its policy before any training")
+    record.add_argument(
+        "--set", action="append", default=[], metavar="K=V", help="override a key of the config; of a run, one of [env]"
+    )
     record.add_argument("--episodes", type=_positive, required=True, metavar="N", help="how many")
     record.add_argument("--out", required=True, metavar="FOLDER", help="of the dataset; must not exist")
     record.add_argument("--seed", type=int, default=0, help="of the first episode's reset; the others count up")

@@ -20,7 +20,7 @@ from rlcore_plugin_datasets.episode import Episode, problems
 
 if TYPE_CHECKING:
     from rlcore.types import Array
-    from rlcore_plugin_datasets.buffer import DatasetBuffer
+    from rlcore_plugin_datasets.rows import DataConfig
 
 ENTRIES: Final[tuple[Key, ...]] = (
     "observation",
@@ -49,12 +49,25 @@ class _EpisodeKeeper(Protocol):
         ...
 
 
-def transitions(dataset: Dataset, config: DatasetBuffer.Config, context: Context) -> dict[Key, Tensor]:
+class HowJoined(Protocol):
+    """How steps are joined into transitions.
+
+    Attributes:
+        n_steps: how many at most.
+        gamma: discount of the rewards that are joined.
+    """
+
+    n_steps: int
+    gamma: float
+
+
+def transitions(dataset: Dataset, config: DataConfig, joined: HowJoined, context: Context) -> dict[Key, Tensor]:
     """Return the transitions of a dataset, `[row, *shape]` by key, on the host.
 
     Args:
         dataset: whose data.
-        config: of the buffer.
+        config: which episodes.
+        joined: how many steps a transition has.
         context: of the run; its transforms see the observations.
 
     Raises:
@@ -78,7 +91,7 @@ def transitions(dataset: Dataset, config: DatasetBuffer.Config, context: Context
         ("next", "terminated"): terminated,
         ("next", "truncated"): truncated & ~terminated,
     }
-    return columns if config.n_steps == 1 else _joined(columns, config.n_steps, config.gamma)
+    return columns if joined.n_steps == 1 else _joined(columns, joined.n_steps, joined.gamma)
 
 
 def _closed(dataset: Dataset, truncate: bool) -> list[Episode]:

@@ -1,0 +1,134 @@
+"""The transitions of a dataset in packed rows: opened, verified, sampled, and named in checkpoints."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, Field
+from rlcore_plugin_replay.layout import RowLayout
+from rlcore_plugin_replay.storage import StorageKind, allocate
+from torch import Tensor
+
+from rlcore.errors import ConfigError
+from rlcore.types import Context, EnvSpec, Key
+from rlcore_plugin_datasets.dataset import Dataset
+from rlcore_plugin_datasets.transitions import HowJoined, transitions
+
+log = logging.getLogger(__name__)
+
+
+class DataConfig(BaseModel, extra="forbid"):
+    """Which data, and which of their episodes."""
+
+    path: str = Field(description="folder of the dataset, relative to the working directory")
+    best: float = Field(1.0, gt=0, le=1, description="fraction of the episodes that is used, those of best return")
+    open_episodes: Literal["refuse", "truncate"] = Field(
+        "refuse", description="an episode whose last step is no end: refuse it, or take it as truncated there"
+    )
+
+
+class DataRows:
+    """The transitions of a dataset, packed, and sampled uniformly with replacement.
+
+    The transforms of the run see the observations of the data once, here: one that learns statistics, as
+    `running-observation-norm` does, learns those of the data.
+
+    Args:
+        config: which data.
+        joined: how many steps a transition has.
+        storage: where rows lie.
+        context: of the run.
+
+    Attributes:
+        layout: of a row.
+
+    Raises:
+        ConfigError: spaces of data and env differ, or values lie outside of them.
+        StorageError: the data are damaged, or there is no room for them.
+    """
+
+    def __init__(self, config: DataConfig, joined: HowJoined, storage: StorageKind, context: Context) -> None:
+        self._dataset = Dataset(config.path)
+        _check_spaces(self._dataset, context.env.spec)
+        self._checksum = self._dataset.verified()
+        columns = transitions(self._dataset, config, joined, context)
+        self.layout = RowLayout.of(columns)
+        self._rows = self._packed(columns, storage, context)
+
+    def __len__(self) -> int:
+        return self._rows.shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows lie."""
+        return self._rows.device
+
+    def columns(self) -> dict[Key, Tensor]:
+        """Return the entries of all rows, `[row, *shape]` by key, in their memory."""
+        return self.layout.views(self._rows)
+
+    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+        """Return copies of so many rows `[sample, word]`.
+
+        Args:
+            count: how many.
+            generator: on the device of the rows.
+        """
+        chosen = torch.randint(len(self), (count,), generator=generator, device=self.device)
+        return self._rows.index_select(0, chosen)
+
+    def check_size(self, needed: int) -> None:
+        """Refuse data of fewer transitions than an update takes from them.
+
+        Raises:
+            ConfigError: says how many there are.
+        """
+        if len(self) < needed:
+            raise ConfigError(
+                f"[buffer] minibatch_size: an update takes {needed} transitions, which is more than the {len(self)} "
+                f"transitions of {self._dataset.folder}; lower it, or record more episodes"
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return which data these are: their checksum, and how many rows came of them."""
+        return {"data": self._checksum, "rows": len(self)}
+
+    def check(self, state: Mapping[str, Any]) -> None:
+        """Refuse to go on with other data than those of a checkpoint.
+
+        Raises:
+            ConfigError: they are others.
+        """
+        if state["data"] != self._checksum or state["rows"] != len(self):
+            raise ConfigError(
+                f"[buffer] path: {self._dataset.file} has the checksum {self._checksum} and {len(self):,} rows, and "
+                f"the checkpoint was trained on {state['data']} with {state['rows']:,}; bring those data back, or "
+                "begin another run"
+            )
+
+    def _packed(self, columns: Mapping[Key, Tensor], storage: StorageKind, context: Context) -> Tensor:
+        """Return the rows `[row, word]`."""
+        count = next(iter(columns.values())).shape[0]
+        rows = allocate(storage, (count, self.layout.words), context.device, context.run.folder)
+        for key, place in self.layout.views(rows).items():
+            place.copy_(columns[key])
+        log.info(
+            "dataset %s: %s transitions, %.1f MiB, checksum %s",
+            self._dataset.metadata.dataset_id,
+            f"{count:,}",
+            rows.nbytes / 2**20,
+            self._checksum,
+        )
+        return rows
+
+
+def _check_spaces(dataset: Dataset, spec: EnvSpec) -> None:
+    if dataset.spaces != (spec.observation_space, spec.action_space):
+        raise ConfigError(
+            f"[buffer] path: {Path(dataset.folder)} has the spaces {dataset.spaces[0]} and {dataset.spaces[1]}, and "
+            f"env {spec.id!r} has {spec.observation_space} and {spec.action_space}; name the env that the data are of"
+        )

@@ -1,0 +1,108 @@
+"""Where recorded episodes come from: the policy of a run, that of a config before any training, or random actions."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+import rlcore
+from rlcore.agents import Agent, load_agent, set_stage
+from rlcore.assembly import EnvMaker
+from rlcore.errors import ConfigError
+from rlcore.run_folder import read_config
+from rlcore.types import Context
+from rlcore_plugin_datasets.recording import Act, env_spec_text
+
+if TYPE_CHECKING:
+    from rlcore.types import Array, Env
+
+# keys of [env] that change nothing in what an env does
+_OF_THE_SECTION: Final = ("use", "name", "id", "num_envs")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Who plays, and in what.
+
+    Attributes:
+        env: one env.
+        act: observations `[1, *shape]` to actions `[1, *shape]` in the env's units.
+        begin: called before each episode.
+        more: what the metadata say of it.
+    """
+
+    env: Env
+    act: Act
+    begin: Callable[[], None]
+    more: dict[str, Any]
+
+
+def source_of(options: argparse.Namespace) -> Source:
+    """Return who plays, by the arguments of `rlcore data record`.
+
+    Raises:
+        RlcoreError: the run or the config cannot be used.
+    """
+    path = Path(options.run)
+    source = _of_run(path, options) if path.is_dir() else _of_config(path, options)
+    if options.random:
+        act = _uniform(source.env, options.seed)
+        own = {**source.more["rlcore"], "frames": 0, "random": True}
+        return replace(source, act=act, begin=lambda: None, more={**source.more, "rlcore": own})
+    return source
+
+
+def _of_run(folder: Path, options: argparse.Namespace) -> Source:
+    stage = set_stage(folder, best=options.best, changes=options.set)
+    env = stage.env(1)
+    section = dict(read_config(folder).get("env", {}))
+    more = _metadata(env, section, folder.resolve().name, stage.frames, options)
+    if options.random:
+        return Source(env, lambda observation: observation, lambda: None, more)
+    return _acting(env, load_agent(folder, best=options.best, seed=options.seed), more, options)
+
+
+def _of_config(path: Path, options: argparse.Namespace) -> Source:
+    if options.best:
+        raise ConfigError(f"--best chooses among the checkpoints of a run, and {str(path)!r} is no run folder")
+    config = rlcore.load_config(path, options.set)
+    section = config.one("env")
+    if section is None:
+        raise ConfigError(f"{path}: it has no [env] to record in")
+    context = Context.alone(config.run.name, options.seed)
+    env = EnvMaker(section.provided, section.config, section.name, context)("recording", num_envs=1)
+    keys = section.config.model_dump(mode="json", exclude_unset=True)
+    more = _metadata(env, keys, config.run.name, 0, options)
+    if options.random:
+        return Source(env, lambda observation: observation, lambda: None, more)
+    parts = rlcore.build(config, write=False).trainer.parts
+    with closing(parts.collector):
+        device = next(parts.model.parameters()).device
+        agent = Agent(env.spec, parts.transforms, parts.model.policy, device, options.seed)
+    return _acting(env, agent, more, options)
+
+
+def _acting(env: Env, agent: Agent, more: dict[str, Any], options: argparse.Namespace) -> Source:
+    return Source(env, lambda seen: agent.act(seen, deterministic=not options.sample), agent.reset, more)
+
+
+def _uniform(env: Env, seed: int) -> Act:
+    space = env.spec.action_space
+    space.seed(seed)
+
+    def act(observation: Array) -> Array:
+        return np.asarray(space.sample())[np.newaxis]
+
+    return act
+
+
+def _metadata(env: Env, section: dict[str, Any], name: str, frames: int, options: argparse.Namespace) -> dict[str, Any]:
+    keys = {key: value for key, value in section.items() if key not in _OF_THE_SECTION}
+    own = {"env": env.spec.id, "run": name, "frames": frames, "sampled": options.sample, "random": False}
+    return {**env_spec_text(env.spec.id, keys), "rlcore": own}
