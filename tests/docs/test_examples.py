@@ -18,8 +18,7 @@ EXAMPLES = ROOT / "examples"
 # a config runs two iterations; what it says of sizes is kept where it costs nothing
 FEW = ("collector.frames_per_batch=256", "run.total_frames=512", "metrics.every=256")
 # one that collects nothing likewise, in updates
-FEW_OFFLINE = ("buffer.updates_per_iteration=256", "run.total_updates=512", "metrics.every=256")
-FEW_OFFLINE += ("buffer.minibatch_size=2",)
+FEW_OFFLINE = (
     "buffer.updates_per_iteration=256",
     "run.total_updates=512",
     "metrics.every=256",
