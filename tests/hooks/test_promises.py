@@ -34,6 +34,7 @@ CONFIGS = {
     "log-scalar": {},
     "log-timing": {},
     "progress-bar": {},
+    "record": {},
     "health": {},
     "reward-clip": {},
     "reward-normalizer": {},

@@ -9,7 +9,7 @@ from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.episode import Episode
 from rlcore_plugin_datasets.transitions import ENTRIES
 
-from rlcore.testing.contracts import BufferContract, ComponentContract, DataBufferContract, PluginContract
+from rlcore.testing.contracts import BufferContract, ComponentContract, DataBufferContract, HookContract, PluginContract
 from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
 from rlcore.testing.small_run import TOY_CONFIG
 from rlcore.types import MASK
@@ -92,3 +92,9 @@ class TestMixedAfterUpdatesFromTheDataAlone(OnToyData, ComponentContract):
     use = "datasets:mixed"
     around = TestMixed.around
     keys = {**TestMixed.keys, "n_steps": 2, "storage": "memory", "offline_updates": 6, "offline_updates_per_batch": 4}
+
+
+class TestRecord(HookContract):
+    """A run without a folder records nothing; `test_recording.py` says what one with a folder does."""
+
+    use = "datasets:record"

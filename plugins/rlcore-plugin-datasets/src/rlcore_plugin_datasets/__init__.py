@@ -13,4 +13,5 @@ def provide_components() -> list[Component]:
         Component(
             "buffer", "mixed", f"{__name__}.mixed:MixedBuffer", summary="a share of a dataset beside fresh transitions"
         ),
+        Component("hook", "record", f"{__name__}.hook:RecordHook", summary="the episodes of a run, while it trains"),
     ]

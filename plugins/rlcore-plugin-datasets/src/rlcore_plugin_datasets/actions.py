@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from rlcore.errors import ConfigError
+from rlcore_plugin_datasets.converting import converted
 from rlcore_plugin_datasets.dataset import Dataset, merged, write_dataset
 from rlcore_plugin_datasets.recording import played
 from rlcore_plugin_datasets.sources import source_of
@@ -70,8 +71,12 @@ def _check(options: argparse.Namespace) -> int:
     return 0
 
 
+def _convert(options: argparse.Namespace) -> int:
+    return _tell(converted(Path(options.source), Path(options.out), options.env, options.compress))
+
+
 def _merge(options: argparse.Namespace) -> int:
     return _tell(merged([Dataset(folder) for folder in options.datasets], Path(options.out)))
 
 
-_ACTIONS: Final = {"record": _record, "show": _show, "check": _check, "merge": _merge}
+_ACTIONS: Final = {"record": _record, "show": _show, "check": _check, "convert": _convert, "merge": _merge}

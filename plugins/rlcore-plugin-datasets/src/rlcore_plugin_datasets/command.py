@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-DESCRIPTION = "Record what a policy does as a dataset in Minari's format; show, check and merge datasets."
+DESCRIPTION = "Record what a policy does as a dataset in Minari's format; show, check, convert and merge datasets."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +29,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, text in (("show", "say what a dataset holds"), ("check", "verify a dataset, and look at every value")):
         action = actions.add_parser(name, help=text)
         action.add_argument("dataset", metavar="FOLDER", help="a dataset")
+    convert = actions.add_parser("convert", help="write a dataset of another file, or a dataset compressed")
+    convert.add_argument(
+        "source", metavar="SOURCE", help="a file NAME.episodes of the hook record, a file of d3rlpy, or a dataset"
+    )
+    convert.add_argument("--out", required=True, metavar="FOLDER", help="of the dataset; must not exist")
+    convert.add_argument("--env", metavar="ID", help="of Gymnasium: the data get its spaces, where they fit them")
+    convert.add_argument(
+        "--compress", type=int, choices=range(1, 10), metavar="LEVEL", help="by gzip, 1 to 9; default: not at all"
+    )
     merge = actions.add_parser("merge", help="write the episodes of several datasets into one")
     merge.add_argument("datasets", nargs="+", metavar="FOLDER", help="datasets of equal spaces")
     merge.add_argument("--out", required=True, metavar="FOLDER", help="of the new one; must not exist")

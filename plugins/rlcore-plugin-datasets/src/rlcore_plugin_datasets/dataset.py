@@ -85,7 +85,9 @@ class Dataset:
             yield f"{self.file} has {steps} steps, and its metadata say {self.metadata.steps}"
 
 
-def write_dataset(folder: Path, spaces: Spaces, episodes: Iterable[Episode], more: dict[str, Any]) -> Dataset:
+def write_dataset(
+    folder: Path, spaces: Spaces, episodes: Iterable[Episode], more: dict[str, Any], compression: int | None = None
+) -> Dataset:
     """Write a dataset, whole or not at all, and return it.
 
     Args:
@@ -93,6 +95,7 @@ def write_dataset(folder: Path, spaces: Spaces, episodes: Iterable[Episode], mor
         spaces: of one observation and of one action.
         episodes: to write, in this order.
         more: keys of the metadata besides.
+        compression: level of gzip, 1 to 9; None for none.
 
     Raises:
         ConfigError: the folder exists, there is no episode, or a dataset has no place for a space.
@@ -103,7 +106,7 @@ def write_dataset(folder: Path, spaces: Spaces, episodes: Iterable[Episode], mor
     place = folder.with_name(f".{folder.name}-{secrets.token_hex(3)}")
     try:
         place.mkdir(parents=True)
-        count, steps = write_episodes(place / DATA, iter(episodes))
+        count, steps = write_episodes(place / DATA, iter(episodes), compression)
         if not count:
             raise ConfigError(f"{str(folder)!r}: there is no episode to write")
         text = metadata_text(spaces, count, steps, folder.name, describe_file(place / DATA), more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     import gymnasium
 
     from rlcore.types import Array, BoolArray
+
+# what an episode has for each of its steps
+ARRAYS: Final = ("observations", "actions", "rewards", "terminations", "truncations")
 
 
 @dataclass(frozen=True)

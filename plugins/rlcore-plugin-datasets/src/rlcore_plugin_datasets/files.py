@@ -11,23 +11,28 @@ import numpy as np
 import xxhash
 
 from rlcore.errors import StorageError
-from rlcore_plugin_datasets.episode import Episode
+from rlcore_plugin_datasets.episode import ARRAYS, Episode
 
 if TYPE_CHECKING:
     from rlcore.types import Array
 
 DATA: Final = "main_data.hdf5"
-_ARRAYS: Final = ("observations", "actions", "rewards", "terminations", "truncations")
 _PIECE: Final = 1 << 22
 
 
-def write_episodes(file: Path, episodes: Iterator[Episode]) -> tuple[int, int]:
+def write_episodes(file: Path, episodes: Iterator[Episode], compression: int | None = None) -> tuple[int, int]:
     """Write a new file, and return how many episodes and steps went into it.
+
+    Args:
+        file: must not exist.
+        episodes: to write.
+        compression: level of gzip, 1 to 9; None for none.
 
     Raises:
         OSError: it cannot be written.
     """
     count = steps = 0
+    how: dict[str, Any] = {} if compression is None else {"compression": "gzip", "compression_opts": compression}
     with h5py.File(file, "x", track_order=True) as data:
         for episode in episodes:
             group = data.create_group(f"episode_{count}")
@@ -35,8 +40,8 @@ def write_episodes(file: Path, episodes: Iterator[Episode]) -> tuple[int, int]:
             group.attrs["total_steps"] = len(episode)
             if episode.seed is not None:
                 group.attrs["seed"] = episode.seed
-            for name in _ARRAYS:
-                group.create_dataset(name, data=getattr(episode, name))
+            for name in ARRAYS:
+                group.create_dataset(name, data=getattr(episode, name), **how)
             count, steps = count + 1, steps + len(episode)
     return count, steps
 
@@ -83,7 +88,7 @@ def describe_file(file: Path) -> dict[str, Any]:
 
 def _episode(group: Any) -> Episode:
     arrays: dict[str, Array] = {}
-    for name in _ARRAYS:
+    for name in ARRAYS:
         found = group[name]
         if not isinstance(found, h5py.Dataset):
             raise ValueError(f"{name} are several arrays; episodes whose {name} are dicts are not read here")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from rlcore_plugin_datasets.episode import Episode
 
 if TYPE_CHECKING:
     from rlcore.types import Array
+
+# keys of [env] that change nothing in what an env does
+_OF_THE_SECTION: Final = frozenset({"use", "name", "id", "num_envs"})
 
 Act = Callable[["Array"], "Array"]
 
@@ -52,16 +55,16 @@ def played(env: Env, act: Act, begin: Callable[[], None], seeds: range, most_ste
         yield _episode(rows, last, seed)
 
 
-def env_spec_text(env_id: str, keys: dict[str, Any]) -> dict[str, str]:
+def env_spec_text(env_id: str, section: Mapping[str, Any]) -> dict[str, str]:
     """Return the key of Minari's metadata with which it makes the env again; nothing where it could not.
 
     Args:
         env_id: of Gymnasium's registry.
-        keys: with which the env was made; with any, Gymnasium's own spec of it would be another env.
+        section: the `[env]` that it was made with; with keys of its own, Gymnasium's spec would be another env.
     """
     import gymnasium
 
-    if keys or env_id not in gymnasium.registry:
+    if set(section) - _OF_THE_SECTION or env_id not in gymnasium.registry:
         return {}
     try:
         text = gymnasium.spec(env_id).to_json()

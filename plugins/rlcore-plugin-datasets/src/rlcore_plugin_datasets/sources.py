@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from rlcore_plugin_datasets.recording import Act, env_spec_text
 
 if TYPE_CHECKING:
     from rlcore.types import Array, Env
-
-# keys of [env] that change nothing in what an env does
-_OF_THE_SECTION: Final = ("use", "name", "id", "num_envs")
 
 
 @dataclass(frozen=True)
@@ -103,6 +100,5 @@ def _uniform(env: Env, seed: int) -> Act:
 
 
 def _metadata(env: Env, section: dict[str, Any], name: str, frames: int, options: argparse.Namespace) -> dict[str, Any]:
-    keys = {key: value for key, value in section.items() if key not in _OF_THE_SECTION}
     own = {"env": env.spec.id, "run": name, "frames": frames, "sampled": options.sample, "random": False}
-    return {**env_spec_text(env.spec.id, keys), "rlcore": own}
+    return {**env_spec_text(env.spec.id, section), "rlcore": own}
