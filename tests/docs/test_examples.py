@@ -29,11 +29,8 @@ FEW_UPDATES = {"rollout": ["buffer.epochs=1"], "replay": ["buffer.warmup_frames=
 FEW_UPDATES |= dict.fromkeys(("replay:prioritized", "replay:sequences"), FEW_UPDATES["replay"])
 FEW_UPDATES["rollout-sequences"] = FEW_UPDATES["rollout"]
 FEW_UPDATES["replay:hindsight"] = FEW_UPDATES["replay"]
-<<<<<<< HEAD
 FEW_UPDATES["imagined-replay"] = [*FEW_UPDATES["replay"], "buffer.dynamics_max_epochs=1", "buffer.rollouts=100"]
-=======
 FEW_UPDATES["datasets:mixed"] = [*FEW_UPDATES["replay"], "buffer.offline_updates=4"]
->>>>>>> 475b061 (Buffer mixed: a share of a dataset beside what is collected; data record takes a config; examples of every offline loss)
 SCRIPTS = {
     "train_from_python.py": ["run.total_frames=512"],
     "rlpyt_runner.py": ["--algo", "ppo", "--n-steps", "1e3"],

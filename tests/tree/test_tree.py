@@ -193,4 +193,4 @@ def test_examples_are_valid(monkeypatch):
     examples = sorted((ROOT / "examples").glob("*.toml"))
     assert examples
     for path in examples:
-        assert rlcore.load_config(path).run.total_frames > 0
+        assert rlcore.load_config(path).run.horizon > 0

@@ -59,7 +59,7 @@ def test_updates_from_the_data_alone_come_first_and_are_counted(data):
 
 
 @pytest.mark.parametrize("save", ["full", "none"])
-def test_a_resume_in_the_midst_of_them_makes_the_rest(data, save):
+def test_a_resume_in_the_middle_of_them_makes_the_rest(data, save):
     keys = {"offline_updates": 5, "offline_updates_per_batch": 3, "save": save}
     buffer, context = make(data, **keys)
     buffer.add(batch(context))

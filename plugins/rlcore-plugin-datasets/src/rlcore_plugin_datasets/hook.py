@@ -118,7 +118,7 @@ class RecordHook:
         return {"position": position, "running": self._running.state_dict(), "ended": self._ended}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Cut the file back, and go on in the midst of these episodes.
+        """Cut the file back, and go on in the middle of these episodes.
 
         Raises:
             StorageError: the file is not what it was at the checkpoint.
@@ -130,7 +130,7 @@ class RecordHook:
             self._goes_on = True
 
     def _write(self, file: Path) -> None:
-        """Write the dataset anew, over that of an earlier end."""
+        """Write the dataset, in the place of that of an earlier end."""
         folder = file.with_name(self._config.folder)
         spaces, episodes = read_journal(file)
         first: list[Episode] = list(islice(episodes, 1))
