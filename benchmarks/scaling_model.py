@@ -34,6 +34,7 @@ from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.packing import pack
 from rlcore_plugin_ddp.shared import SharedGroup
 
+from rlcore.loggers.merging import Figures, handed_over
 from rlcore.loggers.metrics import Metrics
 from rlcore.testing.processes import Processes
 from rlcore.training.lockstep import Collected, Lockstep
@@ -248,7 +249,7 @@ def control_plane(size: int, times: int) -> tuple[list[float], list[float]]:
         figures = {
             f"train/number-{key}": (16, 0.5123456789, 2.0123456789, -1.0123456789, 1.0123456789) for key in range(KEYS)
         }
-        content = bytes(pack({"reduced": figures, "last": {}, "sums": []}, {}))
+        content = bytes(pack(*handed_over(Figures(figures, {}))))
         exchanged, merged = [], []
         for number in range(times):
             began = time.perf_counter()

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from rlcore.loggers import values as log_values
+from rlcore.loggers.merging import Figures, merged
 from rlcore.loggers.writer import LogWriter, close_all, drain_all
 from rlcore.types import Alone, Group, Logger
 from rlcore.types.progress import Every, Progress
@@ -267,22 +268,11 @@ class Metrics:
 
     def _merge(self) -> None:
         """Let the first rank have the statistics of all of them, in their order, and the others none."""
-        reduced = {key: astuple(figures) for key, figures in self._reduced.items() if figures.count}
+        statistics = {key: astuple(figures) for key, figures in self._reduced.items() if figures.count}
         last = {key: float(value) for key, value in self._last.items()}
-        every = self._group.gather({"reduced": reduced, "last": last, "sums": sorted(self._sums)})
-        if not every:
-            self._reduced.clear()
-            self._last.clear()
-        for theirs, _ in every[1:]:
-            with np.errstate(invalid="ignore"):  # infinities and NaN are written as they come out
-                for key, figures in theirs["reduced"].items():
-                    self._reduced.setdefault(key, _Reduced()).merge(_Reduced(*figures))
-            for key, value in theirs["last"].items():
-                before = self._last.get(key)
-                if before is None:
-                    self._last[key] = value
-                elif key in theirs["sums"]:
-                    self._last[key] = float(before) + value
+        figures = merged(Figures(statistics, last, [key for key in last if key in self._sums]), self._group)
+        self._reduced = {key: _Reduced(int(n), *own) for key, (n, *own) in figures.statistics.items()}
+        self._last = dict(figures.last)
 
     def _show(self, call: Callable[[Logger], object], size: int) -> None:
         for writer in self.writers:
