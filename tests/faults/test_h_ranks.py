@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from rlcore.run_folder.status import read_status
-from tests.faults.several import Trained, children, runs
+from rlcore.testing.train_command import children
+from tests.faults.several import Trained, runs
 
 
 def shared_memory_with_a_name(process):

@@ -6,26 +6,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import suppress
 from pathlib import Path
 
-import tomli_w
-
-from rlcore.checkpoints.manifest import scan
+from rlcore.testing.train_command import CARTPOLE, TrainCommand
 
 CONFIG = {
-    "run": {"name": "ranks", "seed": 3, "total_frames": 8192, "device": "cpu"},
-    "env": {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 2},
-    "model": {"use": "mlp", "hidden": [16]},
-    "loss": {"use": "ppo"},
-    "estimator": {"use": "gae"},
-    "optimizer": [{"use": "adam", "lr": 3e-3}],
-    "collector": {"frames_per_batch": 64},
-    "buffer": {"epochs": 2, "minibatch_size": 32},
-    "metrics": {"every": 128},
-    "logger": [{"use": "csv"}],
-    "checkpoint": {"use": "torch", "every": 2048},
+    **CARTPOLE,
+    "run": {**CARTPOLE["run"], "total_frames": 8192},
+    "checkpoint": {**CARTPOLE["checkpoint"], "every": 2048},
 }
 RANKS = {"use": "ray", "count": 2}
 _ENVIRONMENT = {
@@ -49,10 +38,10 @@ class Namespace:
         assert self.holder.stdout.readline() == b"up\n"
         self._network = os.readlink(f"/proc/{self.holder.pid}/ns/net")
 
-    def start(self, command, environment=(), **settings):
+    def start(self, command, environment=(), stderr=subprocess.STDOUT, **settings):
         inside = ["nsenter", "-t", str(self.holder.pid), "-U", "-n", "--preserve-credentials", "--"]
         return subprocess.Popen(
-            [*inside, *command], env={**_ENVIRONMENT, **dict(environment)}, stderr=subprocess.STDOUT, **settings
+            [*inside, *command], env={**_ENVIRONMENT, **dict(environment)}, stderr=stderr, **settings
         )
 
     def processes(self, named=""):
@@ -108,45 +97,14 @@ class Ray:
         self.folder.cleanup()
 
 
-class Trained:
+class Trained(TrainCommand):
     """The command `rlcore train` in a namespace."""
 
-    def __init__(self, namespace, folder, name, *options, ranks=RANKS, **sections):
-        self.namespace = namespace
-        values = {**CONFIG, **{key: {**CONFIG.get(key, {}), **keys} for key, keys in sections.items()}}
-        values["run"] = {**values["run"], "name": name, "folder": str(folder)}
-        values |= {"ranks": ranks} if ranks else {}
-        config, self.folder, self.output = folder / f"{name}.toml", folder / name, folder / f"{name}.txt"
-        config.write_text(tomli_w.dumps(values))
-        command = [sys.executable, "-m", "rlcore", "train", str(config), *options]
-        with self.output.open("ab") as output:
-            self.process = namespace.start(command, stdout=output)
+    def __init__(self, namespace, folder, *options, ranks=RANKS, **sections):
+        self._namespace = namespace
+        values = {**CONFIG, **{key: {**CONFIG.get(key, {}), **keys} for key, keys in sections.items()}, "ranks": ranks}
+        super().__init__(folder, values, *options, start=namespace.start)
 
     def ranks(self):
         """Return the processes of the ranks."""
-        return self.namespace.processes("ray::RankActor")
-
-    def wait_for(self, frames, seconds=240):
-        """Wait until a checkpoint is there of so many frames or more."""
-        self.wait_until(lambda: any(entry.frames >= frames for entry in self.entries()), seconds)
-
-    def wait_until(self, condition, seconds=240):
-        until = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < until, self.text()
-            assert self.process.poll() is None, self.text()
-            time.sleep(0.02)
-
-    def entries(self):
-        return scan(self.folder / "checkpoints").entries if self.folder.is_dir() else []
-
-    def end(self, seconds=300):
-        """Return the exit code."""
-        return self.process.wait(seconds)
-
-    def text(self):
-        return self.output.read_text()
-
-    def result(self):
-        """Return what two runs that are equal have in common."""
-        return self.entries()[-1].manifest["digest"], (self.folder / "metrics.csv").read_bytes()
+        return self._namespace.processes("ray::RankActor")

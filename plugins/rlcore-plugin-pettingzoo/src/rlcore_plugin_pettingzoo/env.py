@@ -86,10 +86,14 @@ class PettingZooEnv:
         self._truncated = np.zeros(total, dtype=bool)
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
-        """Begin all games; every agent is there. Agent `i` is of game `i // agents`, whose seed is `seed` plus that."""
+        """Begin all games; every agent is there.
+
+        The seed of a game is `seed` plus the number of its first agent, so that a share of the games is seeded as the
+        same games are among all.
+        """
         for number, game in enumerate(self._games):
             if seed is not None:
-                game.seed(seed + number)
+                game.seed(seed + number * self._per_game)
             self._begin(number, game)
         self._terminated[:] = self._truncated[:] = False
         return self._observation[: self._rows]
