@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from rlcore.config.core import DEFAULT_USE, CheckpointConfig
 from rlcore.config.entries import names_of, same_component
+from rlcore.config.policies import AGENTS, OF_POLICIES, POLICY, names_in
 from rlcore.errors import ConfigError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 
@@ -31,21 +33,28 @@ class Layer:
     sources: dict[str, str] = field(default_factory=dict)
 
     def sources_of(self, place: str, table: dict[str, Any]) -> dict[str, str]:
-        """Return from which file each key of a table comes."""
-        return {key: self.sources.get(f"{place}.{key}", str(self.path)) for key in table}
+        """Return from which file each key of a table comes, and those of tables in it, as `key.key`."""
+        keys = [
+            *table,
+            *(f"{key}.{inner}" for key, value in table.items() if isinstance(value, dict) for inner in value),
+        ]
+        return {key: self.sources.get(f"{place}.{key}", str(self.path)) for key in keys}
 
 
 def extended(base: Layer, own: Layer) -> Layer:
     """Return the sections of a base with those of the file that extends it.
 
     A section has the keys of both; of a key that both have, the value of `own` counts, a table too. A section of
-    another component than that of the base replaces it. The entries of a section that may stand several times replace
-    those of the base; or else, where none of them has a `use`, each changes the one of its name, or the only one.
+    another component than that of the base replaces it. The tables of several policies, such as `[model.NAME]` and
+    `[loss.NAME]`, are treated as sections of their own; where the base has one policy, several replace it. The entries
+    of a section that may stand several times replace those of the base; or else, where none of them has a `use`, each
+    changes the one of its name or of its policy, or the only one.
 
     Raises:
         ConfigError: entries of a section that neither replace nor change those of the base.
     """
     both = Layer({}, own.path)
+    policies = {name for layer in (base, own) for name in names_in(layer.values.get("model"))}
     for section in dict.fromkeys([*base.values, *own.values]):
         if section not in own.values:
             _take(both, section, base)
@@ -54,7 +63,7 @@ def extended(base: Layer, own: Layer) -> Layer:
         elif isinstance(own.values[section], list):
             _repeated(both, section, base, own)
         else:
-            _single(both, section, base, own)
+            _single(both, section, base, own, policies if section in OF_POLICIES else ())
     return both
 
 
@@ -69,7 +78,7 @@ def with_absolute_paths(layer: Layer, folder: Path) -> Layer:
 
 
 def _put(layer: Layer, place: str, table: dict[str, Any], sources: dict[str, str]) -> dict[str, Any]:
-    layer.sources |= {f"{place}.{key}": sources[key] for key in table}
+    layer.sources |= {f"{place}.{key}": source for key, source in sources.items()}
     return dict(table)
 
 
@@ -85,14 +94,26 @@ def _take(both: Layer, section: str, layer: Layer) -> None:
         both.values[section] = _put(both, section, value, layer.sources_of(section, value))
 
 
-def _single(both: Layer, section: str, base: Layer, own: Layer) -> None:
+def _single(both: Layer, section: str, base: Layer, own: Layer, policies: Collection[str]) -> None:
     old, new = base.values[section], own.values[section]
     default = DEFAULT_USE.get(section)
     if section in COMPONENT_SECTIONS and "use" in new and not same_component(old.get("use", default), new["use"]):
         kept = CheckpointConfig.model_fields if section == "checkpoint" else ()
         old = {key: value for key, value in old.items() if key in kept}
+    elif section == "model" and names_in(new) and not names_in(old):
+        old = {}
     sources = base.sources_of(section, old) | own.sources_of(section, new)
+    for name in policies:
+        if isinstance(old.get(name), dict) and isinstance(new.get(name), dict):
+            new = {**new, name: _of_policy(old[name], new[name], old.get("use", default))}
     both.values[section] = _put(both, section, {**old, **new}, sources)
+
+
+def _of_policy(old: dict[str, Any], new: dict[str, Any], of_all: Any) -> dict[str, Any]:
+    """Return what a policy has of a section; `of_all` is the component where the policy names none."""
+    if "use" in new and not same_component(old.get("use", of_all), new["use"]):
+        old = {key: value for key, value in old.items() if key == AGENTS}
+    return {**old, **new}
 
 
 def _repeated(both: Layer, section: str, base: Layer, own: Layer) -> None:
@@ -120,6 +141,10 @@ def _changed(section: str, change: dict[str, Any], base: Layer, own: Layer) -> i
         return 0
     if change.get("name") in names:
         return names.index(str(change["name"]))
+    of_policy = [number for number, entry in enumerate(base.values[section]) if POLICY in entry]
+    of_policy = [number for number in of_policy if base.values[section][number][POLICY] == change.get(POLICY)]
+    if "name" not in change and len(of_policy) == 1:
+        return of_policy[0]
     asked = f"; none is called {change['name']!r}" if "name" in change else ""
     raise ConfigError(
         f"{own.path}: a [[{section}]] without a use changes one of {base.path}, which has {', '.join(names) or 'none'}"

@@ -43,12 +43,16 @@ class Table:
 
 def policies_of(raw: RawConfig) -> tuple[str, ...]:
     """Return the names of the policies of a config; empty where there is one, without a name."""
-    model = raw.values.get("model")
-    return tuple(name for name, value in model.items() if _is_policy(value)) if isinstance(model, Mapping) else ()
+    return names_in(raw.values.get("model"))
 
 
-def _is_policy(value: Any) -> bool:
-    return isinstance(value, Mapping) and ("use" in value or AGENTS in value)
+def names_in(model: Any) -> tuple[str, ...]:
+    """Return the names of the policies in a section `[model]`: its tables that name a component or agents."""
+    if not isinstance(model, Mapping):
+        return ()
+    return tuple(
+        name for name, value in model.items() if isinstance(value, Mapping) and ("use" in value or AGENTS in value)
+    )
 
 
 def tables(raw: RawConfig, section: str) -> list[Table]:

@@ -66,6 +66,71 @@ def test_another_back_end_keeps_when_checkpoints_are_saved(layers):
     assert raw.values["checkpoint"] == {"use": "torch", "every": 5}
 
 
+POLICIES = """
+[model.hunters]
+use = 'mlp'
+agents = ['h_*']
+hidden = [8]
+[model.prey]
+use = 'mlp'
+agents = ['p']
+[loss]
+use = 'ppo'
+entropy_coef = 0.1
+[loss.prey]
+entropy_coef = 0.2
+clip = 1
+[[optimizer]]
+use = 'adam'
+[[optimizer]]
+use = 'adam'
+policy = 'prey'
+lr = 1
+"""
+
+
+def test_of_several_policies_each_table_is_a_section_of_its_own(layers):
+    raw = layers(
+        POLICIES,
+        "[model.hunters]\nhidden = [16]\n[model.prey]\nuse = 'q-network'\n[model.third]\nuse = 'mlp'\nagents = ['t']\n"
+        "[loss.hunters]\nclip = 3\n[loss.prey]\nclip = 2\n[[optimizer]]\npolicy = 'prey'\nlr = 2\n",
+    )
+    assert raw.values["model"] == {
+        "hunters": {"use": "mlp", "agents": ["h_*"], "hidden": [16]},
+        "prey": {"use": "q-network", "agents": ["p"]},
+        "third": {"use": "mlp", "agents": ["t"]},
+    }
+    assert raw.values["loss"] == {
+        "use": "ppo",
+        "entropy_coef": 0.1,
+        "prey": {"entropy_coef": 0.2, "clip": 2},
+        "hunters": {"clip": 3},
+    }
+    assert raw.values["optimizer"] == [{"use": "adam"}, {"use": "adam", "policy": "prey", "lr": 2}]
+    assert raw.sources["loss.prey.entropy_coef"].endswith("base.toml")
+    assert raw.sources["loss.prey.clip"].endswith("own.toml")
+
+
+@pytest.mark.parametrize(
+    ("own", "section", "both"),
+    [
+        ("[loss.prey]\nuse = 'dqn'\n", "loss", {"use": "ppo", "entropy_coef": 0.1, "prey": {"use": "dqn"}}),
+        ("[loss]\nuse = 'dqn'\n[loss.prey]\nx = 1\n", "loss", {"use": "dqn", "prey": {"x": 1}}),
+        ("[model]\nuse = 'mlp'\nhidden = [4]\n", "model", {"use": "mlp", "hidden": [4]}),
+    ],
+)
+def test_another_component_replaces_what_there_was_of_policies(layers, own, section, both):
+    assert layers(POLICIES, own).values[section] == both
+
+
+def test_several_policies_replace_one(layers):
+    base = "[model]\nuse = 'mlp'\nhidden = [8]\nkwargs = { a = 1 }\n"
+    assert layers(base, "[model.prey]\nuse = 'mlp'\nagents = ['p']\n").values["model"] == {
+        "prey": {"use": "mlp", "agents": ["p"]}
+    }
+    assert layers(base, "[model.kwargs]\nb = 2\n").values["model"]["kwargs"] == {"b": 2}
+
+
 def test_entries_with_a_use_replace_those_of_the_base(layers):
     hooks = "[[hook]]\nuse = 'a'\n[[hook]]\nuse = 'b'\n"
     assert layers(hooks, "[[hook]]\nuse = 'c'\n").values["hook"] == [{"use": "c"}]
