@@ -76,7 +76,8 @@ def trainer_parts(
     if storage.schedule is not None:
         register("checkpoints", storage.schedule)
     metrics = register("metrics", Metrics(Every(log_interval), writers, context.group))
-    evaluations = register("evaluations", Evaluations(context.run.folder, context.progress.clock))
+    several = bool(context.built.get("policies"))
+    evaluations = register("evaluations", Evaluations(context.run.folder, context.progress.clock, several))
     register("generators", GlobalGenerators())
     return TrainerParts(
         run=context.run,

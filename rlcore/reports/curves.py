@@ -13,7 +13,7 @@ import numpy as np
 
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files.plain_files import plain_file
-from rlcore.training.evaluations import TABLE
+from rlcore.training.evaluations import POLICY, TABLE
 
 PANELS: Final = (
     ("episode/return", "training: episode return"),
@@ -60,23 +60,25 @@ def _curves(file: Path) -> dict[str, Curve]:
 
 
 def _read_evaluations(run: Path) -> dict[str, Curve]:
-    """Return the mean return and length of each evaluation."""
+    """Return mean return and length of each evaluation, and the mean return of each policy where there are several."""
     file = run / TABLE
     if not file.is_file():
         raise ConfigError(
             f"{run} has no metrics.csv and no {TABLE}; add a section [[logger]] with use = 'csv' to its config"
         )
-    by_column: dict[str, dict[int, list[float]]] = {"return": defaultdict(list), "length": defaultdict(list)}
+    by_name: dict[str, dict[int, list[float]]] = {"return": defaultdict(list), "length": defaultdict(list)}
     for row in _rows(file):
         try:
-            frames, figures = _place(row), {column: float(row[column]) for column in by_column}
+            frames, figures = _place(row), {column: float(row[column]) for column in ("return", "length")}
         except (KeyError, TypeError, ValueError):
             continue  # a row that a crash cut off
-        for column, figure in figures.items():
-            by_column[column][frames].append(figure)
+        if policy := row.get(POLICY):
+            figures[f"return/{policy}"] = figures["return"]
+        for name, figure in figures.items():
+            by_name.setdefault(name, defaultdict(list))[frames].append(figure)
     return {
-        f"evaluation/{column}": {frames: sum(each) / len(each) for frames, each in values.items()}
-        for column, values in by_column.items()
+        f"evaluation/{name}": {frames: sum(each) / len(each) for frames, each in values.items()}
+        for name, values in by_name.items()
     }
 
 

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 TABLE: Final = "evaluations.csv"
 COLUMNS: Final = ("frames", "seed", "return", "length")
+POLICY: Final = "policy"
 
 
 def better(new: float, old: float | None) -> bool:
@@ -32,6 +33,7 @@ class Evaluations:
     Args:
         folder: of `evaluations.csv`, a row per episode: `frames,seed,return,length`; None to write none.
         clock: of the run; the first column is called so.
+        policies: whether the run has several; the last column is then `policy`, the name of the one that acted.
 
     Attributes:
         last: the latest.
@@ -42,11 +44,11 @@ class Evaluations:
 
     observer: Final = True
 
-    def __init__(self, folder: Path | None = None, clock: Clock = "frames") -> None:
+    def __init__(self, folder: Path | None = None, clock: Clock = "frames", policies: bool = False) -> None:
         self.last: EvaluationResult | None = None
         self.best: EvaluationResult | None = None
         self.differences = 0
-        self._table = None if folder is None else _OwnTable(folder / TABLE, clock)
+        self._table = None if folder is None else _OwnTable(folder / TABLE, clock, policies)
 
     def take(self, result: EvaluationResult) -> None:
         """Take a new evaluation in, and write its episodes.
@@ -89,8 +91,8 @@ class Evaluations:
 class _OwnTable:
     """A CSV file that ends where this run stands; what another run left behind there gets another name."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
-        self._table = Table(path, (clock, *COLUMNS[1:]))
+    def __init__(self, path: Path, clock: Clock, policies: bool) -> None:
+        self._table = Table(path, (clock, *COLUMNS[1:], *([POLICY] if policies else [])))
         self.file = self._table.file
         self._placed = False
 
@@ -99,9 +101,11 @@ class _OwnTable:
         try:
             if not self._placed:
                 self.begin_anew()
-            episodes = zip(result.seeds, result.returns, result.lengths, strict=True)
+            names = [(name,) for name in result.policies] or [()] * len(result.returns)
+            episodes = zip(result.seeds, result.returns, result.lengths, names, strict=True)
             self._table.append(
-                (result.frames, seed, repr(float(return_)), int(length)) for seed, return_, length in episodes
+                (result.frames, seed, repr(float(return_)), int(length), *name)
+                for seed, return_, length, name in episodes
             )
             self.file.flush()
         except OSError as error:

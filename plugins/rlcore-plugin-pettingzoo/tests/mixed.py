@@ -66,7 +66,7 @@ SECTIONS = {
         "walkers": {"use": "mlp", "hidden": [8], "agents": ["walker_*"]},
         "flyers": {"use": "mlp", "hidden": [12], "agents": ["flyer_*"]},
     },
-    "loss": {"use": "ppo", "walkers": {"target_kl": 0.001}},
+    "loss": {"use": "ppo", "walkers": {"target_kl": 0.003}},
     "estimator": {"use": "gae"},
     "optimizer": [{"use": "adam", "lr": 1e-2}, {"use": "adam", "lr": 3e-2, "policy": "flyers", "every": 2}],
     "collector": {"frames_per_batch": 96},

@@ -1,5 +1,7 @@
 """Several policies in one run: agents that see and do different things, each policy with its own rows."""
 
+import csv
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ import rlcore
 from rlcore.cli.command_line import main
 from rlcore.errors import ConfigError, EndOfData
 from rlcore.policies.batches import OwnBatches
+from rlcore.reports.curves import read_metrics
 from rlcore.testing import difference, make_run
 
 from .mixed import SECTIONS
@@ -72,7 +75,7 @@ def test_each_policy_learns_what_it_would_learn_alone():
     walkers = {
         "env": {**SECTIONS["env"], "num_envs": 4, "kwargs": {"flyers": 0}},
         "model": {"use": "mlp", "hidden": [8], "name": "walkers"},
-        "loss": {"use": "ppo", "target_kl": 0.001},
+        "loss": {"use": "ppo", "target_kl": 0.003},
         "optimizer": SECTIONS["optimizer"][:1],
         "collector": {"frames_per_batch": 64},
         "buffer": {"minibatch_size": 16, "epochs": 3},
@@ -133,6 +136,16 @@ def test_figures_are_told_by_policy():
     assert sum(counts.values()) == run.trainer.progress.updates
     assert counts["walkers"] > counts["flyers"] > 0
     assert set(run.trainer.learner.optimizers) == {"walkers.adam", "flyers.adam"}
+
+
+def test_every_episode_of_an_evaluation_says_whose_it_is(tmp_path):
+    run = make_run("run.total_frames=96", sections={**SECTIONS, "logger": []}, folder=tmp_path)
+    run.trainer.train()
+    with (tmp_path / "toy" / "evaluations.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["policy"] for row in rows[-6:]] == ["walkers", "walkers", "flyers"] * 2
+    *_, last = read_metrics(tmp_path / "toy")["evaluation/return/flyers"].values()
+    assert last == pytest.approx(np.mean(run.trainer.last_evaluation.returns_by_policy()["flyers"]))
 
 
 def test_different_algorithms_train_side_by_side():
