@@ -51,7 +51,7 @@ _END_SECONDS: Final = 20.0
 # here, since the parser is built without importing what plugins are made of
 NEW_KINDS: Final = (
     *("hook", "logger", "loss", "env", "transform", "model", "estimator", "optimizer", "scheduler"),
-    *("collector", "buffer", "learner", "evaluator", "checkpointer"),
+    *("collector", "buffer", "learner", "evaluator", "checkpointer", "launcher"),
 )
 
 

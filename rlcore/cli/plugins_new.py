@@ -33,7 +33,10 @@ SUMMARIES: Final = {
     "learner": "gradient steps with clipped elements",
     "evaluator": "episodes until the mean return is known well enough",
     "checkpointer": "compressed tensors in one file",
+    "launcher": "ranks on this host, each on a core of its own",
 }
+# plugins that a template builds on, by kind
+NEEDS: Final = {"launcher": ("rlcore-plugin-ddp",)}
 # the files of a package, and the template of each; `$kind/` templates differ from kind to kind
 FILES: Final = {
     "pyproject.toml": "pyproject.toml.in",
@@ -101,7 +104,7 @@ def package(name: str, kind: str) -> dict[str, str]:
     """Return path to text of every file of a new package."""
     templates = resources.files("rlcore") / "templates" / "plugin"
     major, minor, _ = __version__.split(".", 2)
-    summary = SUMMARIES[kind]
+    summary, needs = SUMMARIES[kind], ("rlcore", *NEEDS.get(kind, ()))
     values = {
         "name": name,
         "kind": kind,
@@ -110,7 +113,7 @@ def package(name: str, kind: str) -> dict[str, str]:
         "class_name": _class_name(name, kind, _read(templates, f"{kind}/component.py.in")),
         "summary": summary,
         "description": f"{_a(kind).capitalize()} for rlcore: {summary}",
-        "requires": f"rlcore>={major}.{minor},<{int(major) + 1}",
+        "requires": ", ".join(f'"{needed}>={major}.{minor},<{int(major) + 1}"' for needed in needs),
     }
     for part in ("section.toml", "about.md"):
         text = Template(_read(templates, f"{kind}/{part}.in")).substitute(values)

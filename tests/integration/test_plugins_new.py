@@ -20,6 +20,7 @@ import torch
 import rlcore
 from rlcore.cli.command_line import NEW_KINDS
 from rlcore.cli.plugins_new import FILES, LONGEST, SUMMARIES
+from rlcore.config.sections import find_launcher
 from rlcore.plugins.component import COMPONENT_SECTIONS, KINDS
 from rlcore.plugins.discovery import installed
 
@@ -60,13 +61,17 @@ def new(cli, site, tmp_path, monkeypatch):
 # what is made
 
 
+# what `rlcore.build` builds; ranks are for the command
+BUILT = [kind for kind in NEW_KINDS if kind != "launcher"]
+
+
 def short_config(folder, kind):
     """The config of the example, for two batches."""
     batch = "collector.steps=64" if kind == "collector" else "collector.frames_per_batch=256"
     return rlcore.load_config(folder / "example.toml", [*SHORT, batch])
 
 
-@pytest.mark.parametrize("kind", NEW_KINDS)
+@pytest.mark.parametrize("kind", BUILT)
 def test_the_example_of_every_kind_trains_and_uses_the_component(kind, new):
     config = short_config(new(f"my-{kind}", kind), kind)
     owners = {section.provided.owner.plugin for found in config.sections.values() for section in found}
@@ -74,7 +79,7 @@ def test_the_example_of_every_kind_trains_and_uses_the_component(kind, new):
     assert rlcore.build(config).trainer.train().frames == 512
 
 
-@pytest.mark.parametrize("kind", NEW_KINDS)
+@pytest.mark.parametrize("kind", BUILT)
 def test_the_example_of_every_kind_resumes_to_the_weights_of_a_run_without_a_stop(kind, new, tmp_path):
     folder = new(f"my-{kind}", kind)
 
@@ -93,6 +98,13 @@ def test_the_example_of_every_kind_resumes_to_the_weights_of_a_run_without_a_sto
     assert all(torch.equal(resumed_weights[name], weight) for name, weight in expected.items())
 
 
+@pytest.mark.slow
+def test_the_launcher_passes_its_tests_and_its_example_trains_in_several_processes(new, tmp_path):
+    folder = new("my-launcher", "launcher")
+    done = in_its_own_process(folder, tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("kind", NEW_KINDS)
 def test_readme_and_example_show_every_key_with_its_default(kind, new):
     folder = new(f"my-{kind}", kind)
@@ -100,13 +112,16 @@ def test_readme_and_example_show_every_key_with_its_default(kind, new):
     assert block in (folder / "example.toml").read_text() + "\n"
     ((section, table),) = tomllib.loads(block).items()
     table = table[0] if isinstance(table, list) else table
-    assert COMPONENT_SECTIONS[section][0] == kind
+    assert {**COMPONENT_SECTIONS, "ranks": ("launcher", False)}[section][0] == kind
     assert table.pop("use") == f"my-{kind}"
     config = rlcore.load_config(folder / "example.toml")
-    (own,) = [part for part in config.sections[section] if part.name.startswith("my-")]
-    schema = own.provided.schema()
-    assert schema().model_dump(mode="json") == {
-        key: value for key, value in table.items() if not (kind == "checkpointer" and key == "every")
+    if kind == "launcher":
+        provided, _ = find_launcher(config.ranks, config.host)
+    else:
+        (provided,) = [part.provided for part in config.sections[section] if part.name.startswith("my-")]
+    of_rlcore = {"checkpointer": "every", "launcher": "count"}.get(kind)
+    assert provided.schema()().model_dump(mode="json") == {
+        key: value for key, value in table.items() if key != of_rlcore
     }
 
 
@@ -177,7 +192,7 @@ def test_a_class_does_not_take_a_name_that_its_module_imports(cli):
 
 
 def test_templates_are_those_of_the_kinds():
-    assert set(NEW_KINDS) == set(KINDS) - {"launcher"}  # few write one, and none by filling in a small file
+    assert set(NEW_KINDS) == set(KINDS)
     assert tuple(SUMMARIES) == NEW_KINDS
     assert set(NEW_KINDS) == {path.name for path in TEMPLATES.iterdir() if path.is_dir()}
     named = {path for path in FILES.values() if "$" not in path}
@@ -232,12 +247,15 @@ def test_the_package_of_the_tutorial_is_clean_and_passes_its_tests(tutorial, new
     for command in (["check", "--no-cache"], ["format", "--check", "--no-cache"]):
         done = subprocess.run([ruff, *command, folder], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
-    paths = os.pathsep.join(str(path) for path in (tmp_path / "site", folder / "src"))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, cwd=tmp_path
-    )
+    done = in_its_own_process(folder, tmp_path)
     assert done.returncode == 0, done.stdout
+
+
+def in_its_own_process(folder, site):
+    """Run the tests of a package, which the fixture `new` has made."""
+    paths = os.pathsep.join([str(site / "site"), str(folder / "src"), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, cwd=site)
 
 
 # what is refused
