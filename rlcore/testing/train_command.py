@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import Any, Final
 
 import tomli_w
 
@@ -31,14 +31,6 @@ CARTPOLE: Final[Mapping[str, Mapping[str, Any] | list[Mapping[str, Any]]]] = {
 }
 
 
-class Starts(Protocol):
-    """Starts a process, as `subprocess.Popen` does."""
-
-    def __call__(self, command: Sequence[str], *, stdout: IO[bytes], stderr: int) -> subprocess.Popen[bytes]:
-        """Start it."""
-        ...
-
-
 class TrainCommand:
     """The command `rlcore train` of a config.
 
@@ -48,7 +40,7 @@ class TrainCommand:
         options: of the command.
         under: the module that starts the command, with its options, such as torchrun's; empty for none.
         output: name of the file for what is printed; default: that of the run.
-        start: starts the process.
+        start: starts the process, with the arguments of `subprocess.Popen`.
 
     Attributes:
         config: file.
@@ -64,7 +56,7 @@ class TrainCommand:
         *options: str,
         under: Sequence[str] = (),
         output: str = "",
-        start: Starts = subprocess.Popen,
+        start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
     ) -> None:
         name = sections["run"]["name"]
         self.config, self.folder, self.output = (

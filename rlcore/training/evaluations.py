@@ -101,12 +101,10 @@ class _OwnTable:
         try:
             if not self._placed:
                 self.begin_anew()
-            names = [(name,) for name in result.policies] or [()] * len(result.returns)
-            episodes = zip(result.seeds, result.returns, result.lengths, names, strict=True)
-            self._table.append(
-                (result.frames, seed, repr(float(return_)), int(length), *name)
-                for seed, return_, length, name in episodes
-            )
+            episodes = zip(result.seeds, result.returns, result.lengths, strict=True)
+            rows = [(result.frames, seed, repr(float(return_)), int(length)) for seed, return_, length in episodes]
+            named = zip(rows, result.policies, strict=True) if result.policies else ()
+            self._table.append([(*row, policy) for row, policy in named] or rows)
             self.file.flush()
         except OSError as error:
             raise StorageError(f"{self.file.path} cannot be written: {error}; free the place, and resume") from error
