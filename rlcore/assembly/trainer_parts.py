@@ -21,7 +21,7 @@ from rlcore.training.evaluations import Evaluations
 from rlcore.training.parts import TrainerParts
 from rlcore.training.schedule import SaveSchedule
 from rlcore.training.stateful import in_order, observers
-from rlcore.types import Buffer, Collector, Evaluator, Learner
+from rlcore.types import Buffer, Collector, Context, Evaluator, Learner
 from rlcore.types.progress import Every
 
 
@@ -76,8 +76,7 @@ def trainer_parts(
     if storage.schedule is not None:
         register("checkpoints", storage.schedule)
     metrics = register("metrics", Metrics(Every(log_interval), writers, context.group))
-    several = bool(context.built.get("policies"))
-    evaluations = register("evaluations", Evaluations(context.run.folder, context.progress.clock, several))
+    evaluations = register("evaluations", _evaluations(context))
     register("generators", GlobalGenerators())
     return TrainerParts(
         run=context.run,
@@ -101,6 +100,11 @@ def trainer_parts(
         stateful=in_order(assembly.stateful),
         evaluations=evaluations,
     )
+
+
+def _evaluations(context: Context) -> Evaluations:
+    """Return what keeps the evaluations of a run."""
+    return Evaluations(context.run.folder, context.progress.clock, bool(context.built.get("policies")))
 
 
 def provenance(assembly: Assembly, host: PluginHost, modules: Iterable[str], threads: int) -> Provenance:

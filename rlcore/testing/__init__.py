@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rlcore.testing.compare import difference as difference
     from rlcore.testing.compare import snapshot as snapshot
     from rlcore.testing.light_import import check_light_import as check_light_import
+    from rlcore.testing.processes import Processes as Processes
     from rlcore.testing.small_run import TOY_CONFIG as TOY_CONFIG
     from rlcore.testing.small_run import make_config as make_config
     from rlcore.testing.small_run import make_run as make_run
@@ -26,6 +27,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.state.tree": "through_checkpoint",
         "rlcore.testing.compare": "difference snapshot",
         "rlcore.testing.light_import": "check_light_import",
+        "rlcore.testing.processes": "Processes",
         "rlcore.testing.small_run": "TOY_CONFIG make_config make_run make_trainer",
     },
 )
