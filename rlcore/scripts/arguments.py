@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.checkpoints.retention import CheckpointRotation
 from rlcore.errors import ArgumentTypeError, ConfigError
+from rlcore.scripts.policies import LossOfPolicies, check_policies
 from rlcore.types.progress import ENDLESS
 
 if TYPE_CHECKING:
@@ -65,10 +66,10 @@ class Arguments:
 
     collector: Any
     total_frames: int | None
-    loss_module: Callable[[Any], Any] | None = None
+    loss_module: Callable[[Any], Any] | Mapping[str, Callable[[Any], Any]] | None = None
     frame_skip: int | None = 1
     optim_steps_per_batch: int | None = None
-    optimizer: torch.optim.Optimizer | None = None
+    optimizer: torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer] | None = None
     optimization_stepper: Any = None
     logger: Any = None
     clip_grad_norm: bool = True
@@ -99,7 +100,9 @@ class Arguments:
         """Make something of the arguments, once all are there."""
 
     def _set_argument(self, name: str, value: Any) -> None:
-        """Keep a value."""
+        """Keep a value; losses by policy as one module."""
+        if name == "loss_module" and isinstance(value, Mapping):
+            value = LossOfPolicies(value)
         self.__dict__[name] = value
 
 
@@ -120,6 +123,7 @@ def check(arguments: Arguments) -> None:
     for name, value in called.items():
         if value is not None and not callable(value):
             raise ArgumentTypeError(f"{name}: a {type(value).__name__} cannot be called")
+    check_policies(arguments.loss_module, arguments.optimizer, arguments.optimization_stepper)
     if arguments.checkpoint is not None and not isinstance(arguments.checkpoint, str):
         raise ArgumentTypeError(
             f"checkpoint: a {type(arguments.checkpoint).__name__}; expected the name of a checkpoint back end, such as "

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rlcore.errors import ArgumentTypeError
+from rlcore.scripts.policies import OptimizerOfPolicy
 from rlcore.scripts.registering import RegisteringTrainer
 from rlcore.stock.optimizer import OptimizerHook
 from rlcore.stock.target_net_updater import TargetNetUpdaterHook
@@ -17,33 +19,33 @@ class ArgumentHooks:
     """The hooks that a trainer registered for its arguments.
 
     Attributes:
-        optimizer: takes the steps of the trainer's optimizer; None where a stepper does, or a script's own hook.
+        optimizers: take the steps of the trainer's optimizer, under an empty name, or of that of each policy under its
+            own; empty where a stepper does, or a script's own hook.
         targets: moves the targets; None where a script registered a hook for the same updater.
     """
 
     def __init__(self) -> None:
-        self.optimizer: OptimizerHook | None = None
+        self.optimizers: dict[str, OptimizerHook] = {}
         self.targets: TargetNetUpdaterHook | None = None
         self._stepper: Any = None
-        self._saved_optimizer: Any = None
+        self._saved_optimizers: dict[str, Any] = {}
 
     def follow_optimizer(self, trainer: RegisteringTrainer) -> None:
         """Let the trainer's optimizer take the steps, unless a stepper does; its state is saved in either case."""
-        new, stepper = trainer.optimizer, trainer.optimization_stepper
-        if new is None or stepper is not None:
-            self._take_away(trainer)
-            if new is not None or self._saved_optimizer is not None:
-                _save_as_module(trainer, "optimizer", self._saved_optimizer, new)
-            self._saved_optimizer = new
-        elif self.optimizer is not None:
-            self.optimizer.use(new)
-        else:
-            if self._saved_optimizer is not None:
-                trainer._replace_part("optimizer", self._saved_optimizer, None)
-                self._saved_optimizer = None
-            hook = OptimizerHook(new)
-            hook.register(trainer)
-            self.optimizer = hook
+        new = _by_policy(trainer.optimizer)
+        if trainer.optimization_stepper is not None:
+            self._take_away(trainer, list(self.optimizers))
+            self._save_as_modules(trainer, new)
+            return
+        self._save_as_modules(trainer, {})
+        self._take_away(trainer, [name for name in self.optimizers if name not in new])
+        for name, optimizer in new.items():
+            if name in self.optimizers:
+                self.optimizers[name].use(optimizer)
+            else:
+                hook = OptimizerOfPolicy(optimizer, name) if name else OptimizerHook(optimizer)
+                hook.register(trainer, _module_name(name))
+                self.optimizers[name] = hook
 
     def follow_stepper(self, trainer: RegisteringTrainer) -> None:
         """Let the trainer's stepper take the place of loss and step.
@@ -86,11 +88,28 @@ class ArgumentHooks:
         trainer._replace_part("target_net_updater", self.targets, None)
         self.targets = None
 
-    def _take_away(self, trainer: RegisteringTrainer) -> None:
-        if self.optimizer is not None:
-            trainer._operations.forget(self.optimizer)
-            trainer._replace_part("optimizer", self.optimizer, None)
-            self.optimizer = None
+    def _take_away(self, trainer: RegisteringTrainer, names: Iterable[str]) -> None:
+        for name in names:
+            hook = self.optimizers.pop(name)
+            trainer._operations.forget(hook)
+            trainer._replace_part(_module_name(name), hook, None)
+
+    def _save_as_modules(self, trainer: RegisteringTrainer, new: Mapping[str, Any]) -> None:
+        """Save the states of optimizers by which a stepper takes the steps, in place of those before."""
+        for name in dict.fromkeys([*self._saved_optimizers, *new]):
+            _save_as_module(trainer, _module_name(name), self._saved_optimizers.get(name), new.get(name))
+        self._saved_optimizers = dict(new)
+
+
+def _by_policy(optimizer: Any) -> Mapping[str, Any]:
+    """Return the optimizers by policy; one for all has an empty name."""
+    if isinstance(optimizer, Mapping):
+        return optimizer
+    return {} if optimizer is None else {"": optimizer}
+
+
+def _module_name(policy: str) -> str:
+    return f"optimizer.{policy}" if policy else "optimizer"
 
 
 def updater_of(loss: Any) -> Any:

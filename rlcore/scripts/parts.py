@@ -193,9 +193,8 @@ def _learner(arguments: Arguments, assembly: Assembly, hooks: LoopHooks) -> Modu
         rates = {name: o.param_groups[0]["lr"] for name, o in optimizers.items() if offers(o, WithParamGroups)}
         return {"lr" if len(rates) == 1 else f"lr/{name}": float(rate) for name, rate in rates.items()}
 
-    return ModuleLearner(
-        arguments.loss_module, hooks, assembly.context.progress, None, learning_rates, assembly.context.group
-    )
+    loss: Any = arguments.loss_module  # those of several policies are one module by now
+    return ModuleLearner(loss, hooks, assembly.context.progress, None, learning_rates, assembly.context.group)
 
 
 def handed_over_as(part: Any) -> Any:

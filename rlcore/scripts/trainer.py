@@ -47,8 +47,11 @@ class Trainer(FollowingTrainer):
         total_frames: environment frames to train for; None to go on until the collector has no more batches, or a stop.
         frame_skip: environment frames per step; None: 1.
         optim_steps_per_batch: optimisation steps per epoch; None to go on until `process_optim_batch` ends the epoch.
-        loss_module: from a batch to losses, both TensorDicts or mappings; keys that begin with `loss` are minimised.
-        optimizer: for all losses; registered as an `OptimizerHook`. Leave it out to register several of them.
+        loss_module: from a batch to losses, both TensorDicts or mappings; keys that begin with `loss` are minimised. Of
+            several policies a mapping from their names to such: each gets the part of the batch under its name, and the
+            names of its losses begin with it, `prey/loss_objective`.
+        optimizer: for all losses; registered as an `OptimizerHook`. Leave it out to register several of them. Of
+            several policies a mapping from each name to an optimizer of the losses of that policy.
         optimization_stepper: an object whose `step(trainer, sub_batch)` replaces loss, backward and step.
         logger: anything with `log_scalar(name, value, step)` or `log_metrics(metrics, step)`, or several of them.
         clip_grad_norm: whether `clip_norm` limits the norm of all gradients, rather than each element.
