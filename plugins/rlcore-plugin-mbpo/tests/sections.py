@@ -9,7 +9,7 @@ MODEL = {
     "dynamics_hidden": [8],
 }
 REPLAY = {
-    "use": "imagined-replay",
+    "use": "mbpo:imagined-replay",
     "capacity": 60,
     "minibatch_size": 8,
     "updates_per_batch": 4,

@@ -1,0 +1,105 @@
+"""Small runs: stopped and resumed, and killed while the dynamics learn and while rollouts are imagined."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from rlcore.checkpoints.manifest import read_manifest
+from rlcore.testing import make_trainer
+from rlcore.testing.small_run import make_run
+
+from .sections import around
+
+ADAM = [{"use": "adam", "name": "all", "lr": 1e-2, "weight_decay": 0.1}]
+TD3 = {
+    **around(model={"actor": "deterministic", "termination": "never"}, buffer={"updates_per_batch": 3}),
+    "loss": {"use": "sac:td3"},
+}
+RUNS = {
+    "mbpo": around(buffer={"dynamics_every": 48, "rollouts_every": 32}, optimizer=ADAM),
+    "td3, other clocks": {**TD3, "buffer": {**TD3["buffer"], "dynamics_every": {"updates": 5}, "storage": "memory"}},
+    "penalty": around(buffer={"penalty": 0.5, "rollouts_every": {"iterations": 1}, "replay_ratio": 2.0}),
+}
+del RUNS["penalty"]["buffer"]["updates_per_batch"]
+
+
+def finished(folder, sections, resume=False, stop_at=None):
+    """Train a run in a folder, to its end unless it is to stop before, and return the digest of its last state."""
+    trainer = make_run(folder=folder, sections=sections, resume=resume).trainer
+    if stop_at is not None:
+        trainer.stop_at = stop_at
+    trainer.train()
+    return read_manifest(trainer.last_checkpoint)["digest"]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_that_stops_and_resumes_is_the_run_without_a_stop(name, tmp_path):
+    """At frame 48 the rollouts of before are in use."""
+    whole = finished(tmp_path / "whole", RUNS[name])
+    finished(tmp_path / "parts", RUNS[name], stop_at=48)
+    assert finished(tmp_path / "parts", RUNS[name], resume=True) == whole
+
+
+def test_a_buffer_that_saves_no_rows_learns_and_imagines_again(tmp_path):
+    """As a replay buffer it warms up again: 16 frames after the 32 of before."""
+    sections = around(buffer={"save": "none", "dynamics_every": 1_000, "rollouts_every": 1_000})
+    finished(tmp_path, sections, stop_at=32)
+    resumed = make_run(folder=tmp_path, sections=sections, resume=True).trainer
+    figures = []
+    for progress in resumed:
+        figures.append((progress.frames, "dynamics/error" in resumed.metrics.latest))
+    assert figures[0] == (48, True)
+
+
+def test_the_optimizers_of_a_run_move_no_dynamics():
+    """Not even one that decays every weight of the model."""
+    trainer = make_trainer(sections=around(optimizer=ADAM, buffer={"dynamics_every": 10_000}))
+    states = []
+    for progress in trainer:
+        if progress.frames >= 16:
+            states.append([parameter.clone() for parameter in trainer.model.dynamics.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(states[0], states[-1], strict=True))
+    assert trainer.progress.updates > 4
+
+
+CHILD = """
+import json, os, signal, sys
+from rlcore.testing.small_run import make_run
+from rlcore_plugin_mbpo import rollouts, training
+place, name, count = {"epoch": (training.DynamicsTraining, "_epoch"), "step": (rollouts, "_step")}[sys.argv[1]], 0, 0
+owner, name = place
+inner = getattr(owner, name)
+def counted(*arguments):
+    global count
+    count += 1
+    if count == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return inner(*arguments)
+setattr(owner, name, counted)
+resume = sys.argv[4] == "resume"
+make_run(folder=sys.argv[3], sections=json.loads(sys.stdin.read()), resume=resume).trainer.train()
+"""
+
+
+def killed(folder, sections, where, count, resume):
+    """Run in a process that kills itself in the `count`-th epoch of the dynamics, or step of rollouts."""
+    arguments = [sys.executable, "-c", CHILD, where, str(count), str(folder), "resume" if resume else "begin"]
+    done = subprocess.run(arguments, input=json.dumps(sections), text=True, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mbpo"])
+def test_kills_while_the_dynamics_learn_and_while_rollouts_are_imagined_leave_a_run_equal(name, tmp_path):
+    sections = {**RUNS[name], "checkpoint": {"use": "torch", "every": 16}}
+    whole = finished(tmp_path / "whole", sections)
+    folder = Path(tmp_path / "killed")
+    killed(folder, sections, "epoch", 5, resume=False)
+    killed(folder, sections, "epoch", 1, resume=True)
+    killed(folder, sections, "step", 2, resume=True)
+    assert finished(folder, sections, resume=True) == whole
