@@ -76,7 +76,7 @@ PUBLISHED: Final = {
             }
         },
     ),
-    "mbpo": Published({"buffer": ("imagined-replay",), "model": ("mbpo",)}),
+    "mbpo": Published({"buffer": ("imagined-dataset", "imagined-replay"), "model": ("mbpo",)}),
     "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
     "mlp": Published({"model": ("mlp",)}),
     "offline": Published({"loss": ("bc", "cql", "discrete-cql", "iql", "td3-bc"), "model": ("iql",)}),

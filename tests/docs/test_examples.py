@@ -30,6 +30,7 @@ FEW_UPDATES |= dict.fromkeys(("replay:prioritized", "replay:sequences"), FEW_UPD
 FEW_UPDATES["rollout-sequences"] = FEW_UPDATES["rollout"]
 FEW_UPDATES["replay:hindsight"] = FEW_UPDATES["replay"]
 FEW_UPDATES["imagined-replay"] = [*FEW_UPDATES["replay"], "buffer.dynamics_max_epochs=1", "buffer.rollouts=100"]
+FEW_UPDATES["mbpo:imagined-dataset"] = [*FEW_UPDATES["imagined-replay"][2:], "buffer.real_share=0.5"]
 FEW_UPDATES["datasets:mixed"] = [*FEW_UPDATES["replay"], "buffer.offline_updates=4"]
 SCRIPTS = {
     "train_from_python.py": ["run.total_frames=512"],
@@ -93,7 +94,8 @@ def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
     """It stops after its first iteration and goes on to the end, as its metrics do."""
     monkeypatch.chdir(tmp_path)
     values = read(path).values
-    overrides = [*FEW, *few_updates(values["buffer"])] if "collector" in values else [*FEW_OFFLINE]
+    few = few_updates(values["buffer"]) if "collector" in values else FEW_UPDATES.get(values["buffer"]["use"], [])
+    overrides = [*(FEW if "collector" in values else FEW_OFFLINE), *few]
     if data := values["buffer"].get("path"):
         record = ["data", "record", str(path), "--random", "--episodes", "2", "--out", data]
         assert cli.main(record) == 0, capsys.readouterr().err

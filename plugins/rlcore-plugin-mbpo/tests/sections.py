@@ -1,5 +1,11 @@
 """The sections of the small runs of these tests."""
 
+import numpy as np
+from rlcore_plugin_datasets.dataset import write_dataset
+from rlcore_plugin_datasets.recording import played
+
+from rlcore.testing.toy import ToyEnv
+
 MODEL = {
     "use": "mbpo",
     "hidden": [8],
@@ -36,3 +42,31 @@ AROUND = {
 def around(model=None, buffer=None, **sections):
     """Return the sections with other keys of the model and the buffer."""
     return {**AROUND, "model": {**MODEL, **(model or {})}, "buffer": {**REPLAY, **(buffer or {})}, **sections}
+
+
+DATASET = {
+    **{key: value for key, value in REPLAY.items() if key not in ("capacity", "updates_per_batch", "warmup_frames")},
+    "use": "mbpo:imagined-dataset",
+    "updates_per_iteration": 8,
+    "penalty": 0.5,
+    "dynamics_every": 24,
+}
+
+
+def offline(path, **buffer):
+    """Return the sections of a run on a dataset."""
+    return around(
+        run={"name": "toy", "seed": 1, "total_updates": 40, "device": "cpu"},
+        collector=[],
+        evaluator={"use": "episodes", "episodes": 2, "every": 16},
+    ) | {"buffer": {**DATASET, "path": str(path), **buffer}}
+
+
+def write_toy(folder):
+    """Write random episodes of the toy env."""
+    env = ToyEnv(ToyEnv.Config(num_envs=1, actions="bounded", reward="aim"))
+    space = env.spec.action_space
+    space.seed(0)
+    episodes = played(env, lambda _: np.asarray(space.sample())[np.newaxis], lambda: None, range(20), 100)
+    write_dataset(folder, (env.spec.observation_space, space), episodes, {})
+    return folder

@@ -8,7 +8,7 @@ import torch
 from rlcore.errors import ConfigError, RlcoreError
 from rlcore.testing import make_trainer
 
-from .sections import MODEL, around
+from .sections import MODEL, around, offline, write_toy
 
 TOY_MODEL = {"use": "sac:actor-critic", "hidden": [8], "random_frames": 0}
 CASES = {
@@ -77,3 +77,18 @@ def test_rollouts_outside_of_the_data_are_cut_with_a_warning_and_real_rows_take_
     trainer.train()
     assert "20 of 20 imagined rollouts left the range of the data and were cut there" in caplog.text
     assert trainer.progress.updates == 16
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"minibatch_size": 100_000}, "lower it, or record more episodes"),
+        ({"path": "nowhere"}, "nowhere"),
+        ({"n_steps": 2}, "n_steps = 2: imagined transitions are of one step"),
+    ],
+)
+def test_a_dataset_that_cannot_be_used_is_refused(keys, message, tmp_path):
+    with pytest.raises(RlcoreError, match=re.escape(message)):
+        make_trainer(
+            sections={**(found := offline(write_toy(tmp_path / "toy"))), "buffer": {**found["buffer"], **keys}}
+        )

@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from rlcore.testing.contracts import BufferContract, ModelContract, PluginContract
+from rlcore.testing.contracts import BufferContract, DataBufferContract, ModelContract, PluginContract
 from rlcore.testing.contracts.data import observations
+from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
 
-from .sections import AROUND, MODEL, REPLAY
+from .sections import AROUND, DATASET, MODEL, REPLAY, write_toy
 
 
 class TestPlugin(PluginContract):
@@ -65,3 +66,13 @@ class TestImaginedReplay(ImaginedContract):
     @pytest.mark.skip(reason="the rewards of the contract's batches name their steps, and imagined ones have none")
     def test_masked_steps_are_never_drawn(self):
         """The real rows are those of the replay buffer, which leaves them out."""
+
+
+class TestImaginedDataset(DataBufferContract):
+    use = "mbpo:imagined-dataset"
+    around = {**AROUND, **COLLECTS_NOTHING, "buffer": []}
+
+    @pytest.fixture(autouse=True)
+    def _data(self, tmp_path_factory, monkeypatch):
+        keys = {**DATASET, "path": str(write_toy(tmp_path_factory.mktemp("data") / "toy"))}
+        monkeypatch.setattr(type(self), "config", {key: value for key, value in keys.items() if key != "use"})

@@ -1,6 +1,8 @@
 """Small runs: stopped and resumed, and killed while the dynamics learn and while rollouts are imagined."""
 
+import inspect
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -12,8 +14,9 @@ import torch
 from rlcore.checkpoints.manifest import read_manifest
 from rlcore.testing import make_trainer
 from rlcore.testing.small_run import make_run
+from rlcore.training.loop import Loop
 
-from .sections import around
+from .sections import around, offline, write_toy
 
 ADAM = [{"use": "adam", "name": "all", "lr": 1e-2, "weight_decay": 0.1}]
 TD3 = {
@@ -26,6 +29,11 @@ RUNS = {
     "penalty": around(buffer={"penalty": 0.5, "rollouts_every": {"iterations": 1}, "replay_ratio": 2.0}),
 }
 del RUNS["penalty"]["buffer"]["updates_per_batch"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_toy(tmp_path_factory.mktemp("data") / "toy")
 
 
 def finished(folder, sections, resume=False, stop_at=None):
@@ -43,6 +51,30 @@ def test_a_run_that_stops_and_resumes_is_the_run_without_a_stop(name, tmp_path):
     whole = finished(tmp_path / "whole", RUNS[name])
     finished(tmp_path / "parts", RUNS[name], stop_at=48)
     assert finished(tmp_path / "parts", RUNS[name], resume=True) == whole
+
+
+def test_a_run_on_a_dataset_that_stops_and_resumes_is_the_run_without_a_stop(data, tmp_path):
+    """At update 16, between two trainings and between two rollouts."""
+    whole = finished(tmp_path / "whole", offline(data))
+    finished(tmp_path / "parts", offline(data), stop_at=16)
+    assert finished(tmp_path / "parts", offline(data), resume=True) == whole
+
+
+def test_the_dynamics_learn_once_from_a_dataset_unless_an_interval_is_given(data):
+    sections = offline(data)
+    del sections["buffer"]["dynamics_every"]
+    trainer, learned = make_run(sections=sections).trainer, []
+    training = trainer.buffer._imagination._training
+    trainer.buffer._imagination._training = lambda rows: learned.append(trainer.progress.updates) or training(rows)
+    trainer.train()
+    assert learned == [0]
+
+
+def test_a_dataset_needs_no_env(data):
+    """Its spaces are those of the data."""
+    trainer = make_run(sections={**offline(data), "env": [], "evaluator": []}).trainer
+    trainer.train()
+    assert (trainer.progress.updates, trainer.progress.frames) == (40, 0)
 
 
 def test_a_buffer_that_saves_no_rows_learns_and_imagines_again(tmp_path):
@@ -65,6 +97,38 @@ def test_the_optimizers_of_a_run_move_no_dynamics():
             states.append([parameter.clone() for parameter in trainer.model.dynamics.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(states[0], states[-1], strict=True))
     assert trainer.progress.updates > 4
+
+
+def test_from_ppo_to_mopo_section_by_section_it_is_one_loop(data):
+    """Each run has some sections of the one before; which algorithm it is, no line of the loop says."""
+    pytest.importorskip("rlcore_plugin_ppo")
+    mbpo, mopo = around(), offline(data)
+    steps = [
+        {
+            "env": mbpo["env"],
+            "model": {"use": "mlp", "hidden": [8]},
+            "loss": {"use": "ppo"},
+            "estimator": {"use": "gae"},
+        },
+        {
+            "model": mbpo["model"],
+            "loss": mbpo["loss"],
+            "estimator": [],
+            "buffer": {"use": "replay", "warmup_frames": 16},
+        },
+        {"buffer": mbpo["buffer"]},
+        {name: mopo[name] for name in ("run", "collector", "buffer", "evaluator")},
+    ]
+    sections, loops = {}, set()
+    for step in steps:
+        sections |= step
+        trainer = make_trainer(sections=sections)
+        trainer.train()
+        assert trainer.progress.updates > 0
+        loops.add(type(trainer).train)
+    assert loops == {Loop.train}
+    source = Path(inspect.getfile(Loop)).read_text()
+    assert not re.findall(r"\b(?:ppo|sac|mbpo|mopo|imagined|dynamics|replay|dataset|offline)\b", source, re.IGNORECASE)
 
 
 CHILD = """

@@ -16,4 +16,10 @@ def provide_components() -> list[Component]:
             f"{__name__}.replay:ImaginedReplay",
             summary="replay beside rollouts that a model of the env imagines (MBPO)",
         ),
+        Component(
+            "buffer",
+            "imagined-dataset",
+            f"{__name__}.dataset:ImaginedDataset",
+            summary="a dataset beside imagined rollouts, with a penalty where their model is unsure (MOPO)",
+        ),
     ]

@@ -15,7 +15,7 @@ from torch import Tensor
 from rlcore import hookimpl
 from rlcore.buffers import Minibatch
 from rlcore.errors import ConfigError
-from rlcore.types import BackgroundCollector, Context, Key
+from rlcore.types import Context, Key
 from rlcore_plugin_mbpo.config import ImaginationConfig
 from rlcore_plugin_mbpo.model import MBPOModel
 from rlcore_plugin_mbpo.pace import Pace
@@ -36,7 +36,7 @@ class Imagination:
         context: of the buffer; the model has `dynamics`.
 
     Raises:
-        ConfigError: the model is another one, several ranks train, or the collector fills the buffer by itself.
+        ConfigError: the model is another one, or several ranks train.
     """
 
     def __init__(self, config: ImaginationConfig, context: Context) -> None:
@@ -195,8 +195,3 @@ def _check(model: Any, context: Context) -> None:
         )
     if context.group.size > 1:
         raise ConfigError(f"[buffer] {context.name}: the dynamics learn in one process; leave [ranks] out")
-    if isinstance(context.built.get("collector"), BackgroundCollector):
-        raise ConfigError(
-            f"[buffer] {context.name} learns from what it holds between two iterations, and this collector fills it "
-            'all the time; set [collector] use = "local" or another that hands over batches'
-        )

@@ -10,7 +10,8 @@ from rlcore_plugin_replay.buffer import ReplayBuffer
 from torch import Tensor
 
 from rlcore.buffers import Minibatch
-from rlcore.types import Context, Key
+from rlcore.errors import ConfigError
+from rlcore.types import BackgroundCollector, Context, Key
 from rlcore_plugin_mbpo.config import ImaginationConfig
 from rlcore_plugin_mbpo.imagination import Imagination
 
@@ -39,6 +40,7 @@ class ImaginedReplay(ReplayBuffer):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
+        _check_collector(context)
         self._imagination = Imagination(config, context)
         self.hooks = [self._imagination.figures]
         self.writes: tuple[Key, ...] = ()
@@ -63,3 +65,11 @@ class ImaginedReplay(ReplayBuffer):
 
     def _real(self) -> dict[Key, Tensor]:
         return {key: column[: len(self)] for key, column in self._ring.columns.items()}
+
+
+def _check_collector(context: Context) -> None:
+    if isinstance(context.built.get("collector"), BackgroundCollector):
+        raise ConfigError(
+            f"[buffer] {context.name} learns from what it holds between two iterations, and this collector fills it "
+            'all the time; set [collector] use = "local" or another that hands over batches'
+        )
