@@ -76,6 +76,13 @@ R2D2: Final[Sections] = {
         "warmup_frames": 64,
     },
 }
+# what the data of a run are recorded to, by random actions
+DATA: Final = "data"
+IQL: Final[Sections] = {
+    "env": PENDULUM,
+    "model": {"use": "offline:iql", "hidden": [16], "random_frames": 0},
+    "loss": {"use": "offline:iql"},
+}
 ATARI: Final[Sections] = {
     "env": PONG,
     "model": {"use": "dqn:q-network", "encoder": "rlcore_plugin_cnn.bodies:NatureCNN", "hidden": []},
@@ -116,6 +123,27 @@ RUNS: Final[dict[str, Sections]] = {
     "R2D2, two workers": {**R2D2, "collector": WORKERS},
     "DQN on Pong, stacked replay": ATARI,
     "DQN on Pong, stacked replay, two workers": {**ATARI, "collector": {**WORKERS, "frames_per_batch": 64}},
+    "IQL from a dataset": {
+        **IQL,
+        "run": {"seed": 3, "total_updates": 4_000, "device": "cpu"},
+        "collector": [],
+        "evaluator": {"use": "episodes", "every": 64, "episodes": 1},
+        "buffer": {"use": "datasets:dataset", "path": DATA, "minibatch_size": 16, "updates_per_iteration": 16},
+    },
+    "IQL, offline to online": {
+        **IQL,
+        "buffer": {
+            "use": "datasets:mixed",
+            "path": DATA,
+            "offline_updates": 64,
+            "offline_updates_per_batch": 16,
+            "capacity": 300,
+            "minibatch_size": 16,
+            "updates_per_batch": 8,
+            "warmup_frames": 64,
+        },
+        "hook": [{"use": "datasets:record"}],
+    },
     "TD3, compiled": {
         **_continuous({"use": "sac:actor-critic", "actor": "deterministic"}, "sac:td3", 2, temperature=False),
         "learner": {"compile": True},

@@ -21,9 +21,10 @@ from typing import Any
 
 import tomli_w
 import torch
-from kill_runs import BASE, RUNS
+from kill_runs import BASE, DATA, RUNS
 from tqdm import tqdm
 
+from rlcore.cli import command_line
 from rlcore.errors import RlcoreError
 from rlcore.prove.runs import Runs
 from rlcore.prove.subject import ITERATIONS, make_subject
@@ -61,7 +62,11 @@ def killed(name: str, kills: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="kills-") as folder, tqdm(total=kills, desc=name) as bar:
         scratch = Path(folder)
         config = scratch / "config.toml"
-        config.write_text(tomli_w.dumps({**BASE, **RUNS[name]}))
+        sections = {section: value for section, value in {**BASE, **RUNS[name]}.items() if value != []}
+        config.write_text(tomli_w.dumps(sections))
+        if sections["buffer"].get("path") == DATA:
+            sections["buffer"] = {**sections["buffer"], "path": _recorded(config)}
+            config.write_text(tomli_w.dumps(sections))
         subject = make_subject(config, (), (), (), scratch, ITERATIONS)
 
         def step(what: str) -> None:
@@ -73,6 +78,15 @@ def killed(name: str, kills: int) -> dict[str, Any]:
                 raise RlcoreError(f"{name} cannot be built:\n{learnt.text()}")
             row = Runs(subject, launcher, step).killed(kills)
     return {"claim": row.claim, "verdict": row.verdict, "figures": row.figures, "load": round(os.getloadavg()[0], 1)}
+
+
+def _recorded(config: Path) -> str:
+    """Return a dataset of random episodes in the env of a config."""
+    data = config.with_name(DATA)
+    arguments = ["data", "record", str(config), "--random", "--episodes", "8", "--out", str(data)]
+    if command_line.main(arguments):
+        raise RlcoreError(f"{config}: its data cannot be recorded")
+    return str(data)
 
 
 def _write(name: str, record: dict[str, Any]) -> None:

@@ -22,6 +22,8 @@ from rlcore.training.parts import TrainerParts
 from rlcore.training.schedule import SaveSchedule
 from rlcore.training.stateful import in_order, observers
 from rlcore.types import Buffer, Collector, Context, Evaluator, Learner
+from rlcore.types.optional import offers
+from rlcore.types.optional_data import DataNamer
 from rlcore.types.progress import Every
 
 
@@ -123,4 +125,15 @@ def provenance(assembly: Assembly, host: PluginHost, modules: Iterable[str], thr
         observers=observers(assembly.stateful),
         versions=versions(host),
         domain={**domain(assembly.context.device, threads), **source_hashes(host.modules(), modules)},
+        data=_data_files(assembly.stateful),
     )
+
+
+def _data_files(parts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the checksums of the files that parts learn from, by path."""
+    return {
+        file: checksum
+        for part in parts.values()
+        if offers(part, DataNamer)
+        for file, checksum in part.data_files().items()
+    }

@@ -16,7 +16,7 @@ from rlcore.state.snapshot import Snapshot
 
 _KEPT: Final = (
     *("run_id", "config", "config_hash", "owners", "observers", "versions", "domain"),
-    *("exact", "inexact", "sizes", "digests", "digest", "env", "metadata"),
+    *("exact", "inexact", "sizes", "digests", "digest", "env", "data", "metadata"),
 )
 # more checkpoints than any folder holds, so that converting removes none
 _ALL: Final = 2**31

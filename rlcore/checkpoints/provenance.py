@@ -23,6 +23,7 @@ class Provenance:
         versions: of everything installed that the run uses.
         domain: what the bits of a run depend on, see `state/exactness.py`.
         env: spaces and counts of the env, see `envs/spec_records.py`; empty where they cannot be recorded.
+        data: checksum of each file that the run learns from, by its path; empty where it learns from none.
         inexact: why a resume from here does not give the bits of an uninterrupted run; empty when it does.
         metadata: returns what else a script wants to have said, as JSON; asked at every save.
     """
@@ -35,6 +36,7 @@ class Provenance:
     versions: Mapping[str, str] = field(default_factory=dict)
     domain: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)
     inexact: tuple[str, ...] = ()
     metadata: Callable[[], Mapping[str, Any]] | None = None
 
@@ -69,5 +71,6 @@ class Provenance:
             "digests": digests,
             "digest": training_digest(digests, observers),
             **({"env": dict(self.env)} if self.env else {}),
+            **({"data": dict(self.data)} if self.data else {}),
             **({} if self.metadata is None else {"metadata": dict(self.metadata())}),
         }

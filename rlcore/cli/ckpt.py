@@ -128,7 +128,9 @@ def _print_facts(path: Path, manifest: dict[str, Any]) -> None:
     )
     print("\nfiles")
     _print_table((f"  {name}", _size(file["size"]), file["xxh3"]) for name, file in manifest["files"].items())
-    for title in ("versions", "domain"):
+    for title in ("data", "versions", "domain"):
+        if title not in manifest:
+            continue
         print(f"\n{title}")
         _print_table((f"  {name}", value) for name, value in manifest[title].items())
 

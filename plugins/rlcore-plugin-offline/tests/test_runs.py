@@ -1,11 +1,13 @@
 """Runs on datasets, from recording to exact resumes, and the losses beside other ways to compute them."""
 
 import itertools
+import subprocess
 import sys
 
 import gymnasium
 import numpy as np
 import pytest
+import tomli_w
 import torch
 from rlcore_plugin_datasets.dataset import Dataset, write_dataset
 from rlcore_plugin_datasets.recording import played
@@ -28,6 +30,7 @@ RUNS = {
     "iql": {**IQL, "optimizer": ADAM},
     "cql": {**STOCHASTIC, "loss": {"use": "offline:cql", "conservative_samples": 2}, "optimizer": ADAM},
     "discrete-cql": {**DISCRETE, "loss": {"use": "offline:discrete-cql"}, "optimizer": ADAM},
+    "mixed": {**IQL, "optimizer": ADAM},
 }
 
 
@@ -49,11 +52,15 @@ def data(tmp_path_factory):
 def sections_of(name, data):
     actions = "discrete" if name == "discrete-cql" else "bounded"
     buffer = {"use": "datasets:dataset", "path": str(data / actions), "minibatch_size": 16, "updates_per_iteration": 8}
+    if name == "mixed":
+        buffer |= {"use": "datasets:mixed", "offline_updates": 12, "offline_updates_per_batch": 8, "warmup_frames": 24}
+        buffer |= {"capacity": 40, "updates_per_batch": 4}
+        del buffer["updates_per_iteration"]
     return {
         **RUNS[name],
         "run": {"name": name, "seed": 1, "total_updates": 40, "device": "cpu"},
         "env": {"use": "testing:toy", "actions": actions},
-        "collector": [],
+        "collector": {"use": "local", "frames_per_batch": 8} if name == "mixed" else [],
         "estimator": [],
         "buffer": buffer,
         "evaluator": {"use": "episodes", "episodes": 2, "every": 16},
@@ -67,15 +74,34 @@ def test_a_run_that_stops_and_resumes_is_the_run_without_a_stop(name, data, tmp_
     whole = make_run(sections=sections, folder=tmp_path / "whole").trainer
     before = [parameter.detach().clone() for parameter in whole.model.parameters()]
     whole.train()
-    assert (whole.progress.updates, whole.progress.frames) == (40, 0)
+    assert whole.progress.updates == 40
+    assert (whole.progress.frames > 0) == (name == "mixed")
     assert not all(torch.equal(a, b) for a, b in zip(before, whole.model.parameters(), strict=True)), "it learns"
     first = make_run(sections=sections, folder=tmp_path / "parts").trainer
     first.stop_at = 24
     first.train()
     second = make_run(sections=sections, folder=tmp_path / "parts", resume=True).trainer
     second.train()
-    digests = [read_manifest(trainer.last_checkpoint)["digest"] for trainer in (whole, second)]
-    assert digests[0] == digests[1]
+    manifests = [read_manifest(trainer.last_checkpoint) for trainer in (whole, second)]
+    assert manifests[0]["digest"] == manifests[1]["digest"]
+    dataset = Dataset(sections["buffer"]["path"])
+    assert manifests[1]["data"] == {str(dataset.file): dataset.metadata.file["xxh3"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["iql", "mixed"])
+def test_a_run_that_is_killed_and_resumed_is_the_run_without_a_kill(name, data, tmp_path):
+    """By SIGKILL at random moments, as `rlcore prove` does it."""
+    sections = {key: value for key, value in sections_of(name, data).items() if value != []}
+    sections["checkpoint"] = {"use": "torch", "every": 8}
+    sections["run"] = {**sections["run"], "total_updates": 400}
+    if name == "iql":
+        sections["buffer"]["updates_per_iteration"] = 4
+    (tmp_path / "config.toml").write_text(tomli_w.dumps(sections))
+    command = [sys.executable, "-m", "rlcore", "prove", "config.toml", "--quick", "--kills", "6"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "killed 6 times and resumed" in done.stdout
 
 
 def test_an_agent_of_a_run_without_any_env_acts(data, tmp_path):

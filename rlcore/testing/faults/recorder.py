@@ -68,9 +68,11 @@ class Recorder:
         self._ended = time.monotonic()
 
     @hookimpl
-    def pre_steps_log(self, batch: TensorDict) -> None:
-        """Hash the batch as the buffer will get it."""
-        leaves = {_name(key): value for key, value in batch.items(include_nested=True, leaves_only=True)}
+    def pre_steps_log(self, batch: TensorDict | None) -> None:
+        """Hash the batch as the buffer will get it; of a run that collects nothing there is none."""
+        leaves: dict[str, Tensor] = {}
+        if batch is not None:
+            leaves = {_name(key): value for key, value in batch.items(include_nested=True, leaves_only=True)}
         groups: dict[str, dict[str, Tensor]] = {"observations": {}, "actions": {}, "rewards": {}}
         for name, value in leaves.items():
             groups[_group(name)][name] = value

@@ -111,6 +111,10 @@ class DatasetBuffer:
     def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
         """Need none: every transition is as likely as any other."""
 
+    def data_files(self) -> dict[str, str]:
+        """Return the checksum of the file with the data, by its path."""
+        return self._data.files()
+
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the samples, and which data they are of."""
         return {"generator": self._generator.get_state(), **self._data.state_dict()}

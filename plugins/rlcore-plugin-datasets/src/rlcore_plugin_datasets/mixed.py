@@ -104,6 +104,10 @@ class MixedBuffer(ReplayBuffer):
         most = super().most_updates(batch_steps)
         return max(most, self._config.offline_updates_per_batch) if self._offline_left else most
 
+    def data_files(self) -> dict[str, str]:
+        """Return the checksum of the file with the data, by its path."""
+        return self._data.files()
+
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the replay, which data there are beside it, and how many updates from them are left."""
         return {**super().state_dict(), **self._data.state_dict(), "offline_left": self._offline_left}

@@ -93,6 +93,10 @@ class DataRows:
                 f"transitions of {self._dataset.folder}; lower it, or record more episodes"
             )
 
+    def files(self) -> dict[str, str]:
+        """Return the checksum of the file with the data, by its path."""
+        return {str(self._dataset.file): self._checksum}
+
     def state_dict(self) -> dict[str, Any]:
         """Return which data these are: their checksum, and how many rows came of them."""
         return {"data": self._checksum, "rows": len(self)}
