@@ -71,13 +71,13 @@ class TrainCommand:
         with self.output.open("ab") as printed:
             self.process = start(command, stdout=printed, stderr=subprocess.STDOUT)
 
-    def wait_for(self, frames: int, seconds: float = 60) -> None:
-        """Wait until a checkpoint is there of so many frames or more.
+    def wait_for(self, reached: int, seconds: float = 60) -> None:
+        """Wait until a checkpoint is there of so many frames or more, or updates of a run that is counted in them.
 
         Raises:
             AssertionError: none is in time, or the command has ended; says what it printed.
         """
-        self.wait_until(lambda: any(entry.frames >= frames for entry in self.entries()), seconds)
+        self.wait_until(lambda: any(entry.reached >= reached for entry in self.entries()), seconds)
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
         """Wait until something is so while the command runs.

@@ -23,14 +23,14 @@ class Trained(TrainCommand):
         name: of the run.
         under: the module that starts the command as each rank, with its options; empty where rlcore starts the ranks.
         output: file for what is printed.
-        sections: change sections of the config.
+        sections: change sections of the config; None takes a key away.
     """
 
     def __init__(self, folder, *options, name="ranks", under=(), output="", **sections):
         values = {**CONFIG, **{key: {**CONFIG[key], **keys} for key, keys in sections.items()}}
         if values["env"]["use"] == "testing:faulty":
             del values["env"]["id"]
-        values["run"] = {**values["run"], "name": name}
+        values["run"] = {key: value for key, value in values["run"].items() if value is not None} | {"name": name}
         super().__init__(folder, values, *options, under=under, output=output)
         self._under = bool(under)
 

@@ -58,6 +58,20 @@ def test_a_rank_that_is_killed_is_started_again_with_the_others(undisturbed, tmp
     assert not any(map(runs, first))
 
 
+def test_ranks_of_a_run_that_is_counted_in_updates_go_on_from_the_latest_checkpoint(tmp_path):
+    sections = {"run": {"total_frames": None, "total_updates": 128}, "checkpoint": {"every": 32}}
+    sections |= {"metrics": {"every": 16}, "evaluator": {"every": 64}}
+    undisturbed = Trained(tmp_path, name="undisturbed", **sections)
+    assert undisturbed.end() == 0, undisturbed.text()
+    trained = Trained(tmp_path, under=(*ONE_HOST, "--max-restarts", "2"), **sections)
+    trained.wait_for(64)
+    os.kill(trained.ranks()[0], signal.SIGKILL)
+    assert trained.end() == 0, trained.text()
+    assert "rank 0 of 2 is lost" in trained.text()
+    assert trained.result() == undisturbed.result()
+    assert trained.entries()[-1].manifest["progress"]["updates"] == 128
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_rank_of_another_node_is_lost(undisturbed, tmp_path, monkeypatch, number):
     nodes = agents(tmp_path, monkeypatch, ranks={"deadline": 2.0})

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
+from rlcore.checkpoints.manifest import scan
 from rlcore.cli.command_line import parser
 from rlcore.cli.train_seeds import arguments_of
 from rlcore.process.age import age
@@ -190,3 +191,22 @@ def test_a_config_that_changes_meanwhile_starts_no_further_seed(write_config):
     assert "was changed meanwhile, so no further seed is started" in err
     assert process.returncode == 2
     assert not Path("runs/tiny-seed-2").exists()
+
+
+@pytest.mark.slow
+def test_each_seed_may_be_trained_by_several_ranks(cli, write_config):
+    ranks = {"ranks": {"count": 2}, "env": {"num_envs": 2}}
+    path = write_config(**EVALUATED, **ranks)
+    outcome = cli("train", path, "--seeds", "2", "--jobs", "2", "--until", "64")
+    assert outcome.code == 0, outcome.err
+    assert set(states().values()) == {"stopped-resumable"}
+    outcome = cli("train", path, "--seeds", "2", "--jobs", "1", "--resume")
+    assert outcome.code == 0, outcome.err
+    assert states() == {"tiny-seed-1": "done", "tiny-seed-2": "done"}
+    alone = write_config("alone.toml", **EVALUATED, **ranks, run={"name": "alone", "seed": 2})
+    with train(alone) as process:
+        assert process.wait(60) == 0
+    digests = [
+        scan(Path("runs") / run / "checkpoints").entries[-1].manifest["digest"] for run in ("alone", "tiny-seed-2")
+    ]
+    assert digests[0] == digests[1], "a seed is the run of its config with that seed"

@@ -34,6 +34,12 @@ def test_a_device_that_is_not_there_is_refused(device, message):
         make_run(f"run.device={device}")
 
 
+def test_several_ranks_are_for_the_command_that_starts_them(tmp_path):
+    with pytest.raises(ConfigError, match=r"\[ranks\] is for `rlcore train`, which starts the ranks; leave it out, or"):
+        make_run("ranks.count=2", folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 ACTOR_LOSS = """
 import torch
 from rlcore import Component, hookimpl
