@@ -29,6 +29,7 @@ from rlcore.stock.status import StatusHook
 from rlcore.stock.time_limit import TimeLimit
 
 if TYPE_CHECKING:
+    from rlcore.run.ready import Run
     from rlcore.run_folder.status import Status
     from rlcore.types.group import Group
     from rlcore.types.launcher import MeetingPlace
@@ -73,12 +74,14 @@ class Start:
         again: whether ranks before these have begun the run.
         further: whether they have got further than where they began, so that the order's words on a resume are done.
         place: where each rank has kept the state from which this generation goes on; None for the latest checkpoint.
+        saves: why the run has failed, where this generation does no more than save the state from which it goes on.
     """
 
     generation: int
     again: bool = False
     further: bool = False
     place: int | None = None
+    saves: str = ""
 
 
 def hooks_of_first(config: Config, order: Order, status: Status) -> list[Any]:
@@ -133,7 +136,8 @@ class Rank:
 
     def _train(self, group: Group) -> None:
         ending, order = self._ending, self._order
-        hooks = [] if self._rank else hooks_of_first(self._config, self._order, ending.status)
+        others = self._rank or self._start.saves
+        hooks = [] if others else hooks_of_first(self._config, self._order, ending.status)
         watchdog = Watchdog(ending.heart, self._config.run.hang_after, ending.folder, lambda reason: None)
         with _Pulse(self._rank, self._board, ending, group).beating(), watchdog.watching():
             place = self._start.place
@@ -149,6 +153,9 @@ class Rank:
             built.trainer.saving.last_good = KeptStates(self._board, self._rank, 1 - (place or 0), self._every)
             ending.begin(built)
             self._board.begun(self._rank)
+            if self._start.saves:
+                self._save(built)
+                return
             if order.until is not None:
                 built.trainer.stop_at = min(order.until, built.trainer.stop_at)
             with logging_redirect_tqdm():
@@ -157,6 +164,14 @@ class Rank:
                 ending.stopped()
                 if not order.quiet:
                     sys.stdout.write(f"{summary(built)}\n")
+
+    def _save(self, built: Run) -> None:
+        """Save the state from which this generation goes on, with all ranks, and say so where the run has failed."""
+        built.trainer.saving.quietly()
+        if not self._rank:
+            progress = built.trainer.progress
+            log.warning("the state of %s %s, before the failure, is saved", progress.unit, progress.now)
+            self._ending.failed(self._start.saves)
 
     def _resume(self) -> bool | ResumeOptions:
         """Return how this generation goes on: as the user said, until something of the run is kept."""
@@ -167,7 +182,7 @@ class Rank:
 
     def _failed(self, error: BaseException) -> None:
         if not self._rank:
-            self._ending.failed(describe(error))
+            self._ending.failed(self._start.saves or describe(error))  # what ended the run stands
 
 
 class _Pulse(Pulse):

@@ -21,7 +21,7 @@ from rlcore.process.stops import collected_stops
 from rlcore.ranks.board import Board
 from rlcore.run.claim import claimed
 from rlcore.run_folder.folder import CHECKPOINTS
-from rlcore.run_folder.status import RunState, Status
+from rlcore.run_folder.status import RunState, Status, read_status
 from rlcore.types.progress import Clock
 
 log = logging.getLogger(__name__)
@@ -138,6 +138,8 @@ class Supervisor:
                     raise
                 return self._failed(f"generation {generation} of the ranks cannot be started")
             if isinstance(ended, int):
+                if ended not in (0, StorageError.exit_code):
+                    self._save_kept(generation + 1)
                 return ended
             now = self._reached()
             deaths = [*(deaths if now == reached else []), ended]
@@ -146,11 +148,28 @@ class Supervisor:
                 return self._failed(f"{ended} while the run was stopped", "stopped-resumable")
             if len(deaths) > self._restarts:
                 listed = "; ".join(map(str, deaths))
-                return self._failed(f"{len(deaths)} deaths of ranks without progress in between: {listed}")
+                code = self._failed(f"{len(deaths)} deaths of ranks without progress in between: {listed}")
+                self._save_kept(generation + 1)
+                return code
             log.warning("%s; all ranks go on from %s %s", ended, self._clock[:-1], f"{max(0, now):,}")
             generation += 1
 
-    def _start(self, generation: int, reached: int) -> None:
+    def _save_kept(self, generation: int) -> None:
+        """Let one more generation save the state that all ranks have kept, where no checkpoint is as new."""
+        kept = self._board.kept()
+        if kept is None or kept.frames <= self._saved() or self._received:
+            return
+        reason = str((read_status(self._place.absolute()) or {}).get("reason", ""))
+        try:
+            self._start(generation, kept.frames, reason or "failed")
+            saved = self._until_ended() == 0
+        except _Refused:
+            saved = False
+        if not saved:
+            where = f"{self._clock[:-1]} {kept.frames:,}"
+            log.error("the state of %s, before the failure, could not be saved", where)
+
+    def _start(self, generation: int, reached: int, saves: str = "") -> None:
         """Let the template fork the ranks of a generation; one that is gone is started again."""
         if self._template is None or self._template.code() is not None:
             self._template = _TemplateProcess(self._program, self._board)
@@ -160,7 +179,7 @@ class Supervisor:
         self._board.begin_generation(kept)
         place = None if kept is None else kept.place
         start = {"generation": generation, "again": generation > 1, "further": reached >= 0, "place": place}
-        self._template.say({"start": start})
+        self._template.say({"start": {**start, "saves": saves}})
 
     def _until_ended(self) -> Death | int:
         """Wait until the ranks of a generation are gone; return the exit code of the run, or the death of one."""
@@ -254,13 +273,16 @@ class Supervisor:
 
     def _reached(self) -> int:
         """Return where, on the clock of the run, a further generation would go on; -1 where it would begin."""
+        kept = self._board.kept()
+        return max(self._saved(), -1 if kept is None else kept.frames)
+
+    def _saved(self) -> int:
+        """Return where the latest checkpoint is, on the clock of the run; -1 where there is none."""
         try:
             found = committed(self._place.absolute() / CHECKPOINTS)
         except StorageError:
             found = []
-        kept = self._board.kept()
-        saved = [int(path.name.partition("-")[0]) for path in found]
-        return max([*saved, -1 if kept is None else kept.frames], default=-1)
+        return max((int(path.name.partition("-")[0]) for path in found), default=-1)
 
 
 class _Watch:

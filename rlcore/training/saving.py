@@ -60,12 +60,19 @@ class Saving:
         self._enter = enter
 
     def now(self) -> Path | None:
-        """Save a checkpoint and return its folder; of several ranks all call this, and the first one saves.
+        """Save a checkpoint, tell of it and return its folder; of several ranks all call this, and the first one saves.
 
         Raises:
             NumericalError: a tensor of the model or an optimizer is not finite.
             StorageError: it cannot be written.
         """
+        path = self.quietly()
+        if path is not None:
+            self._saved(path)
+        return path
+
+    def quietly(self) -> Path | None:
+        """Do the same and tell nobody, where no hook has been set up."""
         if self.saver is None and not self._lockstep.together:
             return None
         self.acknowledge(wait=True)
@@ -73,9 +80,7 @@ class Saving:
         if self.saver is None:  # what this rank has is with the first
             return None
         with self._at_work():
-            path = self.saver.save(snapshot, provenance)
-        self._saved(path)
-        return path
+            return self.saver.save(snapshot, provenance)
 
     def check_place(self) -> None:
         """See that what is written now can be found again.

@@ -106,4 +106,9 @@ def test_an_error_of_an_env_is_no_death(tmp_path):
     assert trained.end() == 3, trained.text()
     assert "on purpose" in trained.text()
     assert "all ranks go on" not in trained.text()
-    assert read_status(trained.folder)["state"] == "failed-resumable"
+    status, newest = read_status(trained.folder), trained.entries()[-1]
+    assert status["state"] == "failed-resumable"
+    assert "on purpose" in status["reason"]
+    assert newest.frames == status["frames"] > 0, "the state before the failure is saved, as in one process"
+    assert f"the state of frame {newest.frames}, before the failure, is saved" in trained.text()
+    assert "rank-1/collector" in newest.manifest["digests"]
