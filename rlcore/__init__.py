@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from rlcore.late_compiler import put_off
 from rlcore.lazy import lazy
 from rlcore.version import __version__ as __version__
 
@@ -146,3 +147,4 @@ __all__, __getattr__, __dir__ = lazy(
 )
 __all__ += ["__version__"]
 sys.meta_path.append(_Moved())
+put_off()

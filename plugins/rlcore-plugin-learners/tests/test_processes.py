@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from multiprocessing import resource_tracker
 
 import numpy as np
 import pytest
@@ -84,7 +83,7 @@ def made():
 
 def test_learners_are_one_on_all_rows_and_leave_nothing(made):
     """Also where there are fewer rows of a module than learners."""
-    resource_tracker.ensure_running()  # Python starts it once, where processes are spawned, and keeps it
+    made().shutdown()  # where no fork is safe Python starts a server for them once, and keeps it
     files = set(os.listdir("/proc/self/fd"))
     group, alone = made(2, "a", "b"), made(0, "a", "b")
     assert (len(group), group.is_remote, len(alone)) == (2, True, 0)
@@ -220,7 +219,7 @@ def test_settings_that_processes_do_not_take_are_refused():
 
 
 @pytest.mark.slow
-def test_learners_are_spawned_where_a_fork_is_not_safe():
+def test_learners_come_from_a_server_where_a_fork_is_not_safe():
     """A lock that another thread holds would be held for ever in a fork."""
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait)

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import torch
 from rlcore_plugin_mlp.network import ACTIVATIONS, Activation, Initialisation, initialise
+from rlcore_plugin_mlp.unfilled import unfilled
 from torch import Tensor, nn
 
 # a layer as it is called: inputs and the noise of the layer, None for its means
@@ -192,6 +193,4 @@ class StreamedMLP(nn.Module):
 
 
 def _layer(inputs: int, outputs: int, sigma: float | None) -> PlainLinear:
-    with torch.device("meta"):  # no memory, so that nothing uses the global generator
-        layer = PlainLinear(inputs, outputs) if sigma is None else NoisyLinear(inputs, outputs, sigma)
-    return layer.to_empty(device="cpu")
+    return unfilled(lambda: PlainLinear(inputs, outputs) if sigma is None else NoisyLinear(inputs, outputs, sigma))

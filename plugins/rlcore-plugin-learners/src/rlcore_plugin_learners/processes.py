@@ -235,8 +235,10 @@ class LearnerProcesses:
 
     def _start(self) -> None:
         self._generation += 1
-        method = "fork" if _may_fork(self._config) else "spawn"
+        method = "fork" if _may_fork(self._config) else "forkserver"
         context: Any = multiprocessing.get_context(method)
+        if method == "forkserver":  # a process that has imported torch once, for all learners and their successors
+            context.set_forkserver_preload([main.__module__])
         self._memory = Memory.create(self.size, self._generation)
         threads = self._config.num_cpus_per_learner
         for rank in range(self.size):

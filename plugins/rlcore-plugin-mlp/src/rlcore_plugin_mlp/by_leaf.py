@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -15,6 +16,7 @@ from rlcore.errors import ConfigError, did_you_mean
 from rlcore_plugin_mlp.encoder import build_encoder
 from rlcore_plugin_mlp.leaves import Flat, PackedEncoder
 from rlcore_plugin_mlp.network import ACTIVATIONS, Activation, Initialisation, initialise
+from rlcore_plugin_mlp.unfilled import unfilled
 
 _GAIN = 2**0.5
 
@@ -112,9 +114,7 @@ def _layers(
     layers: list[nn.Module] = [flat]
     inputs = flat.features
     for outputs in hidden:
-        with torch.device("meta"):  # no memory, so that nothing uses the global generator
-            layer = nn.Linear(inputs, outputs)
-        layer = layer.to_empty(device="cpu")
+        layer = unfilled(partial(nn.Linear, inputs, outputs))
         initialise(layer, initialisation, _GAIN, generator)
         layers += [layer, _Activation(activation)]
         inputs = outputs

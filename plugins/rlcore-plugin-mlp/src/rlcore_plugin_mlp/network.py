@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rlcore.envs import observation_dtype
+from rlcore_plugin_mlp.unfilled import unfilled
 
 Activation = Literal["tanh", "relu", "silu"]
 Initialisation = Literal["torch", "orthogonal"]
@@ -115,9 +116,7 @@ class MLP(nn.Module):
         self._activation = activation
         self._views: list[_Views] = []
         self._raw: Callable[[Tensor], Tensor] | None = None
-        with torch.device("meta"):  # no memory, so that nothing uses the global generator
-            linear = [nn.Linear(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes)]
-        self.layers = nn.ModuleList(linear).to_empty(device="cpu")
+        self.layers = unfilled(lambda: nn.ModuleList(nn.Linear(*pair) for pair in itertools.pairwise(sizes)))
         for index, layer in enumerate(self.layers):
             last = index == len(self.layers) - 1
             initialise(layer, initialisation, last_gain if last else math.sqrt(2), generator)
