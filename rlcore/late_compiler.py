@@ -56,9 +56,8 @@ class _Follower:
 def _marks_wait(compiler: ModuleType) -> None:
     """Let the functions of `torch.compiler` that mark a function do so later."""
     for name in _MARKS:
-        mark = getattr(compiler, name, None)
-        if mark is not None:
-            setattr(compiler, name, _waits(mark))
+        if name in vars(compiler):
+            setattr(compiler, name, _waits(vars(compiler)[name]))
 
 
 def _waits(mark: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "rlcore"
 # for annotations and inside functions count. What a room does not import any more goes from its line.
 ROOMS = {
     "lazy": "",
+    "late_compiler": "",
     "errors": "",
     "moved": "",
     "version": "",
