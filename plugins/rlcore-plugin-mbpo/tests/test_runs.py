@@ -12,6 +12,8 @@ import pytest
 import torch
 
 from rlcore.checkpoints.manifest import read_manifest
+from rlcore.errors import StorageError
+from rlcore.restore.choices import ResumeOptions
 from rlcore.testing import make_trainer
 from rlcore.testing.small_run import make_run
 from rlcore.training.loop import Loop
@@ -88,6 +90,16 @@ def test_a_buffer_that_saves_no_rows_learns_and_imagines_again(tmp_path):
     assert figures[0] == (48, True)
 
 
+def test_another_capacity_of_imagined_transitions_is_refused_by_its_key(tmp_path):
+    finished(tmp_path, around(), stop_at=32)
+    with pytest.raises(StorageError, match=r"set \[buffer\] imagined_capacity = 50"):
+        make_run(
+            folder=tmp_path,
+            sections=around(buffer={"imagined_capacity": 51}),
+            resume=ResumeOptions(accept_changes=True),
+        )
+
+
 def test_the_optimizers_of_a_run_move_no_dynamics():
     """Not even one that decays every weight of the model."""
     trainer = make_trainer(sections=around(optimizer=ADAM, buffer={"dynamics_every": 10_000}))
@@ -158,9 +170,9 @@ def killed(folder, sections, where, count, resume):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["mbpo"])
-def test_kills_while_the_dynamics_learn_and_while_rollouts_are_imagined_leave_a_run_equal(name, tmp_path):
-    sections = {**RUNS[name], "checkpoint": {"use": "torch", "every": 16}}
+@pytest.mark.parametrize("name", ["mbpo", "mopo"])
+def test_kills_while_the_dynamics_learn_and_while_rollouts_are_imagined_leave_a_run_equal(name, data, tmp_path):
+    sections = {**(RUNS["mbpo"] if name == "mbpo" else offline(data)), "checkpoint": {"use": "torch", "every": 16}}
     whole = finished(tmp_path / "whole", sections)
     folder = Path(tmp_path / "killed")
     killed(folder, sections, "epoch", 5, resume=False)

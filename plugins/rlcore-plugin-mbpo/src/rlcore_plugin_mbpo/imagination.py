@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rlcore import hookimpl
 from rlcore.buffers import Minibatch
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, StorageError
 from rlcore.types import Context, Key
 from rlcore_plugin_mbpo.config import ImaginationConfig
 from rlcore_plugin_mbpo.model import MBPOModel
@@ -96,6 +96,12 @@ class Imagination:
         Raises:
             StorageError: there is no room for the transitions, or they are those of another capacity.
         """
+        saved, here = state.get("ring", {}).get("capacity"), self._config.imagined_capacity
+        if saved not in (None, here):
+            raise StorageError(
+                f"the buffer of the checkpoint keeps {saved:,} imagined transitions, and this one {here:,}; "
+                f"set [buffer] imagined_capacity = {saved}, or start it over with --fresh buffer"
+            )
         self._training.load_state_dict(state["training"])
         self._generator.set_state(state["generator"])
         self._learns.next, self._rolls.next = state.get("learns"), state.get("rolls")
@@ -121,7 +127,8 @@ class Imagination:
         self.figures.imagined(rollouts, length)
         self._warn_of_range(rollouts)
         if len(rollouts):
-            kept = {key: column.to(columns[key].dtype) for key, column in rollouts.columns.items()}
+            made = rollouts.columns  # a hook may have left out what no loss reads
+            kept = {key: made[key].to(columns[key].dtype) for key in ENTRIES if key in columns}
             if self._ring.layout is None:
                 self._ring.begin(RowLayout.of(kept))
             self._ring.extend(kept)
@@ -184,7 +191,7 @@ class Figures:
 def _joined(real: Minibatch, imagined: Minibatch) -> Minibatch:
     """Return both as one minibatch; an entry is gathered when it is read."""
     size = real.size + imagined.size
-    return Minibatch(size, ENTRIES, lambda key: torch.cat([real[key], imagined[key]]))
+    return Minibatch(size, tuple(imagined.keys()), lambda key: torch.cat([real[key], imagined[key]]))
 
 
 def _check(model: Any, context: Context) -> None:

@@ -173,7 +173,11 @@ class DynamicsTraining:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take both back; the keys of the config stay."""
         groups = self._optimizer.state_dict()["param_groups"]
-        self._optimizer.load_state_dict({"state": state["optimizer"]["state"], "param_groups": groups})
+        moments = {
+            number: {name: value.clone() for name, value in entries.items()}  # those of the state may be mapped
+            for number, entries in state["optimizer"]["state"].items()
+        }
+        self._optimizer.load_state_dict({"state": moments, "param_groups": groups})
         self._generator.set_state(state["generator"])
 
 
