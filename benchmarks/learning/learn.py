@@ -13,6 +13,8 @@ dqn-stateless  the same envs without memory, mean return of the last 100 trainin
 {sac,td3}-halfcheetah  100,000 frames, then 10 deterministic episodes; peer: SB3
 sac-{cartpole-swingup,cup-catch}  100,000 frames of dm_control, two of each action, then 10 deterministic episodes;
               peer: SB3. Both Pythons need what `rlcore[dm-control]` brings
+mbpo-inverted-pendulum  10,000 frames, 10 updates each, then 10 deterministic episodes
+sac-inverted-pendulum  30,000 frames of the same without a model of the env, one update each
 discrete-sac-cartpole  100,000 frames, mean return of the last 100 training episodes; peer: TorchRL
 {lstm,blind}-cartpole  2,000,000 frames of CartPole without velocities, with a memory and without one, mean return of
               the last 100 training episodes; peer of the first: sb3-contrib
@@ -77,6 +79,11 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "td3-halfcheetah": ("examples/td3-halfcheetah.toml", ["run.total_frames=100_000", ONE_EVALUATION, *ZOO_TD3]),
     "sac-cartpole-swingup": ("examples/sac-dm-control.toml", ["run.total_frames=100_000", *TEN_EPISODES]),
     "sac-cup-catch": ("examples/sac-dm-control.toml", ["run.total_frames=100_000", *TEN_EPISODES, CUP]),
+    "mbpo-inverted-pendulum": ("examples/mbpo-inverted-pendulum.toml", ["evaluator.episodes=10"]),
+    "sac-inverted-pendulum": (
+        "examples/mbpo-inverted-pendulum.toml",
+        ["evaluator.episodes=10", "buffer.real_share=1.0", "buffer.updates_per_batch=1", "run.total_frames=30_000"],
+    ),
     "discrete-sac-cartpole": ("examples/discrete-sac-cartpole.toml", [NO_EVALUATION]),
     "c51-acrobot-500k": ("examples/c51-cartpole.toml", [NO_EVALUATION, ACROBOT]),
     "lstm-cartpole": ("examples/ppo-cartpole-lstm.toml", ["run.total_frames=2_000_000", NO_EVALUATION]),
@@ -89,6 +96,7 @@ TASKS: dict[str, tuple[str, list[str]]] = {
 MINATAR = tuple(task for task in TASKS if "-minatar-" in task)
 PENDULUMS = ("sac-pendulum", "td3-pendulum", "ddpg-pendulum", "crossq-pendulum")
 EVALUATED = (*PENDULUMS, "sac-halfcheetah", "td3-halfcheetah", "sac-cartpole-swingup", "sac-cup-catch")
+WITHOUT_PEER = ("mbpo-inverted-pendulum", "sac-inverted-pendulum")
 PEERS: dict[str, tuple[str, ...]] = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl")}
 PEERS |= dict.fromkeys(("dqn-cartpole", "lstm-cartpole", *EVALUATED, *MINATAR), ("sb3",))
 PEERS |= {"ppo-masked": ("sb3-contrib",), "discrete-sac-cartpole": ("torchrl",)}
@@ -116,7 +124,7 @@ def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
         trainer = build(load_config(ROOT / config, overrides), hooks=[hook]).trainer
         trainer.train()
     result = {"peer": "rlcore", "task": task, "seed": seed, "train_s": round(trainer.seconds_trained, 1)}
-    if task != "idp" and task not in EVALUATED:
+    if task not in ("idp", *EVALUATED, *WITHOUT_PEER):
         return result | {"mean": statistics.fmean(hook.seen[-100:])}
     evaluation = trainer.last_evaluation
     assert evaluation is not None
