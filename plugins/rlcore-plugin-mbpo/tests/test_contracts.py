@@ -27,6 +27,7 @@ class TestModel(ModelContract):
                 "actor": component.actor(seen),
                 "critics": component.critics(seen, actions),
                 "dynamics": component.dynamics(inputs)._asdict(),
+                "ends": component.dynamics.ends(inputs, component.dynamics.following_of(seen)),
             }
 
 
@@ -36,7 +37,7 @@ class TestModelThatIsDeterministic(TestModel):
 
     def behaviour(self, component, context):
         found = super().behaviour(component, context)
-        assert found["dynamics"].pop("termination") is None
+        assert found.pop("ends") is None
         return found
 
 

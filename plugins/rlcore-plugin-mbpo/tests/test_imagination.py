@@ -26,7 +26,7 @@ def model():
         parameter.zero_()
     dynamics.least.fill_(-40)
     dynamics.layers[-1].bias[:, :, 4:8] = -40.0  # log-variances
-    dynamics.layers[-1].bias[:, :, 8] = -1.0  # no end
+    dynamics.end_layers[-1].bias.fill_(-1.0)
     dynamics.target_mean.copy_(torch.tensor([1.0, 1.0, 1.0, 5.0]))
     dynamics.high.fill_(10)
     return model
@@ -50,7 +50,7 @@ def test_a_rollout_goes_on_from_what_it_imagined(model):
 
 def test_it_ends_where_its_episode_does(model):
     model.rule = lambda observation, action, following: following[:, 0] > 1.5
-    model.dynamics._learns_termination = False
+    model.dynamics.end_layers = None
     found = rolled(model, torch.zeros(4, 3), 5)
     assert len(found) == 8
     assert found.columns["next", "terminated"].flatten().tolist() == [False] * 4 + [True] * 4

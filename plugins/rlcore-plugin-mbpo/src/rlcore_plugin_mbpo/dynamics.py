@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 from rlcore_plugin_sac.critics import BatchedLinear, members, whole
@@ -12,7 +12,9 @@ from rlcore_plugin_sac.norms import Take
 from torch import Tensor, nn
 
 # where the bounds of the log-variances begin, as in the code of Chua et al. (2018); targets have unit variance here
-LARGEST_LOG_VARIANCE, LEAST_LOG_VARIANCE = 0.5, -10.0
+LARGEST_LOG_VARIANCE: Final = 0.5
+LEAST_LOG_VARIANCE: Final = -10.0
+_ENDS_HIDDEN: Final = (64, 64)
 
 
 class Outputs(NamedTuple):
@@ -21,12 +23,10 @@ class Outputs(NamedTuple):
     Attributes:
         mean: `[member, row, target]`.
         log_variance: `[member, row, target]`.
-        termination: logits `[member, row, 1]`; None of an ensemble that does not learn them.
     """
 
     mean: Tensor
     log_variance: Tensor
-    termination: Tensor | None
 
 
 class Imagined(NamedTuple):
@@ -53,13 +53,16 @@ class Dynamics(nn.Module):
     the statistics of the data, and so are the targets: the bounds of the variances mean the same for every env. A
     target that never changes in the data stays what it is.
 
+    Where episodes end is learned, if it is, by a smaller network of each member, which sees the next observation too:
+    ends follow from where a step leads, and a rule such as `|angle| > 0.2` is easy to learn from there.
+
     Args:
         observation: size of an observation.
         action: size of an action.
         count: members.
         elites: how many of them imagine: those with the least error on held-out rows.
         hidden: hidden sizes of each.
-        learns_termination: whether another output says where episodes end.
+        learns_termination: whether it learns where episodes end.
         generator: samples the weights.
 
     Attributes:
@@ -90,13 +93,11 @@ class Dynamics(nn.Module):
     ) -> None:
         super().__init__()
         self.count, self.targets = count, observation + 1
-        self._learns_termination = learns_termination
-        inputs, outputs = observation + action, 2 * self.targets + learns_termination
-        sizes = [inputs, *hidden, outputs]
-        self.layers = nn.ModuleList(BatchedLinear(count, *pair) for pair in itertools.pairwise(sizes))
-        for layer in self.layers:
-            assert isinstance(layer, BatchedLinear)
-            layer.initialise("torch", 1.0, generator)
+        inputs = observation + action
+        self.layers = _layers(count, [inputs, *hidden, 2 * self.targets], generator)
+        self.end_layers = None
+        if learns_termination:
+            self.end_layers = _layers(count, [inputs + observation, *_ENDS_HIDDEN, 1], generator)
         self.largest = nn.Parameter(torch.full((self.targets,), LARGEST_LOG_VARIANCE))
         self.least = nn.Parameter(torch.full((self.targets,), LEAST_LOG_VARIANCE))
         self.register_buffer("elites", torch.arange(elites))
@@ -108,15 +109,23 @@ class Dynamics(nn.Module):
 
     def forward(self, inputs: Tensor, take: Take = whole) -> Outputs:
         """Return the outputs for normalised inputs `[row, input]`, or `[member, row, input]` with rows for each."""
-        *layers, last = self.layers
-        hidden = inputs
-        for layer in layers:
-            hidden = nn.functional.silu(layer(hidden, take))
-        outputs = last(hidden, take)
-        mean, log_variance = outputs[..., : self.targets], outputs[..., self.targets : 2 * self.targets]
+        outputs = _through(self.layers, inputs, take)
+        mean, log_variance = outputs.chunk(2, -1)
         log_variance = self.largest - nn.functional.softplus(self.largest - log_variance)
         log_variance = self.least + nn.functional.softplus(log_variance - self.least)
-        return Outputs(mean, log_variance, outputs[..., -1:] if self._learns_termination else None)
+        return Outputs(mean, log_variance)
+
+    def ends(self, inputs: Tensor, following: Tensor, take: Take = whole) -> Tensor | None:
+        """Return logits of the end of an episode, `[member, row, 1]`; None where that is not learned.
+
+        Args:
+            inputs: as for `forward`.
+            following: normalised next observations, of the same shape.
+            take: the members.
+        """
+        if self.end_layers is None:
+            return None
+        return _through(self.end_layers, torch.cat([inputs, following], -1), take)
 
     @torch.no_grad()
     def fit_statistics(self, observation: Tensor, action: Tensor, following: Tensor, reward: Tensor) -> None:
@@ -135,18 +144,22 @@ class Dynamics(nn.Module):
 
     def inputs_of(self, observation: Tensor, action: Tensor) -> Tensor:
         """Return normalised inputs `[..., input]`."""
-        inputs = torch.cat([observation, action], -1) - self.input_mean
-        return inputs / torch.where(self.input_scale > 0, self.input_scale, 1.0)
+        return _normalised(torch.cat([observation, action], -1), self.input_mean, self.input_scale)
+
+    def following_of(self, observation: Tensor) -> Tensor:
+        """Return normalised next observations `[..., observation]`, as the ends are learned from."""
+        size = observation.shape[-1]
+        return _normalised(observation, self.input_mean[:size], self.input_scale[:size])
 
     def normalised(self, targets: Tensor) -> Tensor:
         """Return targets `[..., target]` as the members predict them."""
-        return (targets - self.target_mean) / torch.where(self.target_scale > 0, self.target_scale, 1.0)
+        return _normalised(targets, self.target_mean, self.target_scale)
 
     @torch.no_grad()
     def imagine(
         self, observation: Tensor, action: Tensor, generator: torch.Generator, deviation: bool = False
     ) -> Imagined:
-        """Return what follows, each row sampled from one elite, chosen at random.
+        """Return what follows, each row sampled from one elite, chosen at random; each has as many rows.
 
         Args:
             observation: `[row, observation]`.
@@ -154,32 +167,53 @@ class Dynamics(nn.Module):
             generator: chooses the elites, and samples; on the device of the rows.
             deviation: whether to ask all members how unsure they are.
         """
-        rows, device = observation.shape[0], observation.device
-        inputs = self.inputs_of(observation, action)
-        noise = torch.randn(rows, self.targets, generator=generator, device=device)
-        unsure = None
-        if deviation:
-            outputs = self(inputs)
-            spread = (outputs.log_variance / 2).exp() * self.target_scale
-            unsure = spread.norm(dim=-1).amax(0).unsqueeze(-1)
-            chosen = torch.randint(len(self.elites), (rows,), generator=generator, device=device)
-            member, row = self.elites[chosen], torch.arange(rows, device=device)
-            outputs = Outputs(*(None if each is None else each[member, row] for each in outputs))  # type: ignore[arg-type]
-        else:
-            outputs = self._each_by_one(inputs, torch.randperm(rows, generator=generator, device=device))
-        sampled = outputs.mean + (outputs.log_variance / 2).exp() * noise
-        change = self.target_mean + self.target_scale * sampled
-        return Imagined(observation + change[:, :-1], change[:, -1:], outputs.termination, unsure)
+        inputs, take = self.inputs_of(observation, action), members(self.elites)
+        dealt, back = self._deal(observation.shape[0], generator)
+        outputs = self(inputs[dealt], take)
+        noise = torch.randn(outputs.mean.shape, generator=generator, device=dealt.device)
+        change = self.target_mean + self.target_scale * (outputs.mean + (outputs.log_variance / 2).exp() * noise)
+        following, reward = observation[dealt] + change[..., :-1], change[..., -1:]
+        ends = self.ends(inputs[dealt], self.following_of(following), take)
+        return Imagined(
+            following.flatten(0, 1)[back],
+            reward.flatten(0, 1)[back],
+            None if ends is None else ends.flatten(0, 1)[back],
+            self._deviation(inputs) if deviation else None,
+        )
 
-    def _each_by_one(self, inputs: Tensor, order: Tensor) -> Outputs:
-        """Return outputs `[row, ...]`, each by one elite: every elite gets as many rows of the order."""
-        rows, elites = inputs.shape[0], len(self.elites)
+    def _deal(self, rows: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Return which rows each elite gets, `[elite, share]`, and where each row then lies, `[row]`."""
+        device, elites = self.elites.device, len(self.elites)
+        order = torch.randperm(rows, generator=generator, device=device)
         share = -(-rows // elites)
-        dealt = torch.cat([order, order[:1].expand(share * elites - rows)]).view(elites, share)
-        outputs = self(inputs[dealt], members(self.elites))
         back = torch.empty_like(order)
-        back[order] = torch.arange(rows, device=order.device)
-        return Outputs(*(None if each is None else each.flatten(0, 1)[back] for each in outputs))  # type: ignore[arg-type]
+        back[order] = torch.arange(rows, device=device)
+        return torch.cat([order, order[:1].expand(share * elites - rows)]).view(elites, share), back
+
+    def _deviation(self, inputs: Tensor) -> Tensor:
+        """Return the largest norm of the members' standard deviations, in the units of the data, `[row, 1]`."""
+        spread: Tensor = (self(inputs).log_variance / 2).exp() * self.target_scale
+        largest: Tensor = torch.linalg.vector_norm(spread, dim=-1).amax(0)
+        return largest.unsqueeze(-1)
+
+
+def _layers(count: int, sizes: Sequence[int], generator: torch.Generator) -> nn.ModuleList:
+    layers = [BatchedLinear(count, *pair) for pair in itertools.pairwise(sizes)]
+    for layer in layers:
+        layer.initialise("torch", 1.0, generator)
+    return nn.ModuleList(layers)
+
+
+def _through(layers: nn.ModuleList, inputs: Tensor, take: Take) -> Tensor:
+    """Return what layers make of `[row, input]` or `[member, row, input]`, `[member, row, output]`."""
+    *hidden, last = layers
+    for layer in hidden:
+        inputs = nn.functional.silu(layer(inputs, take))
+    return last(inputs, take)  # type: ignore[no-any-return]
+
+
+def _normalised(values: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
+    return (values - mean) / torch.where(scale > 0, scale, 1.0)
 
 
 def _scale(values: Tensor) -> Tensor:

@@ -40,10 +40,11 @@ class Rows(NamedTuple):
 class _Normalised(NamedTuple):
     inputs: Tensor
     targets: Tensor
+    following: Tensor
     terminated: Tensor
 
     def at(self, index: Tensor) -> _Normalised:
-        return _Normalised(self.inputs[index], self.targets[index], self.terminated[index])
+        return _Normalised(*(column[index] for column in self))
 
 
 class Learned(NamedTuple):
@@ -77,7 +78,7 @@ class DynamicsTraining:
         self._config = config
         self._heart = context.heart
         self._generator = context.generator("dynamics")
-        layers = [layer for layer in dynamics.layers if isinstance(layer, BatchedLinear)]
+        layers = [layer for layer in dynamics.modules() if isinstance(layer, BatchedLinear)]
         self._of_members = [parameter for layer in layers for parameter in (layer.weight, layer.bias)]
         weights = [layer.weight for layer in layers]
         others = [layer.bias for layer in layers] + [dynamics.largest, dynamics.least]
@@ -97,7 +98,8 @@ class DynamicsTraining:
         dynamics, count = self._dynamics, rows.observation.shape[0]
         dynamics.fit_statistics(*rows[:4])
         targets = dynamics.normalised(dynamics.targets_of(rows.observation, rows.following, rows.reward))
-        data = _Normalised(dynamics.inputs_of(rows.observation, rows.action), targets, rows.terminated)
+        inputs, following = dynamics.inputs_of(rows.observation, rows.action), dynamics.following_of(rows.following)
+        data = _Normalised(inputs, targets, following, rows.terminated)
         order = torch.randperm(count, generator=self._generator, device=targets.device)
         held = min(_MOST_HELD_OUT, max(1, int(count * self._config.held_out)))
         for parameter in self._parameters:
@@ -150,8 +152,8 @@ class DynamicsTraining:
         outputs = self._dynamics(batch.inputs)
         squares = (outputs.mean - batch.targets).square() * (-outputs.log_variance).exp()
         loss: Tensor = (squares + outputs.log_variance).mean((1, 2)).sum()
-        if outputs.termination is not None:
-            loss = loss + _cross_entropy(outputs.termination, batch.terminated).sum()
+        if (ends := self._dynamics.ends(batch.inputs, batch.following)) is not None:
+            loss = loss + _cross_entropy(ends, batch.terminated).sum()
         return loss + _BOUNDS * (self._dynamics.largest.sum() - self._dynamics.least.sum())
 
     @torch.no_grad()
@@ -159,8 +161,8 @@ class DynamicsTraining:
         """Return the error of each member, `[member]`."""
         outputs = self._dynamics(held_out.inputs)
         errors: Tensor = (outputs.mean - held_out.targets).square().mean((1, 2))
-        if outputs.termination is not None:
-            errors = errors + _cross_entropy(outputs.termination, held_out.terminated.expand_as(outputs.termination))
+        if (ends := self._dynamics.ends(held_out.inputs, held_out.following)) is not None:
+            errors = errors + _cross_entropy(ends, held_out.terminated.expand_as(ends))
         return errors
 
     def _weights(self) -> list[Tensor]:
