@@ -22,6 +22,7 @@ class Saved:
     Attributes:
         path: where it was read.
         frames: training frames.
+        at: how long it was trained, in words.
         states: component name to state.
         config: with which it was trained, resolved.
         env: what is recorded of its env, see `envs/spec_records.py`; empty where nothing is.
@@ -32,6 +33,7 @@ class Saved:
     states: Mapping[str, Any]
     config: Mapping[str, Any]
     env: Mapping[str, Any]
+    at: str = ""
 
 
 def read_saved(place: Path, of_best: bool, trusted: bool) -> Saved:
@@ -57,7 +59,8 @@ def read_saved(place: Path, of_best: bool, trusted: bool) -> Saved:
             f"checkpoint {entry.path} does not say of which parts its model was made, as that of a script: load it "
             "with the script that saved it (Trainer.load_from_file)"
         )
-    return Saved(entry.path, entry.frames, states, config, entry.manifest.get("env") or {})
+    at = f"{entry.clock[:-1]} {entry.reached:,}"
+    return Saved(entry.path, entry.frames, states, config, entry.manifest.get("env") or {}, at)
 
 
 def _found(place: Path) -> tuple[Path, CheckpointEntry | None]:

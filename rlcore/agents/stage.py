@@ -38,12 +38,14 @@ class Stage:
         context: has the policy, the transforms and the maker of envs.
         spec: of the env that the agent was trained in, before any transform.
         frames: training frames of the weights.
+        at: how long they were trained, in words.
         evaluator: as the config has it.
     """
 
     context: Context
     spec: EnvSpec
     frames: int
+    at: str
     evaluator: Evaluator
 
     def env(self, num_envs: int, **keys: Any) -> Env:
@@ -94,15 +96,16 @@ def set_stage(
     builder = PartsBuilder(replace(saved, config=config), device_of(run.device), host, _SECTIONS)
     if agent is None:
         parts = builder.build()
-        context, spec, frames = builder.context, parts.spec, saved.frames
+        context, spec, frames, at = builder.context, parts.spec, saved.frames, saved.at
     else:
         loaded = load_agent(agent, device=str(builder.context.device), trust=trust)
         context, spec, frames = _context_of(loaded, builder.context), loaded.spec, loaded.frames
+        at = f"frame {frames:,}"
     context.built["make_env"] = _env_maker(builder, context, config["env"], spec)
     table = config.get("evaluator") or {"use": "core:episodes"}
     provided, keys = builder.component("evaluator", table)
     evaluator = provided.build(keys, context.for_component("evaluator", table.get("name", "episodes")))
-    return Stage(context, spec, frames, evaluator)
+    return Stage(context, spec, frames, at, evaluator)
 
 
 def _with(

@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(counts | ({"policies": result.policies} if result.policies else {})))
         return 0
     count = len(result.returns)
-    print(f"{folder.name} at frame {stage.frames:,}: mean return {result.mean_return:,.1f} over {count} episodes")
+    print(f"{folder.name} at {stage.at}: mean return {result.mean_return:,.1f} over {count} episodes")
     for policy, returns in result.returns_by_policy().items():
         print(f"  policy {policy}: mean return {sum(returns) / len(returns):,.1f} over {len(returns)} episodes")
     for seed, value, length in zip(result.seeds, result.returns, result.lengths, strict=True):

@@ -21,6 +21,12 @@ log = logging.getLogger(__name__)
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
+# a run that learns from data alone may have its spaces from them
+_WITHOUT_ENV: Final[dict[str, Any]] = {
+    "required": ["run", "buffer", *(name for name in REQUIRED if name != "env")],
+    "properties": {"run": {"required": ["total_updates"]}},
+}
+
 
 def config_schema() -> dict[str, Any]:
     """Return the schema; a plugin that cannot be imported is left out and named in the log."""
@@ -43,7 +49,7 @@ def config_schema() -> dict[str, Any]:
         "title": "A config of rlcore",
         "type": "object",
         "properties": properties,
-        "anyOf": [{"required": ["run", *REQUIRED]}, {"required": [EXTENDS]}],
+        "anyOf": [{"required": ["run", *REQUIRED]}, _WITHOUT_ENV, {"required": [EXTENDS]}],
         "additionalProperties": False,
         "$defs": definitions,
     }

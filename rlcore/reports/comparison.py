@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -17,6 +17,7 @@ from rlcore.reports.differences import labels
 from rlcore.reports.run_files import RunFiles, experiments
 from rlcore.reports.statistics import Estimate, estimates, improvement, standard_deviation
 from rlcore.run_folder.folder import CONFIG_FILE
+from rlcore.types.progress import Clock
 
 if TYPE_CHECKING:
     from rlcore.types.records import Array
@@ -60,6 +61,7 @@ class Comparison:
         settings: in the order of their first runs.
         improvements: by the names of two settings: how probably a run of the first has the higher score.
         notes: what a reader has to know about it, a sentence each.
+        clock: what the runs count, frames or updates; what is said of frames here is of them.
     """
 
     metric: str
@@ -68,6 +70,12 @@ class Comparison:
     settings: Sequence[Setting]
     improvements: dict[tuple[str, str], Estimate]
     notes: Sequence[str]
+    clock: Clock = "frames"
+
+    @property
+    def unit(self) -> str:
+        """One of what the runs count."""
+        return self.clock[:-1]
 
 
 def compare(
@@ -87,13 +95,14 @@ def compare(
     """
     groups = experiments(_runs(folders))
     curves = {run.folder: _curve(run, metric) for group in groups.values() for run in group}
-    frame = _frame(curves, at)
+    clock = _clock(curves, groups)
+    frame = _frame(curves, at, clock[:-1])
     begin = max(min(curve) for curve in curves.values())
     names = labels(groups)
     settings = []
     for key, group in groups.items():
         of_group = [curves[run.folder] for run in group]
-        scores = _scores(group, of_group, frame)
+        scores = _scores(group, of_group, frame, clock[:-1])
         areas = np.asarray([area(curve, begin, frame) for curve in of_group])
         settings.append(
             Setting(
@@ -108,8 +117,8 @@ def compare(
             )
         )
     improvements = {(a.name, b.name): improvement(a.scores, b.scores) for a, b in combinations(settings, 2)}
-    said = notes({setting.name: setting.runs for setting in settings}, curves, frame, at is not None)
-    return Comparison(metric, frame, threshold, settings, improvements, said)
+    said = notes({setting.name: setting.runs for setting in settings}, curves, frame, at is not None, clock[:-1])
+    return Comparison(metric, frame, threshold, settings, improvements, said, clock)
 
 
 def value_at(curve: Curve, frame: int) -> float:
@@ -166,33 +175,49 @@ def _curve(run: RunFiles, metric: str) -> Curve:
     raise ConfigError(f"{str(run.folder)!r} has no {metric}; {advice}. It has: {known}")
 
 
-def _frame(curves: dict[Path, Curve], at: int | None) -> int:
+def _clock(curves: dict[Path, Curve], groups: Mapping[str, Sequence[RunFiles]]) -> Clock:
+    """Return what all runs count.
+
+    Raises:
+        ConfigError: some count frames and others updates.
+    """
+    by_clock: dict[Clock, RunFiles] = {}
+    for group in groups.values():
+        for run in group:
+            by_clock.setdefault(run.clock, run)
+    if len(by_clock) > 1:
+        named = " and ".join(f"{str(run.folder)!r} counts {clock}" for clock, run in by_clock.items())
+        raise ConfigError(f"{named}, so that there is no place to compare them at; compare runs of one clock")
+    return next(iter(by_clock))
+
+
+def _frame(curves: dict[Path, Curve], at: int | None, unit: str) -> int:
     """Return the frame to compare at: that which was asked for, or the last that all curves reach."""
     begins, ends = ({folder: end(curve) for folder, curve in curves.items()} for end in (min, max))
     first, last = max(begins, key=lambda folder: begins[folder]), min(ends, key=lambda folder: ends[folder])
     if begins[first] > ends[last]:
         raise ConfigError(
-            f"the runs have no frame in common: {str(last)!r} ends at {ends[last]:,}, {str(first)!r} begins at "
+            f"the runs have no {unit} in common: {str(last)!r} ends at {ends[last]:,}, {str(first)!r} begins at "
             f"{begins[first]:,}; leave one of them out"
         )
     if at is None:
         return ends[last]
     if at > ends[last]:
         raise ConfigError(
-            f"--at {at}: {str(last)!r} ends at frame {ends[last]:,}; name that or an earlier one, or leave the run out"
+            f"--at {at}: {str(last)!r} ends at {unit} {ends[last]:,}; name that or an earlier one, or leave the run out"
         )
     if at < begins[first]:
-        raise ConfigError(f"--at {at}: {str(first)!r} begins at frame {begins[first]:,}; name that or a later one")
+        raise ConfigError(f"--at {at}: {str(first)!r} begins at {unit} {begins[first]:,}; name that or a later one")
     return at
 
 
-def _scores(group: Sequence[RunFiles], curves: Sequence[Curve], frame: int) -> Array:
+def _scores(group: Sequence[RunFiles], curves: Sequence[Curve], frame: int, unit: str) -> Array:
     scores = np.asarray([value_at(curve, frame) for curve in curves])
     for run, score in zip(group, scores, strict=True):
         if not np.isfinite(score):
             raise ConfigError(
-                f"{str(run.folder)!r} has {score} at frame {frame:,}, of which there is no mean; name an earlier frame "
-                "with --at, or leave the run out"
+                f"{str(run.folder)!r} has {score} at {unit} {frame:,}, of which there is no mean; name an earlier "
+                f"{unit} with --at, or leave the run out"
             )
     return scores
 

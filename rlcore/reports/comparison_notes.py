@@ -15,7 +15,11 @@ _FEW: Final = 4
 
 
 def notes(
-    settings: Mapping[str, Sequence[RunFiles]], curves: Mapping[Path, Curve], frame: int, asked: bool
+    settings: Mapping[str, Sequence[RunFiles]],
+    curves: Mapping[Path, Curve],
+    frame: int,
+    asked: bool,
+    unit: str = "frame",
 ) -> list[str]:
     """Return a sentence for each thing to know.
 
@@ -24,23 +28,24 @@ def notes(
         curves: by the folders of the runs.
         frame: at which they are compared.
         asked: whether the user named the frame.
+        unit: what is counted, a frame or an update.
     """
-    return [*_lengths(curves, frame, asked), *_seeds(settings), *_few(settings), *_unfinished(settings)]
+    return [*_lengths(curves, frame, asked, unit), *_seeds(settings), *_few(settings), *_unfinished(settings)]
 
 
-def _lengths(curves: Mapping[Path, Curve], frame: int, asked: bool) -> Iterator[str]:
+def _lengths(curves: Mapping[Path, Curve], frame: int, asked: bool, unit: str) -> Iterator[str]:
     ends = {folder.name: max(curve) for folder, curve in curves.items()}
     if not asked and max(ends.values()) > frame:
         short = [name for name, end in ends.items() if end == frame]
         others = sorted({end for end in ends.values() if end > frame})
         yield (
-            f"Compared at frame {frame:,}, the last that every run reached: {_listed(short)} ends there, others at "
+            f"Compared at {unit} {frame:,}, the last that every run reached: {_listed(short)} ends there, others at "
             f"{_listed([f'{end:,}' for end in others])}."
         )
     between = [folder.name for folder, curve in curves.items() if frame not in curve]
     if between:
         yield (
-            f"{_listed(between)} recorded nothing at frame {frame:,}: the value is on the line between the records "
+            f"{_listed(between)} recorded nothing at {unit} {frame:,}: the value is on the line between the records "
             "before and after it."
         )
 

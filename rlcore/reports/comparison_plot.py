@@ -49,7 +49,7 @@ def _curves(axis: Any, comparison: Comparison) -> None:
         _line(axis, frames, line, colour(number), style(number), setting)
     if comparison.threshold is not None:
         axis.axhline(comparison.threshold, color="grey", linewidth=1, linestyle="--")
-    over_clock(axis, begin, comparison.frame)
+    over_clock(axis, begin, comparison.frame, comparison.clock)
     axis.set_title(f"{comparison.metric}: interquartile mean, 95% interval", fontsize=10)
 
 
@@ -93,4 +93,4 @@ def _ends(axis: Any, comparison: Comparison) -> None:
     axis.set_yticks(range(len(comparison.settings)), [setting.name for setting in comparison.settings])
     axis.set_ylim(len(comparison.settings) - 0.5, -0.5)
     axis.grid(axis="x", alpha=0.3)
-    axis.set_title(f"at frame {comparison.frame:,}, with each run", fontsize=10)
+    axis.set_title(f"at {comparison.unit} {comparison.frame:,}, with each run", fontsize=10)

@@ -56,7 +56,7 @@ def as_csv(comparison: Comparison) -> str:
     """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["setting", "against", "figure", "value", "low", "high", "runs", "metric", "frame"])
+    writer.writerow(["setting", "against", "figure", "value", "low", "high", "runs", "metric", comparison.unit])
     runs = {setting.name: len(setting.runs) for setting in comparison.settings}
     for name, against, figure, each in _figures(comparison):
         ends = ["" if end is None else repr(end) for end in (each.low, each.high)]
@@ -99,7 +99,7 @@ FORMATS: Final[dict[str, Callable[[Comparison], str]]] = {
 
 def _headline(comparison: Comparison) -> str:
     env = comparison.settings[0].runs[0].used("env")
-    return f"{comparison.metric} at frame {comparison.frame:,}, {env}"
+    return f"{comparison.metric} at {comparison.unit} {comparison.frame:,}, {env}"
 
 
 def _legend(comparison: Comparison) -> Iterator[str]:
@@ -110,17 +110,18 @@ def _legend(comparison: Comparison) -> Iterator[str]:
         )
     if comparison.threshold is not None:
         yield (
-            f"Frames to {comparison.threshold:g}: median over runs of the first record that is there. Gap: how far "
-            "runs stay below it on average."
+            f"{comparison.clock.capitalize()} to {comparison.threshold:g}: median over runs of the first record that "
+            "is there. Gap: how far runs stay below it on average."
         )
 
 
 def _cells(comparison: Comparison) -> Iterator[list[str]]:
     """Yield the titles, then the cells of each setting."""
     names = [name for name in _TITLES if name in comparison.settings[0].figures]
-    frames = [] if comparison.threshold is None else [f"frames to {comparison.threshold:g}"]
+    frames = [] if comparison.threshold is None else [f"{comparison.clock} to {comparison.threshold:g}"]
+    titles = {name: title.replace("frames", comparison.clock) for name, title in _TITLES.items()}
     mean, *others = names
-    yield ["setting", "seeds", _TITLES[mean], "standard deviation", *(_TITLES[name] for name in others), *frames]
+    yield ["setting", "seeds", titles[mean], "standard deviation", *(titles[name] for name in others), *frames]
     for setting in comparison.settings:
         yield [
             setting.name,
@@ -139,7 +140,7 @@ def _figures(comparison: Comparison) -> Iterator[tuple[str, str, str, Estimate]]
             yield setting.name, "", figure, each
         yield setting.name, "", "standard_deviation", Estimate(_or_nan(setting.deviation))
         if comparison.threshold is not None:
-            yield setting.name, "", "frames_to_threshold", Estimate(_or_nan(_median_frames(setting)))
+            yield setting.name, "", f"{comparison.clock}_to_threshold", Estimate(_or_nan(_median_frames(setting)))
             reached = sum(frame is not None for frame in setting.reached)
             yield setting.name, "", "runs_at_threshold", Estimate(float(reached))
     for (name, other), each in comparison.improvements.items():

@@ -29,7 +29,9 @@ class Run:
     backend: Backend
 
     def load_weights(self, checkpoints: Path, best: bool = False) -> int:
-        """Load model and transforms from the latest, or best, checkpoint of another run; return its frame.
+        """Load model and transforms from the latest, or best, checkpoint of another run; return how far this run is.
+
+        The clock of this run is set to that of the other one, where both count the same.
 
         Args:
             checkpoints: the folder of the run, or that of its checkpoints.
@@ -48,5 +50,7 @@ class Run:
             if name.partition(".")[0] in ("model", "transform")
         }
         restore(components, {name: state for name, state in states.items() if name in components}, {})
-        self.trainer.progress.frames = entry.frames
-        return entry.frames
+        progress = self.trainer.progress
+        if entry.clock == progress.clock:
+            setattr(progress, progress.clock, entry.reached)
+        return progress.now

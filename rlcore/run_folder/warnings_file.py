@@ -19,7 +19,7 @@ class Warned(TypedDict):
     """A warning.
 
     Attributes:
-        frames: when it was given, in environment frames.
+        frames: when it was given, on the clock of the run.
         check: name of what found it.
         message: in words.
     """

@@ -16,7 +16,7 @@ from rlcore.hooks.specs import hookimpl
 from rlcore.run_folder.warnings_file import Warned, write_warnings
 from rlcore.stock.health_checks import CHECKS, Figures, Memory, state_of
 from rlcore.types.context import Context
-from rlcore.types.progress import ENDLESS
+from rlcore.types.progress import ENDLESS, Progress
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -122,12 +122,12 @@ class Health:
                 continue
             message = check(now, self._memory)
             if message is not None:
-                self._warn(name, message, trainer.progress.frames)
+                self._warn(name, message, trainer.progress)
 
-    def _warn(self, check: str, message: str, frames: int) -> None:
+    def _warn(self, check: str, message: str, progress: Progress) -> None:
         self._said.append(check)
-        self._warned.append(Warned(frames=frames, check=check, message=message))
-        log.warning("health, frame %s: %s", f"{frames:,}", message)
+        self._warned.append(Warned(frames=progress.now, check=check, message=message))
+        log.warning("health, %s %s: %s", progress.unit, f"{progress.now:,}", message)
         self._write()
 
     def _write(self) -> None:

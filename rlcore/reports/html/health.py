@@ -16,7 +16,7 @@ def findings(run: RunFiles) -> Iterator[str]:
     if run.status.get("state") in _UNFINISHED:
         yield f"{run.status['state']}: {run.status.get('reason', '')}"
     for warned in read_warnings(run.folder):
-        yield f"frame {warned['frames']:,}: {warned['message']}"
+        yield f"{run.clock[:-1]} {warned['frames']:,}: {warned['message']}"
     for cause, count in run.status.get("losses", {}).items():
         yield f"{count:,} {cause}"
     if (run.folder / "stacks.txt").is_file():

@@ -94,7 +94,7 @@ def page(runs: Sequence[RunFiles], beside: Path | None = None, poll_seconds: flo
             media=media(runs),
             configs=_configs(content["all_settings"]),
             versions=_versions(runs),
-            drawings=_drawings(content["all_settings"]),
+            drawings=_drawings(content["all_settings"], content["clock"]),
             text=_text,
         )
     )
@@ -109,10 +109,12 @@ def news(runs: Sequence[RunFiles]) -> dict[str, Any]:
 
 
 def _content(runs: Sequence[RunFiles], beside: Path | None) -> dict[str, Any]:
-    all_settings = settings(runs)
+    all_settings, clocks = settings(runs), sorted({run.clock for run in runs})
     name = runs[0].folder.resolve().name if len(runs) == 1 else f"{len(runs)} runs"
     return {
         "all_settings": all_settings,
+        "clock": " or ".join(clocks),
+        "unit": " or ".join(clock[:-1] for clock in clocks),
         "charts": chart_data(all_settings),
         "headline": headline(all_settings, name),
         "rows": run_rows(all_settings, beside),
@@ -142,13 +144,13 @@ def _versions(runs: Sequence[RunFiles]) -> dict[str, str]:
     return {name: ", ".join(sorted(versions)) for name, versions in found.items()}
 
 
-def _drawings(all_settings: Sequence[Setting]) -> list[Markup]:
+def _drawings(all_settings: Sequence[Setting], clock: str) -> list[Markup]:
     """Return the main charts as SVG, for a reader without a script."""
     drawn = []
     for key in MAIN:
         lines = [found[0] for setting in all_settings if (found := line_of(setting, key)) is not None]
         if lines or key == FIRST:
-            drawn.append(Markup(chart(TITLES.get(key, key), lines)))  # which escapes its texts
+            drawn.append(Markup(chart(TITLES.get(key, key), lines, clock)))  # which escapes its texts
     return drawn
 
 

@@ -18,17 +18,17 @@ import numpy as np
 import wandb
 
 from rlcore.spooling import Record
+from rlcore.types import Clock
 
 log = logging.getLogger(__name__)
 
-STEP: Final = "frames"
 _SERVER: Final = "https://api.wandb.ai"
 _UNCONFIRMED: Final = "unconfirmed"
 _LAST_WRITES: Final = 5.0
 
 
 class WandbLogServer:
-    """A run of Weights & Biases; every row has the environment frames as `frames`, the step of all plots.
+    """A run of Weights & Biases; every row has the clock of the run, the step of all plots.
 
     Args:
         folder: around W&B's folder `wandb`.
@@ -37,6 +37,7 @@ class WandbLogServer:
         api_key: default: `WANDB_API_KEY`, or that of `wandb login`.
         log_env_packages: whether the versions of Python and all packages are written into the run's config.
         init: arguments of `wandb.init`.
+        clock: what steps count.
 
     Attributes:
         run: the `wandb.Run`, once it is open.
@@ -50,6 +51,7 @@ class WandbLogServer:
         api_key: str | None,
         log_env_packages: bool,
         init: Mapping[str, Any],
+        clock: Clock = "frames",
     ) -> None:
         self.run: Any = None
         self._folder = Path(folder)
@@ -58,6 +60,7 @@ class WandbLogServer:
         self._api_key = api_key
         self._log_env_packages = log_env_packages
         self._arguments = init
+        self._clock = clock
         self._online = False
 
     def connect(self, known_id: str, token: str, continues: str) -> str:
@@ -73,8 +76,8 @@ class WandbLogServer:
         self._wait_for_a_free_name(run_id)
         self.run = self._init("online" if self._online else "offline", run_id)
         (self._place / _UNCONFIRMED).write_text(token)
-        self.run.define_metric(STEP)
-        self.run.define_metric("*", step_metric=STEP)
+        self.run.define_metric(self._clock)
+        self.run.define_metric("*", step_metric=self._clock)
         if continues:
             self.run.config.update({"continues": continues}, allow_val_change=True)
         if self._log_env_packages:
@@ -87,7 +90,7 @@ class WandbLogServer:
             if record["kind"] == "hparams":
                 self.run.config.update(record["config"], allow_val_change=True)
             else:
-                self.run.log({STEP: record["step"], "_timestamp": record["time"], **_values(record, folder)})
+                self.run.log({self._clock: record["step"], "_timestamp": record["time"], **_values(record, folder)})
 
     def arrived(self) -> int:
         """Return how many lines the server has; W&B takes records at once and sends them when it can."""

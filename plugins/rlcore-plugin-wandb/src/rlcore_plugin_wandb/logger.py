@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from rlcore.errors import ConfigError, RlcoreError
 from rlcore.spooling import SpoolingLogger, own_spool, require_library, spool_folder
-from rlcore.types import Context, Secret
+from rlcore.types import Clock, Context, Secret
 
 if TYPE_CHECKING:
     from rlcore_plugin_wandb.log_server import WandbLogServer
@@ -29,7 +29,7 @@ class Config(BaseModel, extra="forbid"):
 
 
 class WandbLogger(SpoolingLogger):
-    """Writes into a run of Weights & Biases; every row has the environment frames as `frames`, the step of all plots.
+    """Writes into a run of Weights & Biases; every row has the clock of the run, the step of all plots.
 
     Without an API key the run is written offline. While the server cannot be reached at the start, records wait in the
     spool. What the server did not confirm by the end is not forgotten: `rlcore sync` sends what is missing there.
@@ -49,6 +49,7 @@ class WandbLogger(SpoolingLogger):
             `experiment`.
         video_fps: frames per second of videos that come without.
         log_env_packages: whether to write the versions of Python and all packages into the run's config.
+        clock: what steps count.
         init: further arguments of `wandb.init`.
 
     Raises:
@@ -71,6 +72,7 @@ class WandbLogger(SpoolingLogger):
         process: bool = False,
         video_fps: int = 32,
         log_env_packages: bool = True,
+        clock: Clock = "frames",
         **init: Any,
     ) -> None:
         if save_dir is not None and log_dir is not None:
@@ -83,6 +85,7 @@ class WandbLogger(SpoolingLogger):
             "base_url": base_url,
             "api_key": api_key,
             "log_env_packages": log_env_packages,
+            "clock": clock,
             "init": {"name": exp_name, "project": project, "id": id, **init},
         }
         place = spool or own_spool(folder, exp_name)
@@ -124,5 +127,6 @@ def build(config: Config, context: Context) -> WandbLogger:
         spool=spool_folder(folder.resolve(), context.name),
         process=True,
         log_env_packages=False,
+        clock=context.progress.clock,
         **{key: value for key in ("entity", "group", "tags") if (value := getattr(config, key))},
     )
