@@ -1,8 +1,9 @@
 """The losses of rlcore-plugin-offline are those of TorchRL, and those of the papers' equations written out here.
 
 One minibatch, the same weights, the same noise. TorchRL's CQL sums over one action of each kind for each of its
-samples; so one of each is drawn where it is compared, and several beside the equation. Its critics' error is whole
-where that of SAC is half of it here.
+samples; so one of each is drawn where it is compared, and several beside the equation. It takes the values of the
+policy's next actions in the next observations, where the authors' code and this one take them in the present ones; so
+both are the same where it is compared. Its critics' error is whole where that of SAC is half of it here.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ def test_cql(monkeypatch):
     keys = {"use": "offline:cql", "conservative_samples": 1, "conservative_weight": 0.7}
     loss, model = common.built(STOCHASTIC, keys)
     ours, batch = common.made_up(loss, model.box)
+    ours["next", "observation"] = ours["observation"]
+    batch["next", "observation"] = batch["observation"]
     theirs = CQLLoss(
         common.stochastic(model.actor.network),
         common.values(model.critics),
@@ -109,9 +112,9 @@ def test_cql(monkeypatch):
     error, _ = theirs.q_loss(batch)
     conservative, _ = theirs.cql_loss(batch)
     found = loss(ours)
-    common.close(found["conservative_gap"] * 2 * 0.7, conservative)
-    plain = found["loss_critics"] - conservative
-    common.close(plain, error / 2)
+    # TorchRL takes densities by the inverse of tanh, which has few digits where actions are near their bounds
+    torch.testing.assert_close(found["conservative_gap"] * 2 * 0.7, conservative, rtol=1e-3, atol=0)
+    common.close(found["loss_critics"] - found["conservative_gap"] * 2 * 0.7, error / 2)
 
 
 def test_cql_of_several_actions_is_the_equation_of_the_paper():
