@@ -30,7 +30,10 @@ def test_sync_runners_take_the_same(name):
     assert (runner.seed, runner.log_interval_itrs, runner.world_size) == (3, 2, 1)
 
 
-@pytest.mark.parametrize("name", ["SerialSampler", "CpuSampler", "GpuSampler", "AlternatingSampler", "AsyncCpuSampler"])
+@pytest.mark.parametrize(
+    "name",
+    ["SerialSampler", "CpuSampler", "GpuSampler", "AlternatingSampler", "AsyncCpuSampler", "AsyncGpuSampler"],
+)
 def test_arguments_of_samplers(name):
     assert list(inspect.signature(getattr(runners, name)).parameters) == SAMPLER
 

@@ -222,6 +222,13 @@ def test_halves_have_an_even_number_of_workers(cpus, workers):
     assert section["num_workers"] == workers
 
 
+def test_a_sampler_of_the_gpu_that_goes_on_is_that_of_the_cpu_where_there_is_none(caplog):
+    affinity = {"workers_cpus": [0, 1]}
+    sections = [sampler_of(kind).sections(affinity) for kind in (AsyncGpuSampler, AsyncCpuSampler)]
+    assert sections[0] == sections[1]
+    assert "without a GPU it is AsyncCpuSampler" in caplog.text
+
+
 TWO = [{}, {}]
 
 
@@ -261,7 +268,10 @@ def test_one_process_of_sync_is_a_minibatch_runner(tmp_path):
 
 
 REFUSED = {
-    "ahead on the GPU": (lambda: runner_of(AsyncRl, sampler_of(AsyncGpuSampler)).train(), "AsyncGpuSampler: where"),
+    "ahead on the GPU": (
+        lambda: runner_of(AsyncRl, sampler_of(AsyncGpuSampler), affinity={"cuda_idx": 0}).train(),
+        "AsyncGpuSampler: where the learner's process acts on a GPU",
+    ),
     "halves": (lambda: runner_of(sampler=sampler_of(AlternatingSampler, batch_B=3)).train(), "halves"),
     "no process": (lambda: runner_of(SyncRl, affinity=[]), "affinity is an empty list"),
     "several GPUs": (lambda: runner_of(SyncRl, affinity=[{"cuda_idx": 0}, {"cuda_idx": 1}]), "name several GPUs"),

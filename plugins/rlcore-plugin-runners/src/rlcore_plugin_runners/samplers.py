@@ -138,13 +138,18 @@ class AsyncSerialSampler(AsyncCpuSampler):
         return 1
 
 
-class AsyncGpuSampler(SerialSampler):
-    """Acts on the GPU for envs in worker processes that go on while the learner learns: refused."""
+class AsyncGpuSampler(AsyncCpuSampler):
+    """Of a run on the CPU what `AsyncCpuSampler` is, which a warning says; with a GPU it is refused.
 
-    asynchronous = True
+    Each worker acts with its own copy of the policy: where one process acted for all of them, they would wait while
+    it learns. The batches are those of such a sampler.
+    """
 
     def _collector(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
-        raise ConfigError(
-            "AsyncGpuSampler: where the learner's process acts for all envs, they wait while it learns; take "
-            "AsyncCpuSampler, which has a copy of the policy in each worker, and goes on"
-        )
+        if affinity.get("cuda_idx") is not None:
+            raise ConfigError(
+                "AsyncGpuSampler: where the learner's process acts on a GPU for all envs, they wait while it learns; "
+                "take AsyncCpuSampler, which has a copy of the policy in each worker, and goes on"
+            )
+        log.warning("AsyncGpuSampler: without a GPU it is AsyncCpuSampler: each worker acts with a copy of the policy")
+        return super()._collector(affinity)
