@@ -51,6 +51,11 @@ def _continuous(model: Sections, loss: str, every: int, *, temperature: bool = T
     }
 
 
+PPO: Final[Sections] = {
+    "loss": {"use": "ppo"},
+    "estimator": {"use": "gae"},
+    "buffer": {"minibatch_size": 16, "epochs": 2},
+}
 LSTM: Final[Sections] = {
     "env": CARTPOLE,
     "transform": BLIND,
@@ -143,6 +148,19 @@ RUNS: Final[dict[str, Sections]] = {
             "warmup_frames": 64,
         },
         "hook": [{"use": "datasets:record"}],
+    },
+    "PPO, two ranks": {**PPO, "env": CARTPOLE, "model": {"use": "mlp", "hidden": [16]}, "ranks": {"count": 2}},
+    "PPO, two policies, two ranks": {
+        **PPO,
+        "env": {"use": "pettingzoo", "id": "mpe2.simple_tag_v3", "num_envs": 8, "kwargs": {"max_cycles": 10}},
+        "model": {
+            "hunters": {"use": "mlp", "hidden": [16], "agents": ["adversary_*"]},
+            "prey": {"use": "mlp", "hidden": [8], "agents": ["agent_*"]},
+        },
+        "collector": {"frames_per_batch": 64},
+        "buffer": {**PPO["buffer"], "minibatch_size": 8},
+        "evaluator": {"use": "episodes", "every": 256, "episodes": 4},
+        "ranks": {"count": 2},
     },
     "TD3, compiled": {
         **_continuous({"use": "sac:actor-critic", "actor": "deterministic"}, "sac:td3", 2, temperature=False),

@@ -5,8 +5,9 @@
 
 Each run saves after every iteration. It is killed by SIGKILL at a random moment (anywhere, in the middle of an update,
 at a file event of a save) and resumed, again and again; where it ends before all kills are used up, another begins.
-This is the row of `rlcore prove CONFIG --kills 100`, for the runs of `kill_runs.py`. Results stay in
-`results/kills.json` from one call to the next, and `results/kills.md` is written from them.
+This is the row of `rlcore prove CONFIG --kills 100`, for the runs of `kill_runs.py`; of those with several ranks any is
+killed, and all begin again. Results stay in `results/kills.json` from one call to the next, and `results/kills.md` is
+written from them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -26,6 +28,7 @@ from tqdm import tqdm
 
 from rlcore.cli import command_line
 from rlcore.errors import RlcoreError
+from rlcore.prove.ranks import RankRuns
 from rlcore.prove.runs import Runs
 from rlcore.prove.subject import ITERATIONS, make_subject
 from rlcore.testing.faults.killer import Launcher
@@ -76,7 +79,7 @@ def killed(name: str, kills: int) -> dict[str, Any]:
             learnt = launcher.learn(["train", str(subject.job("dry").config), "--dry-run"])
             if learnt.wait(0):
                 raise RlcoreError(f"{name} cannot be built:\n{learnt.text()}")
-            row = Runs(subject, launcher, step).killed(kills)
+            row = (Runs if subject.config.ranks is None else RankRuns)(subject, launcher, step).killed(kills)
     return {"claim": row.claim, "verdict": row.verdict, "figures": row.figures, "load": round(os.getloadavg()[0], 1)}
 
 
@@ -103,8 +106,8 @@ def _row(name: str, record: dict[str, Any]) -> str:
     count = next(word for word in record["claim"].split() if word.isdecimal())
     if record["verdict"] != "holds":
         return f"| {name} | {count} | | | {record['verdict']}: {record['figures']} |"
-    _, over, repeated = record["figures"].replace(";", ",").split(", ")[:3]
-    return f"| {name} | {count} | {over.split()[1]} | {repeated.split()[0]} | equal |"
+    runs, repeated = re.search(r"over (\d+) runs.*?(\d+) iterations repeated", record["figures"]).groups()
+    return f"| {name} | {count} | {runs} | {repeated} | equal |"
 
 
 if __name__ == "__main__":
