@@ -84,6 +84,7 @@ def test_rollouts_outside_of_the_data_are_cut_with_a_warning_and_real_rows_take_
     [
         ({"minibatch_size": 100_000}, "lower it, or record more episodes"),
         ({"path": "nowhere"}, "nowhere"),
+        ({"rollouts_every": 7}, "rollouts_every = 7 is looked at once in updates_per_iteration = 8 updates"),
         ({"n_steps": 2}, "n_steps = 2: imagined transitions are of one step"),
     ],
 )

@@ -14,5 +14,7 @@ def test_the_example_balances_the_pole_for_hundreds_of_steps(tmp_path):
     """Random actions last for five; the limit is a thousand."""
     keys = ["run.total_frames=2_000", "evaluator.every=500", "evaluator.episodes=3", f"run.folder='{tmp_path}'"]
     trainer = rlcore.build(rlcore.load_config(EXAMPLE, keys)).trainer
-    trainer.train()
-    assert trainer.best_evaluation.mean_return >= 300
+    for _ in trainer:
+        if trainer.best_evaluation.mean_return >= 300:
+            break
+    assert trainer.best_evaluation.mean_return >= 300, "it did at frame 1,500"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from rlcore_plugin_datasets.buffer import DatasetBuffer
 
 from rlcore.buffers import Minibatch
@@ -41,6 +41,17 @@ class ImaginedDataset(DatasetBuffer):
         rollout_length: int | list[int] = Field(
             5, description="steps of a rollout; or [first, last, begin, end]: from first to last between two times"
         )
+
+        @model_validator(mode="after")
+        def _comes_round(self) -> Self:
+            for key in ("dynamics_every", "rollouts_every"):
+                every = getattr(self, key)
+                if isinstance(every, int) and every < self.updates_per_iteration:
+                    raise ValueError(
+                        f"{key} = {every} is looked at once in updates_per_iteration = {self.updates_per_iteration} "
+                        "updates; lower the one or raise the other"
+                    )
+            return self
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
