@@ -348,7 +348,14 @@ def dead(pid):
         return True
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        signal.SIGTERM,
+        pytest.param(signal.SIGUSR1, marks=pytest.mark.slow),
+    ],
+)
 def test_a4_a5_f15_a_signal_to_all_processes_stops_the_run_and_leaves_none(write_config, workdir, number):
     before = shared_memory()
     config = write_config(

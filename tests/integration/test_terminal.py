@@ -28,7 +28,9 @@ def assert_done():
     assert (status["state"], status["frames"]) == ("done", 96)
 
 
-@pytest.mark.parametrize("sections", [{}, SHOWN], ids=["lines", "bar and table"])
+@pytest.mark.parametrize(
+    "sections", [pytest.param({}, marks=pytest.mark.slow, id="lines"), pytest.param(SHOWN, id="bar and table")]
+)
 def test_a_reader_that_leaves_does_not_end_the_run(write_config, sections):
     """As `rlcore train CONFIG 2>&1 | head -1` does."""
     command = [*RLCORE, "train", str(write_config(**sections))]
@@ -40,7 +42,9 @@ def test_a_reader_that_leaves_does_not_end_the_run(write_config, sections):
     assert_done()
 
 
-@pytest.mark.parametrize("place", ["/dev/full", None], ids=["full disk", "closed"])
+@pytest.mark.parametrize(
+    "place", [pytest.param("/dev/full", id="full disk"), pytest.param(None, marks=pytest.mark.slow, id="closed")]
+)
 def test_output_that_cannot_be_written_does_not_end_the_run(write_config, place):
     path = write_config(**SHOWN)
     if place is None:
