@@ -27,6 +27,8 @@ from rlcore.spooling.spool import Record, Spool
 log = logging.getLogger(__name__)
 
 FOLDER: Final = "spool"
+# seconds that a resume waits for the sender of the run before, which may still be importing its library
+_LETS_GO: Final = 20.0
 
 
 class SpoolingLogger(LoggerBase):
@@ -204,7 +206,7 @@ class SpoolingLogger(LoggerBase):
         if self._own:
             self._go_to(state.get("spool", self.exp_name))  # once, all loggers of a name had one spool
         self.spool.folder.mkdir(parents=True, exist_ok=True)
-        lock = lock_spool(self.spool.folder, LAST_WORDS)
+        lock = lock_spool(self.spool.folder, _LETS_GO)
         try:
             self.spool.refresh()
             if difference := self.spool.cut(state["size"], state.get("xxh3")):
