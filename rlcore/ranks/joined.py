@@ -132,6 +132,8 @@ class JoinedRank:
     def _say_what_a_death_costs(self, run: Run) -> None:
         assert run.trainer.parts.schedule is not None
         every, restarts = run.trainer.parts.schedule.every, self._place.restarts
+        progress = run.trainer.parts.progress
+        clock = every.clock or progress.clock
         if not restarts:
             log.info("when a rank dies the run ends, as ranks are not started again; it can be resumed")
             return
@@ -140,9 +142,9 @@ class JoinedRank:
             "%s %s ([checkpoint] every) are lost",
             restarts,
             f"{every.interval:,}",
-            every.clock,
+            clock,
         )
-        if every.clock == "frames" and every.interval >= run.trainer.run_info.total_frames:
+        if clock == progress.clock and every.interval >= progress.total:
             log.warning("no checkpoint comes before the end, so a death loses everything; set [checkpoint] every")
 
     def _belongs_here_after(self, begun: Callable[[], None]) -> Callable[[], None]:

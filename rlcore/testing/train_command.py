@@ -71,7 +71,7 @@ class TrainCommand:
         with self.output.open("ab") as printed:
             self.process = start(command, stdout=printed, stderr=subprocess.STDOUT)
 
-    def wait_for(self, reached: int, seconds: float = 60) -> None:
+    def wait_for(self, reached: int, seconds: float = 180) -> None:
         """Wait until a checkpoint is there of so many frames or more, or updates of a run that is counted in them.
 
         Raises:
@@ -79,7 +79,7 @@ class TrainCommand:
         """
         self.wait_until(lambda: any(entry.reached >= reached for entry in self.entries()), seconds)
 
-    def wait_until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+    def wait_until(self, condition: Callable[[], bool], seconds: float = 180) -> None:
         """Wait until something is so while the command runs.
 
         Raises:

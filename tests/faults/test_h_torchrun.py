@@ -54,6 +54,7 @@ def test_a_rank_that_is_killed_is_started_again_with_the_others(undisturbed, tmp
     os.kill(first[1], signal.SIGKILL)
     assert trained.end() == 0, trained.text()
     assert "rank 1 of 2 is lost: its process has ended" in trained.text()
+    assert "up to 512 frames ([checkpoint] every) are lost" in trained.text()
     assert trained.result() == undisturbed.result()
     assert not any(map(runs, first))
 
@@ -68,6 +69,7 @@ def test_ranks_of_a_run_that_is_counted_in_updates_go_on_from_the_latest_checkpo
     os.kill(trained.ranks()[0], signal.SIGKILL)
     assert trained.end() == 0, trained.text()
     assert "rank 0 of 2 is lost" in trained.text()
+    assert "up to 32 updates ([checkpoint] every) are lost" in trained.text()
     assert trained.result() == undisturbed.result()
     assert trained.entries()[-1].manifest["progress"]["updates"] == 128
 
