@@ -96,7 +96,8 @@ class Loop(TrainerInterface):
                 every.catch_up(parts.progress)  # what was due before a resume was done then
         self.saving.at_start()
         parts.begun()
-        evaluated = parts.progress.now == 0 and parts.evaluator is not None and parts.evaluator.at_start
+        begins = parts.progress.now == 0 and self._evaluation_here() is None  # and no state that was kept after it
+        evaluated = begins and parts.evaluator is not None and parts.evaluator.at_start
         if evaluated:
             self.evaluate()
         if self._lockstep.first_says(evaluated, parts.progress.now):

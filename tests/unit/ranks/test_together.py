@@ -12,6 +12,7 @@ from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
 from rlcore.testing.ranks import in_ranks
 from rlcore.testing.small_run import make_config
+from rlcore.types import Alone
 
 SECTIONS = {
     "env": {"use": "testing:toy", "num_envs": 4},
@@ -113,6 +114,27 @@ def test_another_number_of_ranks_begins_new_episodes_where_that_is_accepted(tmp_
     train(tmp_path)
     train(tmp_path, "run.total_frames=128", count=4, resume=ResumeOptions(accept_changes=True))
     assert any("ranks.count" in reason for reason in manifest(tmp_path / "toy")["inexact"])
+
+
+def test_a_state_that_was_kept_after_the_first_evaluation_is_not_evaluated_again(tmp_path):
+    class Fails:
+        @hookimpl
+        def batch_process(self):
+            raise RuntimeError("on purpose")
+
+    config = make_config(sections={**SECTIONS, "logger": [{"use": "csv"}]}, folder=tmp_path)
+    config.run.place.mkdir()
+    first = build(config, group=Alone(), hooks=[Fails()]).trainer
+    with pytest.raises(RuntimeError, match="on purpose"):
+        first.train()
+    kept = first.saver.last_good.snapshot
+    assert kept.reached == 0
+    rows = [(tmp_path / "toy" / name).read_text() for name in ("evaluations.csv", "metrics.csv")]
+    again = build(config, group=Alone(), resume=True, kept=kept).trainer
+    again.stop_at = 0
+    again.train()
+    assert [(tmp_path / "toy" / name).read_text() for name in ("evaluations.csv", "metrics.csv")] == rows
+    assert len(rows[0].splitlines()) == 1 + 3
 
 
 def test_only_the_first_rank_writes_evaluates_and_shows(tmp_path):
