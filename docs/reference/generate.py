@@ -46,6 +46,7 @@ COMMAND: Final = "python docs/reference/generate.py"
 
 _ALGORITHMS: Final = (
     *("ppo", "a2c", "impala", "appo", "dqn", "c51", "qr-dqn", "r2d2", "sac", "td3", "ddpg", "crossq", "discrete-sac"),
+    *("bc", "td3-bc", "iql", "cql", "discrete-cql"),
 )
 _BLOCK: Final = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _BOUNDS: Final = {

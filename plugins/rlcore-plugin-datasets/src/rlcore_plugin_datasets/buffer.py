@@ -111,6 +111,10 @@ class DatasetBuffer:
     def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
         """Need none: every transition is as likely as any other."""
 
+    def initial_observations(self) -> Tensor:
+        """Return the first observation of each episode of the data, `[episode, *shape]`."""
+        return self._data.initial_observations()
+
     def data_files(self) -> dict[str, str]:
         """Return the checksum of the file with the data, by its path."""
         return self._data.files()

@@ -104,6 +104,10 @@ class MixedBuffer(ReplayBuffer):
         most = super().most_updates(batch_steps)
         return max(most, self._config.offline_updates_per_batch) if self._offline_left else most
 
+    def initial_observations(self) -> Tensor:
+        """Return the first observation of each episode of the data, `[episode, *shape]`."""
+        return self._data.initial_observations()
+
     def data_files(self) -> dict[str, str]:
         """Return the checksum of the file with the data, by its path."""
         return self._data.files()

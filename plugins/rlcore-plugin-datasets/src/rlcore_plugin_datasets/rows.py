@@ -16,7 +16,7 @@ from torch import Tensor
 from rlcore.errors import ConfigError
 from rlcore.types import Context, EnvSpec, Key
 from rlcore_plugin_datasets.dataset import Dataset
-from rlcore_plugin_datasets.transitions import HowJoined, transitions
+from rlcore_plugin_datasets.transitions import STEPS, HowJoined, transitions
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +80,14 @@ class DataRows:
         """
         chosen = torch.randint(len(self), (count,), generator=generator, device=self.device)
         return self._rows.index_select(0, chosen)
+
+    def initial_observations(self) -> Tensor:
+        """Return the first observation of each episode, `[episode, *shape]`."""
+        columns = self.columns()
+        ends = columns["next", "done"].reshape(-1)
+        if STEPS in columns:  # several steps end with an episode where they are joined; the last is the one of one step
+            ends = ends & (columns[STEPS].reshape(-1) == 1)
+        return columns["observation"][torch.cat([ends.new_ones(1), ends[:-1]])]
 
     def check_size(self, needed: int) -> None:
         """Refuse data of fewer transitions than an update takes from them.

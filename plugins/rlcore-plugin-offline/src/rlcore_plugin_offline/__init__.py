@@ -12,5 +12,6 @@ def provide_components() -> list[Component]:
         Component("loss", "iql", f"{__name__}.iql:IQLLoss", summary="implicit Q-learning: no action outside the data"),
         Component("loss", "cql", f"{__name__}.cql:CQLLoss", summary="SAC with values that are low outside the data"),
         Component("loss", "discrete-cql", f"{__name__}.discrete_cql:DiscreteCQLLoss", summary="DQN with such values"),
+        Component("hook", "fqe", f"{__name__}.fqe:FittedQHook", summary="fitted Q evaluation: returns from data alone"),
         Component("model", "iql", f"{__name__}.model:IQLModel", summary="an actor, critics, and the value of states"),
     ]

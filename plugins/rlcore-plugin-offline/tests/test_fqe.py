@@ -1,0 +1,109 @@
+"""Fitted Q evaluation finds the value of a policy in an MDP that can be solved, without stepping it."""
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Discrete
+from rlcore_plugin_datasets.dataset import write_dataset
+from rlcore_plugin_datasets.episode import Episode
+
+from rlcore import ConfigError
+from rlcore.testing.contracts import HookContract
+from rlcore.testing.small_run import make_run
+from rlcore.testing.toy import ToyEnv
+
+from .test_contracts import DISCRETE
+
+STATES, ACTIONS, GAMMA = 4, 3, 0.8
+DRAW = np.random.default_rng(3)
+FOLLOWING = DRAW.integers(STATES, size=(STATES, ACTIONS))
+REWARD = DRAW.normal(size=(STATES, ACTIONS))
+ENDS = DRAW.random((STATES, ACTIONS)) < 0.2
+
+
+def episodes(count):
+    """Yield episodes of uniform actions, each from a state that is drawn, of at most 20 steps."""
+    eye = np.eye(STATES, dtype=np.float32)
+    for _ in range(count):
+        states, actions = [int(DRAW.integers(STATES))], []
+        while len(actions) < 20 and not (actions and ENDS[states[-2], actions[-1]]):
+            actions.append(int(DRAW.integers(ACTIONS)))
+            states.append(int(FOLLOWING[states[-1], actions[-1]]))
+        taken = (np.array(states[:-1]), np.array(actions))
+        last = np.arange(len(actions)) == len(actions) - 1
+        yield Episode(eye[states], taken[1], REWARD[taken], ENDS[taken] & last, ~ENDS[taken] & last)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "mdp"
+    spaces = (Box(0, 1, (STATES,), np.float32), Discrete(ACTIONS))
+    return write_dataset(folder, spaces, episodes(150), {})
+
+
+def sections(data, **fqe):
+    return {
+        "run": {"name": "fqe", "seed": 1, "total_updates": 600, "device": "cpu"},
+        "env": [],
+        "collector": [],
+        "estimator": [],
+        "evaluator": [],
+        "model": {"use": "mlp", "hidden": [8]},
+        "loss": {"use": "offline:bc"},
+        "optimizer": [{"use": "adam", "lr": 1e-12, "parameters": ["actor"]}],
+        "buffer": {"use": "datasets:dataset", "path": str(data.folder), "minibatch_size": 256},
+        "hook": [{"use": "offline:fqe", "hidden": [], "lr": 0.05, "gamma": GAMMA, "target_tau": 0.1, **fqe}],
+        "metrics": {"every": 100},
+    }
+
+
+def test_the_value_is_that_of_the_solved_mdp(data):
+    trainer = make_run(sections=sections(data)).trainer
+    trainer.train()
+    hook = trainer.hooks.hooks[-1].instance
+    eye = torch.eye(STATES)
+    chosen = trainer.model.policy.mode(eye).numpy()
+    states = np.arange(STATES)
+    goes_on = ~ENDS[states, chosen]
+    moves = np.zeros((STATES, STATES))
+    moves[states, FOLLOWING[states, chosen]] = goes_on
+    values = np.linalg.solve(np.eye(STATES) - GAMMA * moves, REWARD[states, chosen])
+    starts = np.mean([values[episode.observations[0].argmax()] for episode in data.episodes()])
+    assert float(hook.value()) == pytest.approx(starts, abs=0.02)
+    assert trainer.metrics.latest["fqe/value"] == pytest.approx(starts, abs=0.1)
+
+
+def test_a_buffer_that_knows_no_starts_is_refused():
+    with pytest.raises(ConfigError, match="how episodes begin"):
+        make_run(sections={"hook": [{"use": "offline:fqe"}]})
+
+
+@pytest.mark.parametrize("n_steps", [1, 3])
+def test_it_begins_where_the_episodes_do(data, n_steps):
+    whole = sections(data)
+    whole["buffer"] = {**whole["buffer"], "n_steps": n_steps, "gamma": GAMMA}
+    buffer = make_run(sections=whole).trainer.buffer
+    first = np.stack([episode.observations[0] for episode in data.episodes()])
+    assert np.array_equal(buffer.initial_observations().numpy(), first)
+
+
+class TestFittedQ(HookContract):
+    """Beside a run that collects, as the suite counts its frames."""
+
+    use = "offline:fqe"
+    config = {"hidden": [4]}
+
+    @pytest.fixture(autouse=True)
+    def _around(self, tmp_path_factory, monkeypatch):
+        spec = ToyEnv(ToyEnv.Config(num_envs=1, actions="discrete")).spec
+        draw = np.random.default_rng(0)
+        last = np.arange(9) == 8
+        toys = [
+            Episode(draw.normal(size=(10, 3)).astype(np.float32), np.arange(9) % 2, np.ones(9), last, last & False)
+            for _ in range(3)
+        ]
+        folder = tmp_path_factory.mktemp("data") / "toy"
+        write_dataset(folder, (spec.observation_space, spec.action_space), toys, {})
+        buffer = {"use": "datasets:mixed", "path": str(folder), "minibatch_size": 8, "warmup_frames": 0}
+        around = {**DISCRETE, "loss": {"use": "offline:discrete-cql"}, "buffer": buffer}
+        monkeypatch.setattr(type(self), "around", around)
