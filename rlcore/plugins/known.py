@@ -38,7 +38,7 @@ PUBLISHED: Final = {
     "atari": Published({"env": ("atari",)}),
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
-    "datasets": Published({"buffer": ("dataset",)}, commands=("data",)),
+    "datasets": Published({"buffer": ("dataset", "mixed"), "hook": ("record",)}, commands=("data",)),
     "dcp": Published({"checkpointer": ("dcp",)}),
     "ddp": Published({"launcher": ("processes", "torchrun")}),
     "dqn": Published(
@@ -79,7 +79,7 @@ PUBLISHED: Final = {
     "mbpo": Published({"buffer": ("imagined-dataset", "imagined-replay"), "model": ("mbpo",)}),
     "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
     "mlp": Published({"model": ("mlp",)}),
-    "offline": Published({"loss": ("bc", "cql", "discrete-cql", "iql", "td3-bc"), "model": ("iql",)}),
+    "offline": Published({"loss": ("bc", "cql", "discrete-cql", "iql", "td3-bc"), "model": ("iql",), "hook": ("fqe",)}),
     "optuna": Published({"hook": ("sweep-trial",)}, commands=("sweep",)),
     "parallel": Published({"collector": ("central", "workers")}),
     "pettingzoo": Published({"env": ("pettingzoo",)}),
