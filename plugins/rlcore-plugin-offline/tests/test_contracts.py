@@ -1,9 +1,14 @@
 """The contracts of the plugin, of its losses and of its model."""
 
+import numpy as np
+import pytest
 import torch
+from rlcore_plugin_datasets.dataset import write_dataset
+from rlcore_plugin_datasets.episode import Episode
 
-from rlcore.testing.contracts import LossContract, ModelContract, PluginContract
+from rlcore.testing.contracts import HookContract, LossContract, ModelContract, PluginContract
 from rlcore.testing.contracts.data import observations
+from rlcore.testing.toy import ToyEnv
 
 COMMON = {"estimator": None, "buffer": {"use": "rollout", "minibatch_size": 8}}
 BOUNDED = {**COMMON, "env": {"use": "testing:toy", "actions": "bounded"}}
@@ -81,3 +86,25 @@ class TestIQLModel(ModelContract):
             found = {part: getattr(component, part)(seen, actions) for part in ("critics", "target_critics")}
             found |= {part: getattr(component, part)(seen) for part in ("actor", "target_actor", "value")}
             return {**found, "spread": component.spread()}
+
+
+class TestFittedQ(HookContract):
+    """Beside a run that collects, as the suite counts its frames."""
+
+    use = "offline:fqe"
+    config = {"hidden": [4]}
+
+    @pytest.fixture(autouse=True)
+    def _around(self, tmp_path_factory, monkeypatch):
+        spec = ToyEnv(ToyEnv.Config(num_envs=1, actions="discrete")).spec
+        draw = np.random.default_rng(0)
+        last = np.arange(9) == 8
+        toys = [
+            Episode(draw.normal(size=(10, 3)).astype(np.float32), np.arange(9) % 2, np.ones(9), last, last & False)
+            for _ in range(3)
+        ]
+        folder = tmp_path_factory.mktemp("data") / "toy"
+        write_dataset(folder, (spec.observation_space, spec.action_space), toys, {})
+        buffer = {"use": "datasets:mixed", "path": str(folder), "minibatch_size": 8, "warmup_frames": 0}
+        around = {**DISCRETE, "loss": {"use": "offline:discrete-cql"}, "buffer": buffer}
+        monkeypatch.setattr(type(self), "around", around)

@@ -8,11 +8,7 @@ from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.episode import Episode
 
 from rlcore import ConfigError
-from rlcore.testing.contracts import HookContract
 from rlcore.testing.small_run import make_run
-from rlcore.testing.toy import ToyEnv
-
-from .test_contracts import DISCRETE
 
 STATES, ACTIONS, GAMMA = 4, 3, 0.8
 DRAW = np.random.default_rng(3)
@@ -85,25 +81,3 @@ def test_it_begins_where_the_episodes_do(data, n_steps):
     buffer = make_run(sections=whole).trainer.buffer
     first = np.stack([episode.observations[0] for episode in data.episodes()])
     assert np.array_equal(buffer.initial_observations().numpy(), first)
-
-
-class TestFittedQ(HookContract):
-    """Beside a run that collects, as the suite counts its frames."""
-
-    use = "offline:fqe"
-    config = {"hidden": [4]}
-
-    @pytest.fixture(autouse=True)
-    def _around(self, tmp_path_factory, monkeypatch):
-        spec = ToyEnv(ToyEnv.Config(num_envs=1, actions="discrete")).spec
-        draw = np.random.default_rng(0)
-        last = np.arange(9) == 8
-        toys = [
-            Episode(draw.normal(size=(10, 3)).astype(np.float32), np.arange(9) % 2, np.ones(9), last, last & False)
-            for _ in range(3)
-        ]
-        folder = tmp_path_factory.mktemp("data") / "toy"
-        write_dataset(folder, (spec.observation_space, spec.action_space), toys, {})
-        buffer = {"use": "datasets:mixed", "path": str(folder), "minibatch_size": 8, "warmup_frames": 0}
-        around = {**DISCRETE, "loss": {"use": "offline:discrete-cql"}, "buffer": buffer}
-        monkeypatch.setattr(type(self), "around", around)
