@@ -247,3 +247,15 @@ def test_a_config_is_recorded_without_a_run(how, tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "runs").exists()
     assert command_line.main([*arguments, "--best", "--out", "three"]) == 2
     assert "--best chooses among the checkpoints of a run" in capsys.readouterr().err
+
+
+def test_observations_that_are_dicts_are_refused(tmp_path, monkeypatch, capsys):
+    """Their packed rows are numbers that nobody else could read."""
+    from rlcore.cli import command_line
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, "env": {"use": "testing:toy-dict"}}))
+    arguments = ["data", "record", "toy.toml", "--random", "--episodes", "1", "--out", "data"]
+    assert command_line.main(arguments) == 2
+    assert "a dataset has no place for the space" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlcore.envs import Packed
 from rlcore.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def space_text(space: gymnasium.Space[Any]) -> str:
     """
     from gymnasium import spaces
 
-    if isinstance(space, spaces.Box):
+    if isinstance(space, spaces.Box) and not isinstance(space, Packed):
         ends = {"low": space.low.tolist(), "high": space.high.tolist()}
         return json.dumps({"type": "Box", "dtype": str(space.dtype), "shape": list(space.shape), **ends})
     if isinstance(space, spaces.Discrete):
@@ -32,7 +33,7 @@ def space_text(space: gymnasium.Space[Any]) -> str:
         return json.dumps({"type": "MultiDiscrete", "dtype": str(space.dtype), **counts})
     raise ConfigError(
         f"a dataset has no place for the space {space}: it holds Box, Discrete and MultiDiscrete; observations that "
-        "are dicts can be joined by the transform flatten or a wrapper of the env"
+        "are dicts can be joined by a wrapper of the env, such as Gymnasium's FlattenObservation"
     )
 
 

@@ -1,0 +1,189 @@
+"""What an update of offline learning costs, and what opening a dataset costs.
+
+    python benchmarks/offline.py
+    python benchmarks/offline.py --only open
+
+Updates per second of IQL, CQL and TD3+BC with two hidden layers of 256 and minibatches of 256, on made-up transitions
+with observations of 17 numbers and actions of 6: a run of rlcore, eager and compiled, beside the same updates written
+by hand in plain torch. One thread; processes take turns, and a ratio is that of two processes of one round. Opening is
+that of a million such steps, beside reading their file with h5py; memory is the largest of the process, above that of one that
+only imports. A figure only counts against another of the same run; the load of the machine is printed with them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+OBSERVED, ACTIONS, EPISODE = 17, 6, 1_000
+ALGORITHMS = ("iql", "cql", "td3-bc")
+UPDATES = {"iql": 1_000, "cql": 100, "td3-bc": 1_000}
+WARM = 60
+
+
+def write_data(folder: Path, steps: int) -> None:
+    """Write a dataset of so many steps."""
+    import numpy as np
+    from gymnasium.spaces import Box
+    from rlcore_plugin_datasets.dataset import write_dataset
+    from rlcore_plugin_datasets.episode import Episode
+
+    draw = np.random.default_rng(0)
+    last = np.arange(EPISODE) == EPISODE - 1
+
+    def episodes() -> Any:
+        for _ in range(steps // EPISODE):
+            seen = draw.standard_normal((EPISODE + 1, OBSERVED), dtype=np.float32)
+            taken = draw.uniform(-0.9, 0.9, (EPISODE, ACTIONS)).astype(np.float32)
+            yield Episode(seen, taken, draw.standard_normal(EPISODE), last & False, last)
+
+    spaces = (Box(-np.inf, np.inf, (OBSERVED,), np.float32), Box(-1.0, 1.0, (ACTIONS,), np.float32))
+    write_dataset(folder, spaces, episodes(), {})
+
+
+def config(algorithm: str, data: str, updates: int, compiled: bool) -> dict[str, Any]:
+    """Return the config of a run."""
+    adam = {"use": "adam", "lr": 3e-4}
+    stochastic = {"use": "sac:actor-critic", "hidden": [256, 256]}
+    parts = {
+        "iql": ({"use": "offline:iql", "hidden": [256, 256]}, [adam]),
+        "cql": (stochastic, [adam]),
+        "td3-bc": (
+            {**stochastic, "actor": "deterministic"},
+            [
+                {**adam, "name": "critics", "parameters": ["critics"], "losses": ["loss_critics"]},
+                {**adam, "name": "actor", "parameters": ["actor"], "losses": ["loss_actor"], "every": 2},
+            ],
+        ),
+    }
+    model, optimizers = parts[algorithm]
+    return {
+        "run": {"name": "speed", "seed": 1, "total_updates": updates, "device": "cpu"},
+        "model": model,
+        "loss": {"use": f"offline:{algorithm}"},
+        "optimizer": optimizers,
+        "buffer": {"use": "datasets:dataset", "path": data, "updates_per_iteration": 20},
+        "learner": {"compile": compiled},
+        "metrics": {"every": 1_000},
+    }
+
+
+def time_rlcore(algorithm: str, data: str, compiled: bool) -> float:
+    """Return updates per second of a run, after those in which it is compiled."""
+    import rlcore
+
+    total = WARM + UPDATES[algorithm]
+    trainer = rlcore.build(rlcore.load_config(config(algorithm, data, total, compiled)), write=False).trainer
+    began, before = 0.0, 0
+    for progress in trainer:
+        if not began and progress.updates >= WARM:
+            began, before = time.perf_counter(), progress.updates
+    return (progress.updates - before) / (time.perf_counter() - began)
+
+
+def time_bare(algorithm: str, data: str, compiled: bool) -> float:
+    """Return updates per second of the hand-written update."""
+    import torch
+
+    sys.path.insert(0, str(Path(__file__).with_name("speed")))
+    from bare_offline import updating
+
+    torch.set_num_threads(1)
+    rows = torch.randn(100_000, 2 * OBSERVED + ACTIONS + 2).clamp(-0.9, 0.9)
+    rows[:, -1] = 0
+    once = updating(algorithm, rows, OBSERVED, ACTIONS, compiled)
+    for number in range(WARM):
+        once(number)
+    began = time.perf_counter()
+    for number in range(UPDATES[algorithm]):
+        once(number)
+    return UPDATES[algorithm] / (time.perf_counter() - began)
+
+
+def open_data(algorithm: str, data: str, compiled: bool) -> float:
+    """Return how many times as long as reading the file it takes to open it for training; print the memory."""
+    import rlcore
+
+    sections = config("iql", data, 1, False)
+    loaded = rlcore.load_config(sections)
+    import torch._dynamo  # noqa: F401
+
+    file = Path(data) / "main_data.hdf5"
+    began = time.perf_counter()
+    with h5py.File(file) as stream:
+        for group in stream.values():
+            for array in group.values():
+                array[()]
+    read = time.perf_counter() - began
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    began = time.perf_counter()
+    rlcore.build(loaded, write=False)
+    opened = time.perf_counter() - began
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+    times = grown / file.stat().st_size
+    print(f"opened in {opened:.2f} s, read in {read:.2f} s; {times:.1f} times the file in memory", file=sys.stderr)
+    return opened / read
+
+
+WHAT = {"rlcore": time_rlcore, "bare": time_bare, "open": open_data}
+
+
+def measured(what: str, algorithm: str, data: str, compiled: bool) -> float:
+    """Return what a process of its own measures."""
+    flags = ["--compile"] if compiled else []
+    command = [sys.executable, __file__, "--measure", what, algorithm, data, *flags]
+    done = subprocess.run(
+        command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return float(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> None:
+    """Measure, and print tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=[*ALGORITHMS, "open"])
+    parser.add_argument("--modes", nargs="+", default=["eager", "compiled"], choices=["eager", "compiled"])
+    parser.add_argument("--measure", nargs=3, metavar=("WHAT", "ALGORITHM", "DATA"), help=argparse.SUPPRESS)
+    parser.add_argument("--compile", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        what, algorithm, data = options.measure
+        print(json.dumps(WHAT[what](algorithm, data, options.compile)))
+        return
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        if options.only in (None, "open"):
+            write_data(Path(folder) / "large", 1_000_000)
+            print(f"opening / reading: {measured('open', 'iql', f'{folder}/large', False):.1f}\n", flush=True)
+        write_data(Path(folder) / "data", 100_000)
+        print("| | rlcore, updates/s | by hand, updates/s | rlcore / by hand |\n|---|---|---|---|")
+        for algorithm in [options.only] if options.only in ALGORITHMS else ALGORITHMS if not options.only else ():
+            for mode in options.modes:
+                _compare(algorithm, mode, f"{folder}/data", options.rounds)
+    print(f"\nload {os.getloadavg()[0]:.1f}")
+
+
+def _compare(algorithm: str, mode: str, data: str, rounds: int) -> None:
+    pairs = []
+    for number in range(rounds):
+        order = ("rlcore", "bare") if number % 2 == 0 else ("bare", "rlcore")
+        found = {what: measured(what, algorithm, data, mode == "compiled") for what in order}
+        pairs.append((found["rlcore"], found["bare"]))
+    ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ratios = sorted(one / other for one, other in pairs)
+    spread = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+    print(f"| {algorithm}, {mode} | {ours:,.0f} | {theirs:,.0f} | {spread} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
