@@ -6,8 +6,8 @@
 Updates per second of IQL, CQL and TD3+BC with two hidden layers of 256 and minibatches of 256, on made-up transitions
 with observations of 17 numbers and actions of 6: a run of rlcore, eager and compiled, beside the same updates written
 by hand in plain torch. One thread; processes take turns, and a ratio is that of two processes of one round. Opening is
-that of a million such steps, beside reading their file with h5py; memory is the largest of the process, above that of one that
-only imports. A figure only counts against another of the same run; the load of the machine is printed with them.
+that of a million such steps, beside reading their file with h5py; memory is the most of the process, above what it has
+after its imports. A figure only counts against another of the same run; the load of the machine is printed with them.
 """
 
 from __future__ import annotations
@@ -111,6 +111,8 @@ def time_bare(algorithm: str, data: str, compiled: bool) -> float:
 
 def open_data(algorithm: str, data: str, compiled: bool) -> float:
     """Return how many times as long as reading the file it takes to open it for training; print the memory."""
+    import h5py
+
     import rlcore
 
     sections = config("iql", data, 1, False)
