@@ -40,7 +40,10 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 nitpick_ignore_regex = [
     # packages that have sites of their own
-    ("py:.*", r"(collections|gymnasium|numpy|np|os|pathlib|pluggy|pydantic|tensordict|torch|nn|torchrl)\..*"),
+    (
+        "py:.*",
+        r"(_pytest|collections|contextlib|gymnasium|numpy|np|os|pathlib|pluggy|pydantic|tensordict|torch|nn|torchrl)\..*",
+    ),
     # what annotations name that is imported for type checkers only
     ("py:class", "Array|BaseModel|BoolArray|InteractionType|Path|PluginManager|ReplayBuffer|Tensor|TensorDict|_F"),
     ("py:class", "Assembly|Bins|IntervalUnit|Key|PolicyLike|QLearningLoss|QNetworkModel|ScriptTrainer|State"),

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from rlcore.types.launcher import JoiningLauncher as JoiningLauncher
     from rlcore.types.launcher import Launcher as Launcher
     from rlcore.types.launcher import Mailbox as Mailbox
+    from rlcore.types.launcher import MeetingPlace as MeetingPlace
     from rlcore.types.launcher import PlacingLauncher as PlacingLauncher
     from rlcore.types.launcher import RankEnd as RankEnd
     from rlcore.types.launcher import RankPlace as RankPlace
@@ -100,7 +101,9 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.envs": "ActionTransform Env RenderableEnv Transform",
         "rlcore.types.group": "Alone Group",
         "rlcore.types.heart": "Heart",
-        "rlcore.types.launcher": ("JoiningLauncher Launcher Mailbox PlacingLauncher RankEnd RankPlace RankProgram"),
+        "rlcore.types.launcher": (
+            "JoiningLauncher Launcher Mailbox MeetingPlace PlacingLauncher RankEnd RankPlace RankProgram"
+        ),
         "rlcore.types.learning": "Estimator Learner Loss Scheduler",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
         "rlcore.types.optional": "offers",
