@@ -111,7 +111,12 @@ class Mailbox(Protocol):
 
 
 class MeetingPlace(Protocol):
-    """What a placed rank finds its group by; a launcher is one, and so is what it sends to a rank elsewhere."""
+    """What a placed rank finds its group by; a launcher is one, and so is what it sends to a rank elsewhere.
+
+    Called in `rlcore/ranks/joined.py`:
+
+        group = WaitingGroup(launcher.join(rank))
+    """
 
     def join(self, rank: int) -> Group:
         """Return the group, in the process of the rank.
