@@ -1,7 +1,7 @@
 """Learning results over seeds: rlcore from its example configs, and peers beside it.
 
 idp           50,000 frames of ppo-idp.toml, then 20 deterministic episodes on fixed seeds; peers: TorchRL, SB3
-{impala,appo}-cartpole  300,000 and 400,000 frames at a lag of up to 4, mean return of the last 100 training episodes
+{impala,appo}-cartpole  500,000 and 400,000 frames at a lag of up to 4, mean return of the last 100 training episodes
 cartpole      500,000 frames of ppo-cartpole.toml, mean return of the last 100 training episodes; peers: CleanRL, SB3
 dqn-cartpole  50,000 frames of dqn-cartpole.toml, mean return of the last 100 training episodes; peer: SB3
 qr-dqn-acrobot  100,000 frames of qr-dqn-acrobot.toml, mean return of the last 100 training episodes
