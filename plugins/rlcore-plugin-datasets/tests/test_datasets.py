@@ -123,6 +123,21 @@ def test_metadata_that_cannot_be_used_are_named(toy, entry, value, message):
         Dataset(toy.folder)
 
 
+def test_data_that_are_read_part_by_part_are_the_same(toy, monkeypatch):
+    together = bench(path=str(toy.folder))._data.columns()
+    monkeypatch.setattr("rlcore_plugin_datasets.transitions._PART", 25)  # three episodes and the next three
+    for key, column in bench(path=str(toy.folder))._data.columns().items():
+        assert torch.equal(column, together[key]), key
+
+
+@pytest.mark.parametrize("steps", [50, 70])
+def test_steps_that_the_metadata_do_not_have_are_damage(toy, steps):
+    file = toy.folder / "metadata.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "total_steps": steps}))
+    with pytest.raises(StorageError, match=f"has 60 steps, and its metadata say {steps}"):
+        bench(path=str(toy.folder))
+
+
 def test_a_folder_without_metadata_is_no_dataset(tmp_path):
     with pytest.raises(StorageError, match="is no dataset"):
         Dataset(tmp_path)

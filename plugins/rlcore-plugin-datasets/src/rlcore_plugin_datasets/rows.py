@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from rlcore_plugin_replay.layout import RowLayout
 from rlcore_plugin_replay.storage import StorageKind, allocate
 from torch import Tensor
 
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, StorageError
 from rlcore.types import Context, EnvSpec, Key
 from rlcore_plugin_datasets.dataset import Dataset
 from rlcore_plugin_datasets.transitions import STEPS, HowJoined, transitions
@@ -55,9 +56,11 @@ class DataRows:
         self._dataset = Dataset(config.path)
         _check_spaces(self._dataset, context.env.spec)
         self._checksum = self._dataset.verified()
-        columns = transitions(self._dataset, config, joined, context)
-        self.layout = RowLayout.of(columns)
-        self._rows = self._packed(columns, storage, context)
+        count, parts = transitions(self._dataset, config, joined, context)
+        first = next(parts)
+        self.layout = RowLayout.of(first)
+        self._rows = allocate(storage, (count, self.layout.words), context.device, context.run.folder)
+        self._fill(itertools.chain([first], parts))
 
     def __len__(self) -> int:
         return self._rows.shape[0]
@@ -122,20 +125,25 @@ class DataRows:
                 "begin another run"
             )
 
-    def _packed(self, columns: Mapping[Key, Tensor], storage: StorageKind, context: Context) -> Tensor:
-        """Return the rows `[row, word]`."""
-        count = next(iter(columns.values())).shape[0]
-        rows = allocate(storage, (count, self.layout.words), context.device, context.run.folder)
-        for key, place in self.layout.views(rows).items():
-            place.copy_(columns[key])
+    def _fill(self, parts: Iterable[Mapping[Key, Tensor]]) -> None:
+        """Write the rows; they are as many as there is room for."""
+        places, rows = self.columns(), 0
+        for columns in parts:
+            start, rows = rows, rows + columns["action"].shape[0]
+            if rows <= len(self):
+                for key, place in places.items():
+                    place[start:rows].copy_(columns[key])
+        if rows != len(self):
+            raise StorageError(
+                f"{self._dataset.file} has {rows:,} steps, and its metadata say {len(self):,}; one of them is damaged"
+            )
         log.info(
             "dataset %s: %s transitions, %.1f MiB, checksum %s",
             self._dataset.metadata.dataset_id,
-            f"{count:,}",
-            rows.nbytes / 2**20,
+            f"{rows:,}",
+            self._rows.nbytes / 2**20,
             self._checksum,
         )
-        return rows
 
 
 def _check_spaces(dataset: Dataset, spec: EnvSpec) -> None:

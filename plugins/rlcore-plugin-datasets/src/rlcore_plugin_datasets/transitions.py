@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -31,6 +31,9 @@ ENTRIES: Final[tuple[Key, ...]] = (
     ("next", "terminated"),
     ("next", "truncated"),
 )
+
+# rows that are taken together from a file, at least
+_PART: Final = 16_384
 
 
 class _ActionChanger(Protocol):
@@ -61,8 +64,26 @@ class HowJoined(Protocol):
     gamma: float
 
 
-def transitions(dataset: Dataset, config: DataConfig, joined: HowJoined, context: Context) -> dict[Key, Tensor]:
-    """Return the transitions of a dataset, `[row, *shape]` by key, on the host.
+Columns = dict[Key, Tensor]
+
+
+class Transitions(NamedTuple):
+    """The transitions of a dataset, to be taken once.
+
+    Attributes:
+        rows: how many there are, by what the dataset says of itself.
+        parts: their columns on the host, `[row, *shape]` by key, some rows at a time.
+    """
+
+    rows: int
+    parts: Iterator[Columns]
+
+
+def transitions(dataset: Dataset, config: DataConfig, joined: HowJoined, context: Context) -> Transitions:
+    """Return the transitions of a dataset.
+
+    They come part by part, so that the data are in memory once; all together where they are chosen, joined or
+    transformed.
 
     Args:
         dataset: whose data.
@@ -71,9 +92,21 @@ def transitions(dataset: Dataset, config: DataConfig, joined: HowJoined, context
         context: of the run; its transforms see the observations.
 
     Raises:
-        ConfigError: an episode is not as it should be, with file, episode and step; or a transform cannot see data.
+        ConfigError: an episode is not as it should be, with file, episode and step; or a transform cannot see data. Of
+            parts that are not taken yet, when they are.
     """
-    episodes = _chosen(_closed(dataset, config.open_episodes == "truncate"), config.best)
+    episodes = _closed(dataset, config.open_episodes == "truncate")
+    if config.best == 1.0 and joined.n_steps == 1 and not context.transforms:
+        parts = (_columns(some, context) for some in _some_at_a_time(episodes))
+        return Transitions(dataset.metadata.steps, parts)
+    columns = _columns(_chosen(list(episodes), config.best), context)
+    if joined.n_steps > 1:
+        columns = _joined(columns, joined.n_steps, joined.gamma)
+    return Transitions(columns["action"].shape[0], iter([columns]))
+
+
+def _columns(episodes: Sequence[Episode], context: Context) -> Columns:
+    """Return the transitions of one step of some episodes."""
     observations, following = (
         np.concatenate([episode.observations[part] for episode in episodes])
         for part in (slice(None, -1), slice(1, None))
@@ -82,7 +115,7 @@ def transitions(dataset: Dataset, config: DataConfig, joined: HowJoined, context
     action_space, seen = context.env_spec.action_space, observation_dtype(context.env_spec.observation_space)
     actions = np.concatenate([episode.actions for episode in episodes]).astype(action_space.dtype, copy=False)
     terminated, truncated = (_column(episodes, name) for name in ("terminations", "truncations"))
-    columns: dict[Key, Tensor] = {
+    return {
         "observation": torch.from_numpy(observations).to(_torch(seen)),
         "action": _as_trained(torch.from_numpy(actions)),
         ("next", "observation"): torch.from_numpy(following).to(_torch(seen)),
@@ -91,22 +124,34 @@ def transitions(dataset: Dataset, config: DataConfig, joined: HowJoined, context
         ("next", "terminated"): terminated,
         ("next", "truncated"): truncated & ~terminated,
     }
-    return columns if joined.n_steps == 1 else _joined(columns, joined.n_steps, joined.gamma)
 
 
-def _closed(dataset: Dataset, truncate: bool) -> list[Episode]:
-    """Return the episodes, each with an end."""
-    found: list[Episode] = []
+def _closed(dataset: Dataset, truncate: bool) -> Iterator[Episode]:
+    """Yield the episodes, each with an end."""
+    number = -1
     for number, episode in enumerate(dataset.episodes()):
         if truncate and len(episode) and len(episode.truncations) == len(episode) and not episode.ends:
             episode.truncations[-1] = True
         for problem in problems(episode, dataset.spaces):
             advice = '; open_episodes = "truncate" takes it as truncated there' if "has no end" in problem else ""
             raise ConfigError(f"[buffer] path: {dataset.file}, episode {number}, {problem}{advice}")
-        found.append(episode)
-    if not found:
+        yield episode
+    if number < 0:
         raise ConfigError(f"[buffer] path: {dataset.file} has no episode")
-    return found
+
+
+def _some_at_a_time(episodes: Iterator[Episode]) -> Iterator[list[Episode]]:
+    """Yield episodes together, as many as make a part of rows."""
+    some: list[Episode] = []
+    rows = 0
+    for episode in episodes:
+        some.append(episode)
+        rows += len(episode)
+        if rows >= _PART:
+            yield some
+            some, rows = [], 0
+    if some:
+        yield some
 
 
 def _chosen(episodes: list[Episode], best: float) -> list[Episode]:
@@ -150,7 +195,7 @@ def _torch(dtype: Any) -> torch.dtype:
     return torch.from_numpy(np.zeros(1, dtype)).dtype
 
 
-def _joined(columns: dict[Key, Tensor], steps: int, gamma: float) -> dict[Key, Tensor]:
+def _joined(columns: Columns, steps: int, gamma: float) -> Columns:
     """Return n-step transitions; the data end with an episode, so that what is put behind them joins nothing."""
     padded = {
         key: torch.cat([column, column[-1:].expand(steps - 1, *column.shape[1:])]).unsqueeze(0)
