@@ -109,7 +109,11 @@ def _is_own(module: ModuleType, owners: Mapping[str, str]) -> bool:
 
 def _file(name: str) -> Path | None:
     path = getattr(sys.modules.get(name), "__file__", None)  # built-in modules have none
-    return Path(path) if path else None
+    return _path(path) if path else None
+
+
+# one object for each path: to make them, and to look where they lie, takes longer than all else here
+_path = cache(Path)
 
 
 def _package(top: str) -> str | None:
@@ -147,10 +151,12 @@ def _hash(files: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
+@cache
 def _is_installed(path: Path) -> bool:
     return not _INSTALLED.isdisjoint(path.parts)
 
 
+@cache
 def _is_standard(path: Path) -> bool:
     return path.is_relative_to(_STANDARD) and not _is_installed(path)
 

@@ -103,7 +103,10 @@ def check_store(job):
 
 
 # a resumed process with leftovers to clear away, one save and its retention make fifty to sixty file events
-@pytest.mark.parametrize("in_background", [False, True], ids=["in the loop", "in the background"])
+@pytest.mark.parametrize(
+    "in_background",
+    [pytest.param(False, id="in the loop"), pytest.param(True, marks=pytest.mark.slow, id="in the background")],
+)
 @pytest.mark.parametrize("first", range(4))
 def test_a2_a3_kill_at_every_file_event_of_resume_save_and_retention(jobs, references, equal, first, in_background):
     checkpoint = {"every": 16, "keep_last": 1, "async": in_background}

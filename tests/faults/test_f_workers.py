@@ -276,7 +276,9 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("start_method", "mode"), [("fork", "async"), ("forkserver", "sync")])
+@pytest.mark.parametrize(
+    ("start_method", "mode"), [("fork", "async"), pytest.param("forkserver", "sync", marks=pytest.mark.slow)]
+)
 def test_a10_f15_nothing_is_left_of_the_workers_of_a_process_that_was_killed(tmp_path, start_method, mode):
     before = shared_memory()
     program = tmp_path / "endless.py"
@@ -315,7 +317,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     ("start_method", "fault"),
     [
-        ("forkserver", "hang with the GIL"),
+        pytest.param("forkserver", "hang with the GIL", marks=pytest.mark.slow),
         pytest.param("forkserver", "stopped", marks=pytest.mark.slow),
         pytest.param("spawn", "hang with the GIL", marks=pytest.mark.slow),
         ("fork", "stopped"),

@@ -25,6 +25,7 @@ def passes(*arguments):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_algorithms_run_on_another_device():
     """Every preset trains and resumes there, and copies are as many as they should be."""
     assert " passed" in passes(HERE / "on_the_device.py")

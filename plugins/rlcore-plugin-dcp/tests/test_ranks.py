@@ -66,6 +66,7 @@ def folder(tmp_path):
     return made
 
 
+@pytest.mark.slow
 def test_what_two_ranks_save_one_two_and_three_load(ranks, folder):
     ranks(2, folder, "save")
     assert sorted(path.name for path in folder.iterdir()) == ["0.bin", "1.bin", "metadata.json"]

@@ -78,7 +78,7 @@ def test_workers_ahead_carry_the_states_of_a_policy():
         assert torch.equal(before["next", "policy_state"][:, -1], after["policy_state"][:, 0])
 
 
-@pytest.mark.parametrize("start_method", ["forkserver", "spawn"])
+@pytest.mark.parametrize("start_method", ["forkserver", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_the_way_in_which_workers_start_changes_nothing(start_method):
     expected, episodes = collected(collector_of(CARTPOLE, use="local"), batches=2)
     found, ended = collected(collector_of(CARTPOLE, start_method=start_method), batches=2)

@@ -249,6 +249,7 @@ def test_what_each_process_of_sync_has_is_as_often_in_the_config_of_the_run():
     assert config["run"]["total_frames"] == 256
 
 
+@pytest.mark.slow
 def test_processes_of_sync_train_together_and_go_on(tmp_path):
     runner = runner_of(SyncRl, affinity=TWO)
     rows = trained(tmp_path, runner)
