@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from copy import deepcopy
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import torch
 from gymnasium.spaces import Box, Discrete
 from pydantic import BaseModel, Field
+from rlcore_plugin_mlp.unfilled import unfilled
 from torch import Tensor, nn
 
 from rlcore import hookimpl
@@ -138,7 +140,7 @@ def _network(sizes: list[int], generator: torch.Generator) -> nn.Sequential:
     """Return linear layers with ReLU between, whose weights begin as those of torch do."""
     layers: list[nn.Module] = []
     for number, (inputs, outputs) in enumerate(pairwise(sizes)):
-        linear: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
+        linear = unfilled(partial(nn.Linear, inputs, outputs))
         bound = 1 / math.sqrt(inputs)
         with torch.no_grad():
             for parameter in linear.parameters():
