@@ -102,7 +102,7 @@ class DatasetBuffer:
         """Yield as many minibatches as the config says, and no more than the run has left."""
         left = self._progress.total - self._progress.now
         for _ in range(min(self._config.updates_per_iteration, left)):
-            yield self._draw()
+            yield self._draw(self._config.minibatch_size)
 
     def most_updates(self, batch_steps: int) -> int:
         """Return how many minibatches an iteration has."""
@@ -132,8 +132,8 @@ class DatasetBuffer:
         self._data.check(state)
         self._generator.set_state(state["generator"])
 
-    def _draw(self) -> Minibatch:
-        size, layout = self._config.minibatch_size, self._data.layout
+    def _draw(self, size: int) -> Minibatch:
+        layout = self._data.layout
         return Minibatch(size, layout.keys, layout.reader(self._data.draw(size, self._generator).to(self._target)))
 
 

@@ -37,8 +37,7 @@ def _read(source: Path, env_id: str | None) -> tuple[Spaces, Iterable[Episode], 
     if source.is_dir():
         dataset = Dataset(source)
         dataset.verified()
-        kept = {key: dataset.metadata.raw[key] for key in ("env_spec",) if key in dataset.metadata.raw}
-        return _of_env(dataset.spaces, dataset.episodes(), env_id, kept)
+        return _of_env(dataset.spaces, dataset.episodes(), env_id, dataset.kept)
     if source.suffix == SUFFIX:
         return _of_env(*read_journal(source), env_id, {})
     episodes = read_d3rlpy(source)

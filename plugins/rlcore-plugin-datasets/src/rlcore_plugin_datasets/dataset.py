@@ -50,6 +50,11 @@ class Dataset:
         """The spaces of one observation and of one action."""
         return self.metadata.observation_space, self.metadata.action_space
 
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What the metadata say of the env, for a dataset that is made of this one; empty where they say nothing."""
+        return {key: self.metadata.raw[key] for key in ("env_spec",) if key in self.metadata.raw}
+
     def verified(self) -> str:
         """Return the checksum of the data, which is that of the metadata where these have one.
 
@@ -137,8 +142,7 @@ def merged(datasets: list[Dataset], folder: Path) -> Dataset:
     for dataset in datasets:
         dataset.verified()
     ids = [dataset.metadata.dataset_id for dataset in datasets]
-    kept = {key: first.metadata.raw[key] for key in ("env_spec",) if key in first.metadata.raw}
-    more = {**kept, "combined_datasets": ids, "rlcore": {"env": first.metadata.env_id}}
+    more = {**first.kept, "combined_datasets": ids, "rlcore": {"env": first.metadata.env_id}}
     return write_dataset(folder, first.spaces, (e for dataset in datasets for e in dataset.episodes()), more)
 
 

@@ -72,9 +72,5 @@ class ImaginedDataset(DatasetBuffer):
         super().load_state_dict(state)
         self._imagination.load_state_dict(state[STATE])
 
-    def _draw(self) -> Minibatch:
-        return self._imagination.draw(self._config.minibatch_size, self._draw_real)
-
-    def _draw_real(self, size: int) -> Minibatch:
-        layout = self._data.layout
-        return Minibatch(size, layout.keys, layout.reader(self._data.draw(size, self._generator).to(self._target)))
+    def _draw(self, size: int) -> Minibatch:
+        return self._imagination.draw(size, super()._draw)
