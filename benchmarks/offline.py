@@ -1,13 +1,14 @@
 """What an update of offline learning costs, and what opening a dataset costs.
 
-    python benchmarks/offline.py
+    python benchmarks/offline.py --torchrl-python .venv-peers/bin/python --d3rlpy-python .venv-model/bin/python
     python benchmarks/offline.py --only open
 
 Updates per second of IQL, CQL and TD3+BC with two hidden layers of 256 and minibatches of 256, on made-up transitions
 with observations of 17 numbers and actions of 6: a run of rlcore, eager and compiled, beside the same updates written
-by hand in plain torch. One thread; processes take turns, and a ratio is that of two processes of one round. Opening is
-that of a million such steps, beside reading their file with h5py; memory is the most of the process, above what it has
-after its imports. A figure only counts against another of the same run; the load of the machine is printed with them.
+by hand in plain torch, and beside TorchRL's losses and d3rlpy's `fit`. One thread; processes take turns, and a ratio is
+that of two processes of one round. Whole, the table is also written to results/. Opening is that of a million such
+steps, beside reading their file with h5py; memory is the most of the process, above what it has after its imports. A
+figure only counts against another of the same run; the load of the machine is printed with them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from bench import RESULTS, machine, spread
 
 OBSERVED, ACTIONS, EPISODE = 17, 6, 1_000
 ALGORITHMS = ("iql", "cql", "td3-bc")
@@ -142,19 +145,55 @@ WHAT = {"rlcore": time_rlcore, "bare": time_bare, "open": open_data}
 def measured(what: str, algorithm: str, data: str, compiled: bool) -> float:
     """Return what a process of its own measures."""
     flags = ["--compile"] if compiled else []
-    command = [sys.executable, __file__, "--measure", what, algorithm, data, *flags]
-    done = subprocess.run(
-        command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, text=True, check=True
-    )
-    return float(json.loads(done.stdout.splitlines()[-1]))
+    return float(last_line([sys.executable, __file__, "--measure", what, algorithm, data, *flags]))
+
+
+def measured_peer(name: str, python: str, algorithm: str) -> float:
+    """Return the updates per second of a peer."""
+    script = Path(__file__).parent / "speed" / f"{name}_offline.py"
+    sizes = ["--sizes", str(OBSERVED), str(ACTIONS)]
+    counts = ["--updates", str(UPDATES[algorithm]), "--warm", str(WARM)]
+    return float(last_line([python, str(script), algorithm, *sizes, *counts])["updates_per_s"])
+
+
+def last_line(command: list[str]) -> Any:
+    """Run a command with one thread, and return the JSON of its last line."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def one_round(algorithm: str, data: str, number: int, modes: list[str], peers: dict[str, str]) -> dict[str, float]:
+    """Return updates per second by name, in another order in every second round."""
+    sides = [(f"{what} {mode}", what, mode == "compiled") for mode in modes for what in ("rlcore", "bare")]
+    found = {}
+    for name, what, compiled in sides if number % 2 == 0 else sides[::-1]:
+        found[name] = measured(what, algorithm, data, compiled)
+    for name, python in peers.items():
+        found[name] = measured_peer(name, python, algorithm)
+    return found
+
+
+def rows(algorithm: str, rounds: list[dict[str, float]], modes: list[str]) -> list[str]:
+    """Return the lines of a table: medians, and the ratios of one round with their range."""
+    lines = []
+    for name in sorted(rounds[0], key=lambda name: not name.startswith(("rlcore", "bare"))):
+        cells = [algorithm, name, f"{statistics.median(found[name] for found in rounds):,.1f}"]
+        for mode in modes:
+            ours = f"rlcore {mode}"
+            cells.append("" if name == ours else spread([found[ours] / found[name] for found in rounds]))
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def main() -> None:
-    """Measure, and print tables."""
+    """Measure, print tables, and write that of the updates."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=[*ALGORITHMS, "open"])
     parser.add_argument("--modes", nargs="+", default=["eager", "compiled"], choices=["eager", "compiled"])
+    parser.add_argument("--torchrl-python", help="interpreter of an environment with TorchRL")
+    parser.add_argument("--d3rlpy-python", help="interpreter of an environment with d3rlpy")
     parser.add_argument("--measure", nargs=3, metavar=("WHAT", "ALGORITHM", "DATA"), help=argparse.SUPPRESS)
     parser.add_argument("--compile", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -162,29 +201,28 @@ def main() -> None:
         what, algorithm, data = options.measure
         print(json.dumps(WHAT[what](algorithm, data, options.compile)))
         return
+    given = {"torchrl": options.torchrl_python, "d3rlpy": options.d3rlpy_python}
+    peers = {name: python for name, python in given.items() if python}
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         if options.only in (None, "open"):
             write_data(Path(folder) / "large", 1_000_000)
             print(f"opening / reading: {measured('open', 'iql', f'{folder}/large', False):.1f}\n", flush=True)
+        if options.only == "open":
+            return
         write_data(Path(folder) / "data", 100_000)
-        print("| | rlcore, updates/s | by hand, updates/s | rlcore / by hand |\n|---|---|---|---|")
-        for algorithm in [options.only] if options.only in ALGORITHMS else ALGORITHMS if not options.only else ():
-            for mode in options.modes:
-                _compare(algorithm, mode, f"{folder}/data", options.rounds)
-    print(f"\nload {os.getloadavg()[0]:.1f}")
-
-
-def _compare(algorithm: str, mode: str, data: str, rounds: int) -> None:
-    pairs = []
-    for number in range(rounds):
-        order = ("rlcore", "bare") if number % 2 == 0 else ("bare", "rlcore")
-        found = {what: measured(what, algorithm, data, mode == "compiled") for what in order}
-        pairs.append((found["rlcore"], found["bare"]))
-    ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
-    ratios = sorted(one / other for one, other in pairs)
-    spread = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
-    print(f"| {algorithm}, {mode} | {ours:,.0f} | {theirs:,.0f} | {spread} |", flush=True)
+        ours = "".join(f" rlcore, {mode} / it |" for mode in options.modes)
+        lines = [f"| algorithm | system | updates/s |{ours}", "|---|---|---|" + "---|" * len(options.modes)]
+        for algorithm in [options.only] if options.only else ALGORITHMS:
+            found = [
+                one_round(algorithm, f"{folder}/data", number, options.modes, peers) for number in range(options.rounds)
+            ]
+            lines += rows(algorithm, found, options.modes)
+    table = "\n".join(lines)
+    print(f"{table}\n\nload {os.getloadavg()[0]:.1f}")
+    if options.only is None:
+        heading = f"# Speed of offline updates, torch's threads: 1\n\n{machine()}, {options.rounds} rounds."
+        (RESULTS / "speed-offline.md").write_text(f"{heading}\n\n{table}\n")
 
 
 if __name__ == "__main__":

@@ -88,6 +88,14 @@ IQL: Final[Sections] = {
     "model": {"use": "offline:iql", "hidden": [16], "random_frames": 0},
     "loss": {"use": "offline:iql"},
 }
+DYNAMICS: Final[Sections] = {
+    "use": "mbpo",
+    "members": 3,
+    "elites": 2,
+    "dynamics_hidden": [16],
+    "termination": "never",
+}
+IMAGINED: Final[Sections] = {"rollouts": 64, "rollout_length": 2, "dynamics_minibatch_size": 16}
 ATARI: Final[Sections] = {
     "env": PONG,
     "model": {"use": "dqn:q-network", "encoder": "rlcore_plugin_cnn.bodies:NatureCNN", "hidden": []},
@@ -148,6 +156,24 @@ RUNS: Final[dict[str, Sections]] = {
             "warmup_frames": 64,
         },
         "hook": [{"use": "datasets:record"}],
+    },
+    "MBPO": _continuous(
+        DYNAMICS, "sac:sac", 2, use="mbpo:imagined-replay", dynamics_every=128, rollouts_every=64, **IMAGINED
+    ),
+    "MOPO": {
+        **_continuous({**DYNAMICS, "random_frames": 0}, "sac:sac", 2),
+        "run": {"seed": 3, "total_updates": 4_000, "device": "cpu"},
+        "collector": [],
+        "evaluator": {"use": "episodes", "every": 64, "episodes": 1},
+        "buffer": {
+            "use": "mbpo:imagined-dataset",
+            "path": DATA,
+            "minibatch_size": 16,
+            "updates_per_iteration": 16,
+            "dynamics_every": 64,
+            "rollouts_every": 32,
+            **IMAGINED,
+        },
     },
     "PPO, two ranks": {**PPO, "env": CARTPOLE, "model": {"use": "mlp", "hidden": [16]}, "ranks": {"count": 2}},
     "PPO, two policies, two ranks": {

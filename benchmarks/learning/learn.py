@@ -4,7 +4,8 @@ idp           50,000 frames of ppo-idp.toml, then 20 deterministic episodes on f
 {impala,appo}-cartpole  500,000 and 400,000 frames at a lag of up to 4, mean return of the last 100 training episodes
 cartpole      500,000 frames of ppo-cartpole.toml, mean return of the last 100 training episodes; peers: CleanRL, SB3
 dqn-cartpole  50,000 frames of dqn-cartpole.toml, mean return of the last 100 training episodes; peer: SB3
-qr-dqn-acrobot  100,000 frames of qr-dqn-acrobot.toml, mean return of the last 100 training episodes
+qr-dqn-acrobot  100,000 frames of qr-dqn-acrobot.toml, mean return of the last 100 training episodes; peer:
+              sb3-contrib
 {sac,td3,ddpg,crossq}-pendulum  20,000 frames, then 100 deterministic episodes; peers: SB3, sb3-contrib
 ppo-masked    300,000 frames where 60 of 80 actions are illegal, mean return of the last 100 training episodes; peer:
               MaskablePPO of sb3-contrib
@@ -21,7 +22,15 @@ discrete-sac-cartpole  100,000 frames, mean return of the last 100 training epis
 {dqn,c51}-{cartpole,acrobot}-500k  500,000 frames with CleanRL's settings, mean return of the last 100 training episodes
 {ppo,dqn}-minatar-{breakout,space-invaders}  1,000,000 frames, mean return of the last 100 training episodes; peer: SB3
 
-A finished seed lies in results/learning-TASK.parts/ and is not run again; delete its file to repeat it.
+{bc,bc10,td3-bc,cql,iql}-{idp,halfcheetah}-medium-{replay,expert}  50,000 updates from the datasets of `make_data.py`,
+              then 20 deterministic episodes; `bc10` clones the best tenth of the episodes; peer: d3rlpy
+bc-cartpole-expert, discrete-cql-cartpole-replay  the examples on those datasets, then 100 episodes
+{iql,mopo}-pendulum-medium-replay  20,000 updates from the same dataset, then 20 episodes
+mbpo-cartpole  5,000 frames of CartPole with continuous forces, mean return of the last 10 training episodes; peer:
+              mbrl-lib
+
+A finished seed lies in results/learning-TASK.parts/ and is not run again; delete its file to repeat it. The table has
+every seed that lies there.
 
     python benchmarks/learning/learn.py idp --seeds 1 2 3 4 5 --peers-python .venv-peers/bin/python
 """
@@ -48,6 +57,7 @@ INVADERS = "env.id='MinAtar/SpaceInvaders-v1'"
 NO_EVALUATION = "evaluator.every=1_000_000"
 ONE_EVALUATION = "evaluator.every=100_000"
 TEN_EPISODES = (ONE_EVALUATION, "evaluator.episodes=10")
+COMPILED_100K = ("run.total_frames=100_000", "learner.compile=true")  # compiled, to take less time
 CUP = "env.id='dm_control/ball_in_cup-catch-v0'"
 # the settings of TD3 in Stable-Baselines3's zoo
 ZOO_TD3 = (
@@ -57,6 +67,35 @@ ZOO_TD3 = (
     "optimizer.critics.lr=1e-3",
     "optimizer.actor.lr=1e-3",
 )
+# what is trained on a dataset, and in which env it is evaluated
+DATASETS = {
+    f"{task}-medium-{kind}": env
+    for task, env in {"idp": "InvertedDoublePendulum-v5", "halfcheetah": "HalfCheetah-v5"}.items()
+    for kind in ("replay", "expert")
+}
+CLONE = (
+    "model.use='sac:actor-critic'",
+    "model.actor='deterministic'",
+    "model.hidden=[256, 256]",
+    "buffer.minibatch_size=256",
+    "optimizer.0.lr=3e-4",
+)
+OFFLINE = {
+    "bc": ("examples/bc-cartpole.toml", CLONE),
+    "bc10": ("examples/bc-cartpole.toml", (*CLONE, "buffer.best=0.1")),
+    "td3-bc": ("examples/td3-bc-pendulum.toml", ()),
+    "cql": ("examples/cql-pendulum.toml", ()),
+    "iql": ("examples/iql-pendulum.toml", ()),
+}
+D3RLPY = tuple(f"{algorithm}-{data}" for algorithm in OFFLINE for data in DATASETS)
+
+
+def on_data(name: str, updates: int, episodes: int) -> list[str]:
+    """Return the changes that put a dataset in the place of the example's, and evaluate once, at the end."""
+    every = [f"run.total_updates={updates}", f"evaluator.every={updates}", f"checkpoint.every={updates}"]
+    return [f"buffer.path='{ROOT}/benchmarks/data/{name}'", *every, f"evaluator.episodes={episodes}"]
+
+
 # config and changes of it by task
 TASKS: dict[str, tuple[str, list[str]]] = {
     "idp": ("examples/ppo-idp.toml", ["evaluator.episodes=20"]),
@@ -75,10 +114,10 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "td3-pendulum": ("examples/td3-pendulum.toml", ["evaluator.episodes=100"]),
     "ddpg-pendulum": ("examples/ddpg-pendulum.toml", ["evaluator.episodes=100"]),
     "crossq-pendulum": ("examples/crossq-pendulum.toml", ["evaluator.episodes=100"]),
-    "sac-halfcheetah": ("examples/sac-halfcheetah.toml", ["run.total_frames=100_000", ONE_EVALUATION]),
-    "td3-halfcheetah": ("examples/td3-halfcheetah.toml", ["run.total_frames=100_000", ONE_EVALUATION, *ZOO_TD3]),
-    "sac-cartpole-swingup": ("examples/sac-dm-control.toml", ["run.total_frames=100_000", *TEN_EPISODES]),
-    "sac-cup-catch": ("examples/sac-dm-control.toml", ["run.total_frames=100_000", *TEN_EPISODES, CUP]),
+    "sac-halfcheetah": ("examples/sac-halfcheetah.toml", [*COMPILED_100K, ONE_EVALUATION]),
+    "td3-halfcheetah": ("examples/td3-halfcheetah.toml", [*COMPILED_100K, ONE_EVALUATION, *ZOO_TD3]),
+    "sac-cartpole-swingup": ("examples/sac-dm-control.toml", [*COMPILED_100K, *TEN_EPISODES]),
+    "sac-cup-catch": ("examples/sac-dm-control.toml", [*COMPILED_100K, *TEN_EPISODES, CUP]),
     "mbpo-inverted-pendulum": ("examples/mbpo-inverted-pendulum.toml", ["evaluator.episodes=10"]),
     "sac-inverted-pendulum": (
         "examples/mbpo-inverted-pendulum.toml",
@@ -93,15 +132,30 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "dqn-minatar-breakout": ("examples/dqn-minatar-breakout.toml", [NO_EVALUATION]),
     "dqn-minatar-space-invaders": ("examples/dqn-minatar-breakout.toml", [NO_EVALUATION, INVADERS]),
 }
+TASKS |= {
+    f"{algorithm}-{data}": (config, [*changes, f"env.id='{env}'", "learner.compile=true", *on_data(data, 50_000, 20)])
+    for algorithm, (config, changes) in OFFLINE.items()
+    for data, env in DATASETS.items()
+}
+TASKS |= {
+    "bc-cartpole-expert": ("examples/bc-cartpole.toml", on_data("cartpole-expert", 2_000, 100)),
+    "discrete-cql-cartpole-replay": ("examples/discrete-cql-cartpole.toml", on_data("cartpole-replay", 10_000, 100)),
+    "iql-pendulum-medium-replay": ("examples/iql-pendulum.toml", on_data("pendulum-medium-replay", 20_000, 20)),
+    "mopo-pendulum-medium-replay": ("examples/mopo-pendulum.toml", on_data("pendulum-medium-replay", 20_000, 20)),
+    "mbpo-cartpole": ("benchmarks/learning/mbpo-cartpole.toml", []),
+}
+ON_DATA = tuple(task for task, (_, changes) in TASKS.items() if any("buffer.path" in change for change in changes))
 MINATAR = tuple(task for task in TASKS if "-minatar-" in task)
 PENDULUMS = ("sac-pendulum", "td3-pendulum", "ddpg-pendulum", "crossq-pendulum")
-EVALUATED = (*PENDULUMS, "sac-halfcheetah", "td3-halfcheetah", "sac-cartpole-swingup", "sac-cup-catch")
-WITHOUT_PEER = ("mbpo-inverted-pendulum", "sac-inverted-pendulum")
+BESIDE_SB3 = (*PENDULUMS, "sac-halfcheetah", "td3-halfcheetah", "sac-cartpole-swingup", "sac-cup-catch")
+# tasks that are judged by their last evaluation, and not by the episodes of training
+EVALUATED = ("idp", *BESIDE_SB3, "mbpo-inverted-pendulum", "sac-inverted-pendulum", *ON_DATA)
 PEERS: dict[str, tuple[str, ...]] = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl")}
-PEERS |= dict.fromkeys(("dqn-cartpole", "lstm-cartpole", *EVALUATED, *MINATAR), ("sb3",))
-PEERS |= {"ppo-masked": ("sb3-contrib",), "discrete-sac-cartpole": ("torchrl",)}
+PEERS |= dict.fromkeys(("dqn-cartpole", "qr-dqn-acrobot", "lstm-cartpole", *BESIDE_SB3, *MINATAR), ("sb3",))
+PEERS |= {"ppo-masked": ("sb3-contrib",), "discrete-sac-cartpole": ("torchrl",), "mbpo-cartpole": ("mbrl-lib",)}
+PEERS |= dict.fromkeys(D3RLPY, ("d3rlpy",))
 # the script of a peer by task
-SCRIPTS = dict.fromkeys(("dqn-cartpole", "ppo-masked", *EVALUATED), "sb3_tasks.py")
+SCRIPTS = dict.fromkeys(("dqn-cartpole", "qr-dqn-acrobot", "ppo-masked", *BESIDE_SB3), "sb3_tasks.py")
 SCRIPTS |= dict.fromkeys(MINATAR, "sb3_minatar.py") | {"discrete-sac-cartpole": "torchrl_discrete_sac.py"}
 
 
@@ -124,8 +178,8 @@ def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
         trainer = build(load_config(ROOT / config, overrides), hooks=[hook]).trainer
         trainer.train()
     result = {"peer": "rlcore", "task": task, "seed": seed, "train_s": round(trainer.seconds_trained, 1)}
-    if task not in ("idp", *EVALUATED, *WITHOUT_PEER):
-        return result | {"mean": statistics.fmean(hook.seen[-100:])}
+    if task not in EVALUATED:
+        return result | {"mean": statistics.fmean(hook.seen[-(10 if task == "mbpo-cartpole" else 100) :])}
     evaluation = trainer.last_evaluation
     assert evaluation is not None
     lengths = {"length": evaluation.mean_length}
@@ -143,6 +197,13 @@ def peer(python: str, task: str, name: str, seed: int) -> dict[str, Any]:
     if task == "idp":
         script = Path(__file__).with_name("peer_idp.py")
         return last_line([python, str(script), "--peer", name, "--seed", str(seed), "--frames", "50000"])
+    if task in D3RLPY:
+        data = next(data for data in DATASETS if task.endswith(data))
+        subject = [task.removesuffix(f"-{data}"), data]
+        return last_line([python, str(Path(__file__).with_name("d3rlpy_tasks.py")), *subject, "--seed", str(seed)])
+    if task == "mbpo-cartpole":
+        frames = ["--exploration", "1000", "--frames", "4000"]
+        return last_line([python, str(ROOT / "benchmarks/speed/mbrl_mbpo.py"), *frames, "--seed", str(seed)])
     if task in SCRIPTS:
         subject = [] if task == "discrete-sac-cartpole" else [task]
         return last_line([python, str(Path(__file__).with_name(SCRIPTS[task])), *subject, "--seed", str(seed)])
@@ -182,6 +243,12 @@ class Kept:
         unfinished.replace(path)
         return result
 
+    def all(self) -> list[dict[str, Any]]:
+        """Return every result that was kept, in this run or before; ours come first."""
+        assert self._folder is not None
+        kept = [json.loads(path.read_text()) for path in sorted(self._folder.glob("*.json"))]
+        return sorted(kept, key=lambda result: (result["peer"] != "rlcore", result["peer"], result["seed"]))
+
 
 def table(task: str, results: list[dict[str, Any]]) -> str:
     """Return the results as Markdown."""
@@ -220,6 +287,8 @@ def main() -> None:
                     for seed in args.seeds
                 ]
         results = [future.result() for future in waiting]
+    if not args.set:
+        results = kept.all()
     text = table(args.task, results)
     print(text)
     if not args.set:

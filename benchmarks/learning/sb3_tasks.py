@@ -148,7 +148,7 @@ def main() -> None:
     if task.noise is not None:
         size = envs.action_space.shape[0]
         settings["action_noise"] = NormalActionNoise(np.zeros(size), task.noise * np.ones(size))
-    model = task.algorithm("MlpPolicy", envs, device="cpu", seed=args.seed, stats_window_size=100, **settings)
+    model = task.algorithm("MlpPolicy", envs, device="cpu", seed=args.seed, **settings)
     started = time.perf_counter()
     frames = args.frames or task.frames
     model.learn(total_timesteps=frames // task.repeat)

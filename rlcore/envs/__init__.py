@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.envs.action_masks import forbidden as forbidden
     from rlcore.envs.action_masks import keeping_to_masks as keeping_to_masks
     from rlcore.envs.action_masks import without_choice as without_choice
     from rlcore.envs.agents import AgentSpaces as AgentSpaces
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
-        "rlcore.envs.action_masks": "keeping_to_masks without_choice",
+        "rlcore.envs.action_masks": "forbidden keeping_to_masks without_choice",
         "rlcore.envs.agents": "AgentSpaces",
         "rlcore.envs.checks": "inexact_env unrestored_env",
         "rlcore.envs.episode_starts": "only_resets",

@@ -26,6 +26,21 @@ def without_choice(space: Packed, observation: Array) -> BoolArray:
     return np.asarray(~np.logical_or.reduceat(mask, begins, axis=-1).all(-1))
 
 
+def forbidden(space: Packed, action_space: Any, observation: Array, actions: Array) -> BoolArray:
+    """Return which actions `[..., *action]` the masks in observations `[..., words]` forbid, `[...]`.
+
+    Args:
+        space: of one observation.
+        action_space: Discrete or MultiDiscrete; the actions are inside of it.
+        observation: that were acted on.
+        actions: what was done.
+    """
+    begins = np.cumsum([0, *space.choices[:-1]]) - np.ravel(action_space.start)
+    places = actions.reshape(*observation.shape[:-1], -1).astype(np.int64) + begins
+    allowed = np.take_along_axis(space.array(observation, ACTION_MASK), places, -1) != 0
+    return np.asarray(~allowed.all(-1))
+
+
 class MaskCheck:
     """Refuses batches in which an action was taken that its mask forbids, or in which there was none to take.
 
@@ -60,9 +75,7 @@ class MaskCheck:
                 f"env {self._id!r}: the {ACTION_MASK} of env {first_env + index} at step {time} of the batch that "
                 f"began at frame {frame} allows no action; the batch is discarded. Allow one, or end the episode there"
             )
-        taken = self._numbered(actions)
-        allowed = np.take_along_axis(self._space.array(observation, ACTION_MASK), taken, -1) != 0
-        wrong = ~allowed.all(-1) & counted
+        wrong = forbidden(self._space, self._actions, observation, actions) & counted
         if wrong.any():
             time, index = np.argwhere(wrong)[0]
             raise PluginError(
@@ -70,12 +83,6 @@ class MaskCheck:
                 f"{time} of the batch that began at frame {frame}, which its {ACTION_MASK} forbids; a model must keep "
                 "to the mask"
             )
-
-    def _numbered(self, actions: Array) -> Array:
-        """Return the places of actions in their masks, `[time, env, choice]`."""
-        starts = np.cumsum([0, *self._space.choices[:-1]]) - np.ravel(self._actions.start)
-        places: Array = actions.reshape(*actions.shape[:2], -1).astype(np.int64) + starts
-        return places
 
 
 def keeping_to_masks(spec: EnvSpec) -> Callable[[Array, Array], Array]:

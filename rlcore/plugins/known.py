@@ -38,7 +38,9 @@ PUBLISHED: Final = {
     "atari": Published({"env": ("atari",)}),
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
-    "datasets": Published({"buffer": ("dataset", "mixed"), "hook": ("record",)}, commands=("data",)),
+    "datasets": Published(
+        {"buffer": ("dataset", "dataset-sequences", "mixed"), "hook": ("record",)}, commands=("data",)
+    ),
     "dcp": Published({"checkpointer": ("dcp",)}),
     "ddp": Published({"launcher": ("processes", "torchrun")}),
     "dqn": Published(
@@ -76,7 +78,9 @@ PUBLISHED: Final = {
             }
         },
     ),
-    "mbpo": Published({"buffer": ("imagined-dataset", "imagined-replay"), "model": ("mbpo",)}),
+    "mbpo": Published(
+        {"buffer": ("imagined-dataset", "imagined-replay"), "model": ("mbpo",)}, presets={"mbpo": ("mbpo-generic",)}
+    ),
     "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
     "mlp": Published({"model": ("mlp",)}),
     "offline": Published({"loss": ("bc", "cql", "discrete-cql", "iql", "td3-bc"), "model": ("iql",), "hook": ("fqe",)}),

@@ -107,7 +107,7 @@ def check_store(job):
     "in_background",
     [pytest.param(False, id="in the loop"), pytest.param(True, marks=pytest.mark.slow, id="in the background")],
 )
-@pytest.mark.parametrize("first", range(4))
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(1, 4))])
 def test_a2_a3_kill_at_every_file_event_of_resume_save_and_retention(jobs, references, equal, first, in_background):
     checkpoint = {"every": 16, "keep_last": 1, "async": in_background}
     sections = {"run": {"total_frames": 16 * 40}, "checkpoint": checkpoint}

@@ -161,6 +161,7 @@ def test_e13_a_logger_that_holds_the_gil_is_switched_off_and_the_others_are_not(
     assert "logger 'good'" not in caplog.text
 
 
+@pytest.mark.slow
 def test_e13_a_logger_that_only_sleeps_while_another_holds_the_gil_is_not_taken_for_it(caplog):
     bad, good = LogWriter("bad", Holding(2)), LogWriter("good", Plain(pace=0.3))
     for step in range(5):

@@ -78,6 +78,7 @@ def test_f3_an_env_that_keeps_the_gil_is_ended_from_outside(bad):
     assert "in hold_the_gil" in (RUN / "stacks.txt").read_text()
 
 
+@pytest.mark.slow
 def test_f3_a_call_that_the_search_for_its_place_wakes_is_not_ended(train_forked, bad):
     done = train_forked(bad("hold_the_gil_until_a_signal"))
     assert done.code == 0, done.err
@@ -125,7 +126,7 @@ def test_f3_a_hang_is_ended_without_a_folder_and_without_files(train_forked, bad
 @pytest.mark.parametrize(
     ("how", "named"),
     [
-        ("leave_a_thread", "thread 'forgotten'"),
+        pytest.param("leave_a_thread", "thread 'forgotten'", marks=pytest.mark.slow),
         pytest.param("leave_a_handler", "a handler of atexit in forgotten_handler", marks=pytest.mark.slow),
         ("leave_a_child", "(forgotten child)"),
     ],
@@ -155,7 +156,8 @@ def test_d12_a_process_that_an_env_forked_ends_with_the_run(bad):
     wait_for(lambda: gone(int(done.stdout.split()[-1])), 5)
 
 
-@pytest.mark.parametrize("how", ["fork_into_the_loop", pytest.param("fork_and_quit", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["fork_into_the_loop", "fork_and_quit"])
 def test_f14_a_forked_process_that_comes_back_into_the_loop_ends_and_changes_nothing(train_forked, bad, how):
     logger = [{"use": "csv"}]
     assert train_forked(bad("none", logger=logger), "--set", "run.name=whole").code == 0

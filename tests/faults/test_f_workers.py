@@ -210,6 +210,7 @@ def test_f5_restarts_that_are_spent_end_the_run_resumable(tmp_path):
         killing(tmp_path, at=(16, 32, 48, 64), restarts=2)
 
 
+@pytest.mark.slow
 def test_f5_a_worker_that_ends_wherever_it_begins_spends_the_restarts(forked_cli, write_config, workdir):
     (workdir / "dying.py").write_text(DYING)
     done = forked_cli("train", dying(write_config))

@@ -17,6 +17,13 @@ FEW_OF = {
     "replay": ["collector.frames_per_batch=256", "buffer.warmup_frames=256", "buffer.updates_per_batch=2"],
 }
 FEW_OF["replay:prioritized"] = FEW_OF["replay:sequences"] = FEW_OF["replay"]
+FEW_OF["imagined-replay"] = [
+    *FEW_OF["replay"],
+    "buffer.dynamics_every=256",
+    "buffer.rollouts_every=256",
+    "buffer.rollouts=100",
+    "model.dynamics_hidden=[16]",
+]
 FEW_OF["rollout-sequences"] = [*FEW_OF["rollout"], "buffer.minibatch_size=64"]
 FEW_PIXELS = ["env.num_envs=2", "env.max_frames=100", "env.noop_max=0", "buffer.minibatch_size=32"]
 

@@ -22,6 +22,7 @@ def test_what_is_no_run_folder_is_refused(tmp_path, cli):
     assert (outcome.code, "is not a run folder" in outcome.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_spool_that_a_run_in_training_sends_is_left_to_it(tmp_path, cli, monkeypatch):
     monkeypatch.setattr("rlcore.cli.sync.LINGER", 1.0)  # the run is of this process, which may look at its own
     pytest.importorskip("fcntl")
@@ -43,6 +44,7 @@ def test_a_spool_that_a_run_in_training_sends_is_left_to_it(tmp_path, cli, monke
     run.trainer.parts.release()
 
 
+@pytest.mark.slow
 def test_the_sender_of_a_run_that_has_ended_is_waited_for(tmp_path, cli):
     pytest.importorskip("fcntl")
     run = make_run(folder=tmp_path, sections={"logger": [{"use": "wandb", "mode": "offline"}]})

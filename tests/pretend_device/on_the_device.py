@@ -23,7 +23,7 @@ from rlcore.types.progress import Every, Progress
 # what makes the run of a preset small, where it has such a key
 SMALL = {
     "run": {"total_frames": 64, "name": "small"},
-    "model": {"hidden": [8], "random_frames": 8},
+    "model": {"hidden": [8], "random_frames": 8, "dynamics_hidden": [8]},
     "collector": {"frames_per_batch": 16},
     "buffer": {
         "epochs": 2,
@@ -34,6 +34,10 @@ SMALL = {
         "sequence_length": 4,
         "burn_in": 2,
         "overlap": 2,
+        "real_share": 0.25,
+        "dynamics_every": 16,
+        "rollouts_every": 16,
+        "rollouts": 16,
     },
     "evaluator": {"every": 32, "episodes": 2},
     "metrics": {"every": 16},

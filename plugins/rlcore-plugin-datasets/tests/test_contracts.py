@@ -65,6 +65,15 @@ class TestMappedDatasetOfSeveralSteps(TestDataset):
     keys = {**TestDataset.keys, "storage": "memmap", "n_steps": 3, "best": 0.5}
 
 
+class TestSequences(OnToyData, DataBufferContract):
+    use = "datasets:dataset-sequences"
+    around = {**COLLECTS_NOTHING, "model": {"use": "testing:toy-memory"}, "loss": {"use": "testing:toy"}}
+    keys = {"minibatch_size": 4, "sequence_length": 3, "burn_in": 2, "updates_per_iteration": 4}
+
+    def test_runs_and_resumes_in_a_small_run(self, tmp_path):
+        """It is in the tests of rlcore-plugin-offline, whose losses read what is in the data."""
+
+
 class TestMixed(OnToyData, BufferContract):
     """What the contract says of a replay is said of the samples that are no data."""
 

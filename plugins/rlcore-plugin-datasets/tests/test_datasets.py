@@ -112,7 +112,9 @@ def test_nothing_is_left_of_a_dataset_that_could_not_be_written(tmp_path):
     [
         ("minari_version", "0.7.1", "it is of Minari 0.7.1"),
         ("minari_version", "new", "which is no version"),
-        ("observation_space", '{"type": "Tuple", "subspaces": []}', "kind 'Tuple'"),
+        ("observation_space", '{"type": "Text", "max_length": 3}', "kind 'Text'"),
+        ("action_space", '{"type": "Tuple", "subspaces": [{"type": "Discrete", "n": 2}]}', "actions are Tuple"),
+        ("observation_space", '{"type": "Dict", "subspaces": {}}', "has no leaf"),
         ("data_format", "arrow", "hdf5 is what is read here"),
     ],
 )
@@ -262,15 +264,3 @@ def test_a_config_is_recorded_without_a_run(how, tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "runs").exists()
     assert command_line.main([*arguments, "--best", "--out", "three"]) == 2
     assert "--best chooses among the checkpoints of a run" in capsys.readouterr().err
-
-
-def test_observations_that_are_dicts_are_refused(tmp_path, monkeypatch, capsys):
-    """Their packed rows are numbers that nobody else could read."""
-    from rlcore.cli import command_line
-
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, "env": {"use": "testing:toy-dict"}}))
-    arguments = ["data", "record", "toy.toml", "--random", "--episodes", "1", "--out", "data"]
-    assert command_line.main(arguments) == 2
-    assert "a dataset has no place for the space" in capsys.readouterr().err
-    assert not (tmp_path / "data").exists()

@@ -126,6 +126,7 @@ def test_a_learner_that_is_killed_costs_time_alone(made, lost):
     assert group.get_stats()["num_deaths_lifetime"] + undisturbed.get_stats()["num_deaths_lifetime"] in (1, 2)
 
 
+@pytest.mark.slow
 def test_a_learner_that_stands_still_is_replaced_at_the_deadline(made):
     group = made(deadline=8.0)  # of a busy machine too, none stands still for so long by itself
     os.kill(group.foreach_learner(process_number)[1], signal.SIGSTOP)

@@ -115,6 +115,7 @@ def test_what_was_logged_while_the_server_was_down_is_sent_when_it_is_back(tmp_p
     assert rows == [(step, {"a": float(step)}) for step in range(1, 6)]
 
 
+@pytest.mark.slow
 def test_a_required_logger_without_its_server_stops_the_run_before_it_begins(tmp_path):
     section = {"use": "mlflow", "tracking_uri": f"http://127.0.0.1:{free_port()}", "required": True}
     with pytest.raises(ConfigError, match="logger 'mlflow' says required = true and cannot start"):
@@ -122,6 +123,7 @@ def test_a_required_logger_without_its_server_stops_the_run_before_it_begins(tmp
     assert not (tmp_path / "toy").exists()
 
 
+@pytest.mark.slow
 def test_a_resume_with_another_config_is_a_run_below_the_one_before(tmp_path, empty_database):
     (tmp_path / "mlflow.db").write_bytes(empty_database)
     sections = {"logger": [{"use": "mlflow"}], "checkpoint": {"use": "testing:toy", "every": 32, "keep_best": False}}

@@ -75,6 +75,16 @@ class TestCloningOfADeterministicActor(LossContract):
     around = DETERMINISTIC
 
 
+class TestCloningWithMemory(LossContract):
+    use = "offline:bc"
+    around = {
+        "model": {"use": "testing:toy-memory"},
+        "loss": {"use": "offline:bc"},
+        "buffer": {"use": "rollout-sequences", "minibatch_size": 8, "sequence_length": 4},
+        "estimator": None,
+    }
+
+
 class TestIQLModel(ModelContract):
     use = "offline:iql"
     config = {"hidden": [8], "random_frames": 0}

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete
 from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.episode import Episode
 
 from rlcore import ConfigError
+from rlcore.envs import packed_space
 from rlcore.testing.small_run import make_run
 
 STATES, ACTIONS, GAMMA = 4, 3, 0.8
@@ -17,9 +18,9 @@ REWARD = DRAW.normal(size=(STATES, ACTIONS))
 ENDS = DRAW.random((STATES, ACTIONS)) < 0.2
 
 
-def episodes(count):
+def episodes(count, seen=None):
     """Yield episodes of uniform actions, each from a state that is drawn, of at most 20 steps."""
-    eye = np.eye(STATES, dtype=np.float32)
+    eye = np.eye(STATES, dtype=np.float32) if seen is None else seen
     for _ in range(count):
         states, actions = [int(DRAW.integers(STATES))], []
         while len(actions) < 20 and not (actions and ENDS[states[-2], actions[-1]]):
@@ -53,20 +54,46 @@ def sections(data, **fqe):
     }
 
 
+def solved(chosen):
+    """Return the value of each state under a policy, by the equations of the MDP."""
+    states = np.arange(STATES)
+    moves = np.zeros((STATES, STATES))
+    moves[states, FOLLOWING[states, chosen]] = ~ENDS[states, chosen]
+    return np.linalg.solve(np.eye(STATES) - GAMMA * moves, REWARD[states, chosen])
+
+
 def test_the_value_is_that_of_the_solved_mdp(data):
     trainer = make_run(sections=sections(data)).trainer
     trainer.train()
     hook = trainer.hooks.hooks[-1].instance
     eye = torch.eye(STATES)
     chosen = trainer.model.policy.mode(eye).numpy()
-    states = np.arange(STATES)
-    goes_on = ~ENDS[states, chosen]
-    moves = np.zeros((STATES, STATES))
-    moves[states, FOLLOWING[states, chosen]] = goes_on
-    values = np.linalg.solve(np.eye(STATES) - GAMMA * moves, REWARD[states, chosen])
+    values = solved(chosen)
     starts = np.mean([values[episode.observations[0].argmax()] for episode in data.episodes()])
     assert float(hook.value()) == pytest.approx(starts, abs=0.02)
     assert trainer.metrics.latest["fqe/value"] == pytest.approx(starts, abs=0.1)
+
+
+def test_observations_that_are_dicts_are_taken_leaf_by_leaf(tmp_path):
+    """The state is one choice among the leaves, whose packed rows are numbers that say nothing."""
+    packed = packed_space(Dict({"state": Discrete(STATES), "other": Box(0, 1, (1,), np.float32)}), Discrete(ACTIONS))
+    seen = packed.pack({"state": np.arange(STATES), "other": np.zeros((STATES, 1), np.float32)})
+    data = write_dataset(tmp_path / "dicts", (packed, Discrete(ACTIONS)), episodes(150, seen), {})
+    trainer = make_run(sections=sections(data)).trainer
+    trainer.train()
+    hook = trainer.hooks.hooks[-1].instance
+    chosen = trainer.model.policy.mode(torch.from_numpy(seen)).numpy()
+    values = solved(chosen)
+    starts = np.mean([values[packed.array(episode.observations[0], "state")] for episode in data.episodes()])
+    assert float(hook.value()) == pytest.approx(starts, abs=0.03)
+
+
+def test_a_policy_with_a_state_is_refused(data):
+    whole = sections(data)
+    whole["model"] = {"use": "recurrent:gru", "size": 4, "parts": ["actor"]}
+    whole["buffer"] = {"use": "datasets:dataset-sequences", "path": str(data.folder)}
+    with pytest.raises(ConfigError, match="this policy has a state"):
+        make_run(sections=whole)
 
 
 def test_a_buffer_that_knows_no_starts_is_refused():

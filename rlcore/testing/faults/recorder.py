@@ -89,13 +89,13 @@ class Recorder:
         """Write the line of an evaluation."""
         values = {"seeds": result.seeds, "returns": result.returns, "lengths": result.lengths}
         evaluation = _hash({name: np.asarray(value) for name, value in values.items()})
-        self._write(self._path, {"frames": trainer.progress.now, "evaluation": evaluation})
+        self._write(self._path, {**_clock(trainer), "evaluation": evaluation})
 
     @hookimpl
     def post_steps_log(self, trainer: Trainer) -> None:
         """Write the line of the iteration."""
         line = {
-            "frames": trainer.progress.now,
+            **_clock(trainer),
             **self._batch,
             "updates": self._updates.hexdigest(),
             "parameters": _hash(_parameters(trainer.model)),
@@ -129,17 +129,20 @@ class Difference:
     """A line that is not as in the reference.
 
     Attributes:
-        frames: of the line.
+        frames: of the line; of a run that is counted in updates, those.
         what: which hashes differ, in the order in which an iteration makes them; or that the line is missing.
         number: of the line in the recorded file, from 1; 0 for one that is missing.
+        unit: what is counted: `frame` or `update`.
     """
 
     frames: int
     what: tuple[str, ...]
     number: int = 0
+    unit: str = "frame"
 
     def __str__(self) -> str:
-        return f"frame {self.frames:,}: {', '.join(self.what)}" + (f" (line {self.number})" if self.number else "")
+        line = f" (line {self.number})" if self.number else ""
+        return f"{self.unit} {self.frames:,}: {', '.join(self.what)}{line}"
 
 
 @dataclass(frozen=True)
@@ -185,12 +188,16 @@ def compare(reference: Path, recorded: Path) -> Comparison:
     wanted = {_place(line): line for line in read(reference)}
     lines = read(recorded)
     found = [
-        Difference(line["frames"], what, number)
+        Difference(line["frames"], what, number, line["unit"])
         for number, line in enumerate(lines, start=1)
         if (what := _differing(wanted.get(_place(line)), line))
     ]
     places = [_place(line) for line in lines]
-    missing = [Difference(frames, (f"no {kind}",)) for kind, frames in wanted if (kind, frames) not in places]
+    missing = [
+        Difference(place[1], (f"no {place[0]}",), unit=line["unit"])
+        for place, line in wanted.items()
+        if place not in places
+    ]
     iterations = [place for place in places if place[0] == "iteration"]
     return Comparison(len(lines), len(iterations) - len(set(iterations)), (*found, *missing))
 
@@ -198,6 +205,10 @@ def compare(reference: Path, recorded: Path) -> Comparison:
 def iterations(path: Path) -> list[int]:
     """Return the frames of every recorded iteration, in the order in which they were trained."""
     return [line["frames"] for line in read(path) if "evaluation" not in line] if path.exists() else []
+
+
+def _clock(trainer: Trainer) -> dict[str, Any]:
+    return {"frames": trainer.progress.now, "unit": trainer.progress.unit}
 
 
 def _cut_torn_line(path: Path | None) -> None:

@@ -269,6 +269,7 @@ def test_the_senders_of_a_run_start_one_after_another(tmp_path, make):
     assert first[1] <= second[0]
 
 
+@pytest.mark.slow
 def test_a_sender_that_never_gets_its_turn_starts_all_the_same(tmp_path, make):
     logger = make(True, "spool/a")
     logger.spool.folder.mkdir(parents=True)

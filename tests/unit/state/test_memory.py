@@ -227,7 +227,14 @@ assert torch.equal(rows[0][::100], rows[1][::100])
 """
 
 
-@pytest.mark.parametrize(("name", "saves"), [("torchsnapshot", True), ("dcp", True), ("torch", False)])
+@pytest.mark.parametrize(
+    ("name", "saves"),
+    [
+        ("torchsnapshot", True),
+        pytest.param("dcp", True, marks=pytest.mark.slow),
+        pytest.param("torch", False, marks=pytest.mark.slow),
+    ],
+)
 def test_a_replay_buffer_in_a_file_is_restored_without_being_in_memory(tmp_path, name, saves):
     """192 MiB; torch.save itself goes through a tensor as a whole."""
     done = subprocess.run(

@@ -13,5 +13,11 @@ def provide_components() -> list[Component]:
         Component(
             "buffer", "mixed", f"{__name__}.mixed:MixedBuffer", summary="a share of a dataset beside fresh transitions"
         ),
+        Component(
+            "buffer",
+            "dataset-sequences",
+            f"{__name__}.sequences:DatasetSequences",
+            summary="stretches of recorded episodes, for a policy with a state",
+        ),
         Component("hook", "record", f"{__name__}.hook:RecordHook", summary="the episodes of a run, while it trains"),
     ]

@@ -2,63 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Final
 
-import torch
 from pydantic import Field
-from rlcore_plugin_replay.storage import StorageKind
-from torch import Tensor
 
 from rlcore.buffers import Minibatch
-from rlcore.errors import ConfigError
-from rlcore.types import Context, EnvSpec, Key, offers
-from rlcore_plugin_datasets.dataset import Dataset
-from rlcore_plugin_datasets.rows import DataConfig, DataRows
+from rlcore.types import Context, Key
+from rlcore_plugin_datasets.base import OfflineBuffer, OfflineConfig
 from rlcore_plugin_datasets.transitions import ENTRIES, STEPS
 
 
-class _Sized(Protocol):
-    """A collector that says how many steps a batch has."""
-
-    batch_steps: int
-
-
-class DatasetBuffer:
+class DatasetBuffer(OfflineBuffer):
     """Holds the transitions of recorded episodes, and samples minibatches, uniformly and with replacement.
 
-    The transforms of the run see the observations of the data once, when the buffer is built: one that learns
-    statistics, as `running-observation-norm` does, learns those of the data. Checkpoints carry the position of the
-    samples and the checksum of the data, not the data.
-
     Attributes:
-        has_data: True; a run with it needs no collector.
-        num_epochs: always 1; `updates_per_iteration` says how many minibatches an iteration has.
-        warmup_frames: 0.
         takes_memory: False; it hands out steps one by one.
         writes: the entries of a minibatch.
 
     Raises:
-        ConfigError: spaces of data and env differ, values lie outside of them, or there are fewer rows than samples.
-        StorageError: the data are damaged, or there is no room for them.
+        ConfigError: there are fewer rows than samples; see also `OfflineBuffer`.
     """
 
-    has_data: Final = True
     takes_memory: Final = False
 
-    class Config(DataConfig):
+    class Config(OfflineConfig):
         """Which data, and how they are used."""
 
         minibatch_size: int = Field(256, ge=1, description="transitions per update")
-        updates_per_iteration: int = Field(
-            500, ge=1, description="updates between two looks at what is due: metrics, evaluations, checkpoints"
-        )
         n_steps: int = Field(1, ge=1, description="steps joined into one transition")
         gamma: float = Field(
             0.99, ge=0, le=1, description="discount of the rewards that are joined; that of the loss unless said here"
-        )
-        storage: StorageKind = Field(
-            "device", description="where rows lie: the run's device, host memory, or a mapped file (memmap)"
         )
 
         @property
@@ -67,80 +40,10 @@ class DatasetBuffer:
             return self.n_steps > 1
 
     def __init__(self, config: Config, context: Context) -> None:
-        if context.group.size > 1:
-            raise ConfigError("[buffer] dataset: several ranks would sample the same rows; leave [ranks] out")
-        _check_collector(context)
-        self.num_epochs: Final = 1
-        self.warmup_frames: Final = 0
+        super().__init__(config, config, config.minibatch_size, context)
         self.writes: tuple[Key, ...] = ENTRIES if config.n_steps == 1 else (*ENTRIES, STEPS)
-        self._config = config
-        self._progress = context.progress
-        self._target = context.device
-        self._data = DataRows(config, config, config.storage, context)
         self._data.check_size(config.minibatch_size)
-        self._generator = torch.Generator(self._data.device).manual_seed(context.seed("draw"))
-
-    @classmethod
-    def spec_of(cls, config: Config, context: Context) -> EnvSpec:
-        """Return the spec of one env that the data come from, as far as they say it.
-
-        Raises:
-            StorageError: the dataset cannot be read.
-        """
-        dataset = Dataset(config.path)
-        observation, action = dataset.spaces
-        name = dataset.metadata.env_id or dataset.metadata.dataset_id
-        return EnvSpec(id=name, observation_space=observation, action_space=action, num_envs=1)
-
-    def __len__(self) -> int:
-        return len(self._data)
-
-    def add(self, batch: Any) -> None:
-        """Take nothing in: no batch comes where nothing is collected."""
-
-    def minibatches(self, batch: Any) -> Iterator[Minibatch]:
-        """Yield as many minibatches as the config says, and no more than the run has left."""
-        left = self._progress.total - self._progress.now
-        for _ in range(min(self._config.updates_per_iteration, left)):
-            yield self._draw(self._config.minibatch_size)
-
-    def most_updates(self, batch_steps: int) -> int:
-        """Return how many minibatches an iteration has."""
-        return self._config.updates_per_iteration
-
-    def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
-        """Need none: every transition is as likely as any other."""
-
-    def initial_observations(self) -> Tensor:
-        """Return the first observation of each episode of the data, `[episode, *shape]`."""
-        return self._data.initial_observations()
-
-    def data_files(self) -> dict[str, str]:
-        """Return the checksum of the file with the data, by its path."""
-        return self._data.files()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the position of the samples, and which data they are of."""
-        return {"generator": self._generator.get_state(), **self._data.state_dict()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on sampling from there.
-
-        Raises:
-            ConfigError: the data are others than those of the checkpoint.
-        """
-        self._data.check(state)
-        self._generator.set_state(state["generator"])
 
     def _draw(self, size: int) -> Minibatch:
         layout = self._data.layout
         return Minibatch(size, layout.keys, layout.reader(self._data.draw(size, self._generator).to(self._target)))
-
-
-def _check_collector(context: Context) -> None:
-    collector = context.built.get("collector")
-    if offers(collector, _Sized) and collector.batch_steps:
-        raise ConfigError(
-            "[buffer] dataset trains on its file alone, so that what is collected would be lost; leave the section "
-            "[collector] out, and give [run] total_updates in the place of total_frames"
-        )

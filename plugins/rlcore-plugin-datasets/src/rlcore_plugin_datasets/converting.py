@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlcore.envs import Packed, packed_space
 from rlcore.errors import ConfigError
 from rlcore_plugin_datasets.d3rlpy_files import fitted, read_d3rlpy, spaces_of
 from rlcore_plugin_datasets.dataset import Dataset, write_dataset
@@ -56,10 +57,11 @@ def _of_env(
 
     try:
         with gymnasium.make(env_id) as env:
-            own: Spaces = (env.observation_space, env.action_space)
+            own: Spaces = (packed_space(env.observation_space, env.action_space), env.action_space)
     except (gymnasium.error.Error, ImportError) as error:
         raise ConfigError(f"--env {env_id}: {error}") from None
     for name, found, wanted in zip(("observations", "actions"), spaces, own, strict=True):
-        if type(found) is not type(wanted) or found.shape != wanted.shape:
+        same = found == wanted if isinstance(wanted, Packed) else found.shape == wanted.shape
+        if type(found) is not type(wanted) or not same:
             raise ConfigError(f"--env {env_id} has the {name} {wanted}, and those of the data are {found}")
     return own, (fitted(episode, own) for episode in episodes), {**more, "rlcore": {"env": env_id}}

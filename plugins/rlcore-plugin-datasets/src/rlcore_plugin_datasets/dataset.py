@@ -73,7 +73,7 @@ class Dataset:
         Raises:
             StorageError: the file is damaged; names the episode.
         """
-        return read_episodes(self.file, self.metadata.episodes)
+        return read_episodes(self.file, self.spaces[0], self.metadata.episodes)
 
     def problems(self) -> Iterator[str]:
         """Yield what is wrong in the data, with file, episode and step; nothing of a dataset that is as it should be.
@@ -111,7 +111,7 @@ def write_dataset(
     place = folder.with_name(f".{folder.name}-{secrets.token_hex(3)}")
     try:
         place.mkdir(parents=True)
-        count, steps = write_episodes(place / DATA, iter(episodes), compression)
+        count, steps = write_episodes(place / DATA, spaces[0], iter(episodes), compression)
         if not count:
             raise ConfigError(f"{str(folder)!r}: there is no episode to write")
         text = metadata_text(spaces, count, steps, folder.name, describe_file(place / DATA), more)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from rlcore.envs import ACTION_MASK, Packed, forbidden, without_choice
+
 if TYPE_CHECKING:
     import gymnasium
 
@@ -71,19 +73,27 @@ def problems(episode: Episode, spaces: tuple[gymnasium.Space[Any], gymnasium.Spa
     if wrong := [f"{count} {name}" for name, count in lengths.items() if count != steps]:
         yield f"it has {steps} rewards, and {', '.join(wrong)}; observations are one more than steps"
         return
-    for name, array, space in zip(
-        ("observations", "actions"), (episode.observations, episode.actions), spaces, strict=True
-    ):
-        if array.shape[1:] != (space.shape or ()):
-            yield f"its {name} have the shape {list(array.shape[1:])}, their space has {list(space.shape or ())}"
-            continue
-        yield from _of_values(name, array, space)
+    outside = [*_of_arrays("observations", episode.observations, spaces[0])]
+    outside += _of_arrays("actions", episode.actions, spaces[1])
+    yield from outside
+    if not outside and isinstance(spaces[0], Packed) and spaces[0].choices:
+        yield from _of_masks(episode, spaces[0], spaces[1])
     yield from _not_finite("rewards", episode.rewards)
     over = np.flatnonzero(episode.terminations | episode.truncations)
     if len(over) and over[0] < steps - 1:
         yield f"step {over[0]}: it ends there and goes on; an episode ends at its last step"
     elif not episode.ends:
         yield f"step {steps - 1}: it has no end, as its last step neither terminates nor truncates it"
+
+
+def _of_arrays(name: str, array: Array, space: gymnasium.Space[Any]) -> Iterator[str]:
+    if array.shape[1:] != (space.shape or ()):
+        yield f"its {name} have the shape {list(array.shape[1:])}, their space has {list(space.shape or ())}"
+    elif isinstance(space, Packed):
+        for leaf in space.leaves:
+            yield from _of_values(f"{name} (leaf {leaf!r})", space.array(array, leaf), space.held(leaf))
+    else:
+        yield from _of_values(name, array, space)
 
 
 def _of_values(name: str, array: Array, space: gymnasium.Space[Any]) -> Iterator[str]:
@@ -94,18 +104,34 @@ def _of_values(name: str, array: Array, space: gymnasium.Space[Any]) -> Iterator
     if found:
         return
     low: Any
+    high: Any
     if isinstance(space, spaces.Box):
         low, high = space.low, space.high
     elif isinstance(space, spaces.Discrete):
         low, high = space.start, space.start + space.n - 1
     elif isinstance(space, spaces.MultiDiscrete):
         low, high = space.start, space.start + space.nvec - 1
+    elif isinstance(space, spaces.MultiBinary):
+        low, high = 0, 1
     else:
         return
     outside = (array < low) | (array > high)
     if outside.any():
         step = int(np.argwhere(outside)[0][0])
         yield f"step {step}: {name} {array[step].tolist()} are outside of {space}"
+
+
+def _of_masks(episode: Episode, space: Packed, actions: gymnasium.Space[Any]) -> Iterator[str]:
+    """Yield the first step whose mask allows nothing, or forbids what was done."""
+    acted_on = episode.observations[:-1]
+    stuck = without_choice(space, acted_on)
+    if stuck.any():
+        yield f"step {int(stuck.argmax())}: its {ACTION_MASK} allows no action"
+        return
+    wrong = forbidden(space, actions, acted_on, episode.actions)
+    if wrong.any():
+        step = int(wrong.argmax())
+        yield f"step {step}: its {ACTION_MASK} forbids the action {episode.actions[step].tolist()}"
 
 
 def _not_finite(name: str, array: Array) -> Iterator[str]:

@@ -15,7 +15,7 @@ import xxhash
 from rlcore.errors import StorageError
 from rlcore.files import GrowingFile
 from rlcore_plugin_datasets.episode import ARRAYS, Episode
-from rlcore_plugin_datasets.spaces import space_of, space_text
+from rlcore_plugin_datasets.spaces import space_text, spaces_of
 
 if TYPE_CHECKING:
     from rlcore_plugin_datasets.dataset import Spaces
@@ -109,10 +109,10 @@ def read_journal(path: Path) -> tuple[Spaces, Iterator[Episode]]:
     if not isinstance(head, dict) or head.get("format") != _FORMAT:
         raise StorageError(f"{path} is no file of recorded episodes, or of another format")
     try:
-        observation, action = (space_of(text) for text in head["spaces"])
+        spaces = spaces_of(*head["spaces"])
     except (KeyError, ValueError, TypeError) as error:
         raise StorageError(f"{path}, line {number}: {error}") from None
-    return (observation, action), (_episode(path, number, found) for number, found in lines)
+    return spaces, (_episode(path, number, found) for number, found in lines)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import StorageError
-from rlcore_plugin_datasets.spaces import space_of, space_text
+from rlcore_plugin_datasets.spaces import space_text, spaces_of
 
 if TYPE_CHECKING:
     import gymnasium
@@ -66,8 +66,7 @@ def read_metadata(folder: Path) -> Metadata:
             raise ValueError(f"its data are {raw['data_format']!r}; hdf5 is what is read here")
         own = raw.get(OWN) if isinstance(raw.get(OWN), dict) else {}
         return Metadata(
-            space_of(raw["observation_space"]),
-            space_of(raw["action_space"]),
+            *spaces_of(raw["observation_space"], raw["action_space"]),
             int(raw["total_episodes"]),
             int(raw["total_steps"]),
             str(raw.get("dataset_id", folder.name)),

@@ -81,16 +81,23 @@ class DataRows:
             count: how many.
             generator: on the device of the rows.
         """
-        chosen = torch.randint(len(self), (count,), generator=generator, device=self.device)
-        return self._rows.index_select(0, chosen)
+        return self.take(torch.randint(len(self), (count,), generator=generator, device=self.device))
 
-    def initial_observations(self) -> Tensor:
-        """Return the first observation of each episode, `[episode, *shape]`."""
+    def take(self, rows: Tensor) -> Tensor:
+        """Return copies `[sample, word]` of rows, by their numbers `[sample]`."""
+        return self._rows.index_select(0, rows)
+
+    def begins(self) -> Tensor:
+        """Return in which rows episodes begin, `[episode]`."""
         columns = self.columns()
         ends = columns["next", "done"].reshape(-1)
         if STEPS in columns:  # several steps end with an episode where they are joined; the last is the one of one step
             ends = ends & (columns[STEPS].reshape(-1) == 1)
-        return columns["observation"][torch.cat([ends.new_ones(1), ends[:-1]])]
+        return torch.cat([ends.new_ones(1), ends[:-1]]).nonzero().reshape(-1)
+
+    def initial_observations(self) -> Tensor:
+        """Return the first observation of each episode, `[episode, *shape]`."""
+        return self.columns()["observation"][self.begins()]
 
     def check_size(self, needed: int) -> None:
         """Refuse data of fewer transitions than an update takes from them.

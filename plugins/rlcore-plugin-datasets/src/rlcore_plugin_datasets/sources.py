@@ -14,6 +14,7 @@ import numpy as np
 import rlcore
 from rlcore.agents import Agent, load_agent, set_stage
 from rlcore.assembly import EnvMaker
+from rlcore.envs import keeping_to_masks
 from rlcore.errors import ConfigError
 from rlcore.run_folder import read_config
 from rlcore.types import Context
@@ -90,11 +91,11 @@ def _acting(env: Env, agent: Agent, more: dict[str, Any], options: argparse.Name
 
 
 def _uniform(env: Env, seed: int) -> Act:
-    space = env.spec.action_space
+    space, allowed = env.spec.action_space, keeping_to_masks(env.spec)
     space.seed(seed)
 
     def act(observation: Array) -> Array:
-        return np.asarray(space.sample())[np.newaxis]
+        return allowed(np.asarray(space.sample())[np.newaxis], observation)
 
     return act
 

@@ -64,6 +64,13 @@ class HowJoined(Protocol):
     gamma: float
 
 
+class SingleSteps:
+    """Transitions of one step."""
+
+    n_steps = 1
+    gamma = 1.0
+
+
 Columns = dict[Key, Tensor]
 
 

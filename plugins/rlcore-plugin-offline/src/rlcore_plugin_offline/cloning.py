@@ -9,7 +9,8 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor, nn
 
-from rlcore.types import Context, Key, offers
+from rlcore.learners import inputs_of, mean_of
+from rlcore.types import FIRST, POLICY_STATE, Context, Key, has_memory, offers
 
 
 class _Deterministic(Protocol):
@@ -24,13 +25,15 @@ class CloningLoss(nn.Module):
     """Minus the mean log-probability of the data's actions (Pomerleau, 1991); of an actor without one, a squared error.
 
     With the actor of `sac:actor-critic` and `actor = "deterministic"` it is the squared error of actions that are
-    scaled to [-1, 1], summed over the actions. Reads `observation` and `action`. Returns `loss_actor`, and the metric
+    scaled to [-1, 1], summed over the actions. Reads `observation` and `action`; of a policy with a state, stretches of
+    them with the state before each, of which masked steps do not count. Returns `loss_actor`, and the metric
     `log_prob`, or `error`. Masked actions have no probability, so that data which take one give an infinite loss.
     """
 
     requires = ("actor",)
     loss_names = ("loss_actor",)
     gives_td_error = False
+    takes_memory = True
     reads: tuple[Key, ...] = ("observation", "action")
 
     class Config(BaseModel, extra="forbid"):
@@ -41,16 +44,19 @@ class CloningLoss(nn.Module):
         model: Any = context.model
         self.actor = model.actor
         self._box = model.box if offers(model.actor, _Deterministic) else None
+        self._inputs, self._mean = inputs_of(model), mean_of(model)
+        if has_memory(model):
+            self.reads = (*self.reads, POLICY_STATE, FIRST)
 
     def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
         """Return the loss and the metric of a minibatch; nothing where others are asked for."""
         if names is not None and "loss_actor" not in names:
             return {}
-        observation, action = minibatch["observation"], minibatch["action"]
+        inputs, action = self._inputs(minibatch), minibatch["action"]
         if self._box is not None:
-            error = squared_error(self.actor.unit(observation), self._box.to_unit(action)).mean()
+            error = squared_error(self.actor.unit(*inputs), self._box.to_unit(action)).mean()
             return {"loss_actor": error, "error": error.detach()}
-        log_prob = self.actor.distribution.log_prob(self.actor(observation), action).mean()
+        log_prob = self._mean(self.actor.distribution.log_prob(self.actor(*inputs), action), minibatch)
         return {"loss_actor": -log_prob, "log_prob": log_prob.detach()}
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import torch
 from pydantic import Field
+from rlcore_plugin_sac.actors import squashed_sample
 from rlcore_plugin_sac.sac import SACLoss
 from torch import Tensor
 
@@ -61,21 +62,13 @@ class CQLLoss(SACLoss):
 
     def _gap(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         """Return, by critic, how much higher values are than those of the data, `[critic]`."""
-        observation, size = minibatch["observation"], minibatch["action"].shape[0]
-        count = self._samples
-        units = [minibatch[UNIFORM].flatten(0, 1)]
-        densities = [units[0].new_full((count * size, 1), -self._box.size * math.log(2))]
+        observation, uniform = minibatch["observation"], minibatch[UNIFORM]
+        units, densities = [uniform], [uniform.new_full((*uniform.shape[:2], 1), -self._box.size * math.log(2))]
         with torch.no_grad():
             for seen, noise in zip((observation, minibatch["next", "observation"]), minibatch[NOISE], strict=True):
-                unit, log_prob = self.actor.rsample(_repeated(seen, count), noise.flatten(0, 1))
+                unit, log_prob = squashed_sample(self.actor(seen), noise)  # of each observation once, for all samples
                 units.append(unit)
                 densities.append(log_prob)
-        values = self.critics.values(_repeated(observation, 3 * count), torch.cat(units)) - torch.cat(densities)
-        spread = values.view(-1, 3 * count, size).logsumexp(1)
-        data = self.critics.values(observation, self._box.to_unit(minibatch["action"])).squeeze(-1)
-        return (spread - data).mean(1)
-
-
-def _repeated(seen: Tensor, count: int) -> Tensor:
-    """Return observations `[sample, *shape]` so many times, one whole after another."""
-    return seen.expand(count, *seen.shape).flatten(0, 1)
+        values = self.critics.values_of_many(observation, torch.cat(units)) - torch.cat(densities)
+        data = self.critics.values(observation, self._box.to_unit(minibatch["action"]))
+        return (values.logsumexp(1) - data).mean((1, 2))

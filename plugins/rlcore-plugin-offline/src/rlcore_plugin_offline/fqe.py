@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import gymnasium
 import torch
 from gymnasium.spaces import Box, Discrete
 from pydantic import BaseModel, Field
+from rlcore_plugin_mlp.leaves import Flat, PackedEncoder, seen_space
 from rlcore_plugin_mlp.unfilled import unfilled
 from torch import Tensor, nn
 
 from rlcore import hookimpl
+from rlcore.envs import Packed
 from rlcore.errors import ConfigError
-from rlcore.types import Context, Key, offers
+from rlcore.types import Context, Key, has_memory, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Trainer
@@ -43,7 +46,8 @@ class FittedQHook:
     observations of the data, which is the expected discounted return; `fqe/loss` is the squared error. It needs no env.
 
     Raises:
-        ConfigError: the buffer does not know how episodes begin, or the actions are neither a box nor one choice.
+        ConfigError: the buffer does not know how episodes begin, the policy has a state, or the actions are neither a
+            box nor one choice.
     """
 
     observer: Final = True
@@ -64,6 +68,8 @@ class FittedQHook:
                 "[hook] fqe: it asks the buffer how episodes begin, which datasets:dataset and datasets:mixed say; "
                 "take one of them"
             )
+        if has_memory(context.model):
+            raise ConfigError("[hook] fqe: it takes single steps, and this policy has a state; leave the hook out")
         if not isinstance(spec.action_space, Box | Discrete):
             raise ConfigError(f"[hook] fqe: actions are {spec.action_space}; it takes a Box or a Discrete space")
         self._config = config
@@ -72,7 +78,7 @@ class FittedQHook:
         starts = buffer.initial_observations()
         every = math.ceil(len(starts) / _MOST_STARTS)
         self._starts = starts[::every].to(context.device)
-        inputs = math.prod(spec.observation_space.shape or (1,))
+        self._flat, inputs = _flattened(spec.observation_space)
         discrete = isinstance(self._space, Discrete)
         outputs = int(self._space.n) if isinstance(self._space, Discrete) else 1
         inputs += 0 if discrete else math.prod(self._space.shape or (1,))
@@ -129,11 +135,23 @@ class FittedQHook:
 
     def _values(self, network: nn.Module, observation: Tensor, action: Tensor) -> Tensor:
         """Return the values of actions, `[sample, 1]`."""
-        flat = observation.flatten(1).float()
+        flat = self._flat(observation)
         if isinstance(self._space, Discrete):
             chosen = action.reshape(-1, 1) - int(self._space.start)
             return network(flat).gather(-1, chosen)  # type: ignore[no-any-return]
         return network(torch.cat([flat, action.flatten(1)], -1))  # type: ignore[no-any-return]
+
+
+def _flattened(space: gymnasium.Space[Any]) -> tuple[Callable[[Tensor], Tensor], int]:
+    """Return what makes rows of numbers of observations, and how many: of dicts leaf by leaf, but for their mask."""
+    if isinstance(space, Packed):
+        leaves = Flat(seen_space(space))
+        return PackedEncoder(space, leaves), leaves.features
+    return _flat, math.prod(space.shape or (1,))
+
+
+def _flat(observation: Tensor) -> Tensor:
+    return observation.flatten(1).float()
 
 
 def _network(sizes: list[int], generator: torch.Generator) -> nn.Sequential:

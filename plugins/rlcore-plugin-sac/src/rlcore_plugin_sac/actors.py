@@ -72,7 +72,7 @@ def squashed_sample(parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
 
     Args:
         parameters: means and log standard deviations, `[..., 2 * action]`.
-        noise: standard normal, `[..., action]`.
+        noise: standard normal, `[..., action]`; with dimensions in front it gives several samples of each.
     """
     mean, log_std = parameters.chunk(2, -1)
     inner = torch.addcmul(mean, log_std.exp(), noise)

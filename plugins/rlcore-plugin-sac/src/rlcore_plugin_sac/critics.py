@@ -159,19 +159,43 @@ class Critics(nn.Module):
         Returns:
             `[critic, sample, 1]`.
         """
-        hidden = torch.cat([self._features(observation, take), unit], -1)
+        hidden = self.layers[0](torch.cat([self._features(observation, take), unit], -1), take)
+        return self._after_first(hidden, take, masks)
+
+    def values_of_many(self, observation: Tensor, units: Tensor) -> Tensor:
+        """Return the values of several actions for each observation, which is looked at once.
+
+        Args:
+            observation: `[sample, *shape]`.
+            units: scaled to [-1, 1], `[number, sample, action]`.
+
+        Returns:
+            `[critic, number, sample, 1]`.
+        """
+        features = self._features(observation, whole)
+        first_layer = self.layers[0]
+        assert isinstance(first_layer, BatchedLinear)
+        of_features, of_units = torch.split(first_layer.weight, [features.shape[-1], units.shape[-1]], 1)
+        seen = torch.baddbmm(first_layer.bias, features.expand(self.critics, *features.shape), of_features)
+        rows = units.flatten(0, 1)
+        repeated = seen[:, None].expand(-1, len(units), -1, -1).flatten(1, 2)
+        hidden = torch.baddbmm(repeated, rows.expand(self.critics, *rows.shape), of_units)
+        values = self._after_first(hidden, whole, None)
+        return values.view(self.critics, *units.shape[:2], 1)
+
+    def _after_first(self, hidden: Tensor, take: Take, masks: Sequence[Tensor] | None) -> Tensor:
+        """Return the values `[critic, sample, 1]`, given what the first layer makes."""
         activate = ACTIVATIONS[self._activation]
         if not torch.compiler.is_compiling():  # nothing before it needs its own output for gradients
             activate = _IN_PLACE.get(self._activation, activate)
-        *layers, last = self.layers
+        _, *layers = self.layers
         for index, layer in enumerate(layers):
-            hidden = layer(hidden, take)
             if masks is not None:
                 hidden = hidden * masks[index]
             if self.norms:
                 hidden = self.norms[index](hidden, take)
-            hidden = activate(hidden)
-        return last(hidden, take)  # type: ignore[no-any-return]
+            hidden = layer(activate(hidden), take)
+        return hidden
 
     def _features(self, observation: Tensor, take: Take) -> Tensor:
         if self.encoder is None:
