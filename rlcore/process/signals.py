@@ -32,7 +32,9 @@ AT_ONCE: Final = _present("SIGQUIT")
 STOPPING: Final = tuple(number for number in (*SIGNALS, *AT_ONCE) if number != signal.SIGALRM)
 # what the caller ignores is its own choice (`nohup`), and so is an alarm that it handles; but not for these two
 ALWAYS: Final = (signal.SIGINT, signal.SIGTERM)
-# seconds: for the main thread to react; then for it to shut down; without a move of a save; between looks at a save
+# seconds: until the main thread is woken; for it to react; then for it to shut down; without a move of a save; between
+# looks at a save
+_WAKE: Final = 0.2
 _REACTION: Final = 5.0
 _SHUTDOWN: Final = 20.0
 _STANDING: Final = 10.0
@@ -108,7 +110,8 @@ class _Stopping:
         self._main = threading.get_ident()
         self._previous: dict[int, Any] = {}
         self._heard: list[int] = []  # by the thread; as `received`, but perhaps earlier
-        self._expired = self._raised = self.over = False
+        self._sent: set[int] = set()  # by the thread, to the main thread
+        self._expired = self._raised = self._woken = self.over = False
         self.forking = threading.local()  # its `mask` is that of a thread which forks just now
         self._sending = threading.Lock()
         self._reading, self._writing = os.pipe()
@@ -135,8 +138,8 @@ class _Stopping:
         """Put the handlers back, and end the thread."""
         with self._sending:
             self.over = True
-        if self._expired and self._first() in signal.sigpending():
-            signal.sigwait([self._first()])  # what the thread sent is not to reach the handler from before
+        for number in signal.sigpending() & self._sent:
+            signal.sigwait([number])  # what the thread sent is not to reach the handler from before
         self.put_back()
         with suppress(BlockingIOError):  # a full pipe wakes the thread too
             os.write(self._writing, b"\0")
@@ -156,7 +159,7 @@ class _Stopping:
             os.close(end)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.over:
+        if self.over or (self._woken and self._raised):
             return
         if self._expired and not self._raised:  # the thread sent it; a first signal may have waited until now
             self._raised = True
@@ -175,6 +178,8 @@ class _Stopping:
         self._hear(None)
         if self._passes(self._grace) and self._saves_stand_still():
             self._interrupt()
+        elif _at_once(self._heard):
+            self._wake()
         self._passes(_REACTION, at_once=False)
         if self._raised:  # what is left of the main thread's work is to save and to shut down
             self._saves_stand_still()
@@ -217,7 +222,24 @@ class _Stopping:
         with self._sending:
             if not self.over and signal.getsignal(self._first()) == self._handle:
                 self._expired = True
-                signal.pthread_kill(self._main, self._first())
+                self._send(self._first())
+
+    def _wake(self) -> None:
+        """Send the signal once more when the main thread does not react.
+
+        One that comes right before a system call of the main thread, or to another thread, does not end that call:
+        the handler would wait until the call returns.
+        """
+        self._passes(_WAKE, at_once=False)
+        with self._sending:
+            number = signal.Signals(self._heard[-1])
+            if not self.over and not self._raised and signal.getsignal(number) == self._handle:
+                self._woken = True
+                self._send(number)
+
+    def _send(self, number: int) -> None:
+        self._sent.add(number)
+        signal.pthread_kill(self._main, number)
 
 
 def _at_once(numbers: Sequence[int]) -> bool:
