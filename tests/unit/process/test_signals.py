@@ -41,8 +41,8 @@ def test_a_stop_at_once_that_did_not_wake_the_main_thread_is_sent_again():
     """The handler of a signal that another thread receives waits for the system call of the main thread."""
     receiver = threading.Thread(target=lambda: (time.sleep(0.3), signal.pthread_kill(receiver.ident, signal.SIGQUIT)))
     began = time.monotonic()
+    receiver.start()
     with pytest.raises(StopAtOnce) as stopped, stop_on_signal(lambda reason: None):
-        receiver.start()
         time.sleep(60)
     assert stopped.value.number == signal.SIGQUIT
     assert time.monotonic() - began < 4, "before the main thread would be given up"
