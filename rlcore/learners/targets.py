@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 from pydantic import BaseModel, Field
@@ -44,11 +44,12 @@ class TargetUpdater:
         self.interval = interval
         self.tau = tau
         self.steps = 0
-        self._pairs = list(pairs)
         self._copy, self._lerp = foreach_copy(), foreach_lerp()
-        for source, target in self._pairs:
+        self._places: list[_Places] = []
+        for source, target in pairs:
             _check_alike(source, target)
             target.requires_grad_(False)
+            self._places.append(_Places(source, target))
 
     def step(self, moved: bool = False) -> None:
         """Count an optimisation step, and update when the interval has passed.
@@ -67,18 +68,18 @@ class TargetUpdater:
 
     def tensors(self) -> Iterator[tuple[Tensor, Tensor, float]]:
         """Yield each tensor of the targets with its source, and how far it moves."""
-        for source, target in self._pairs:
-            for moved, by in zip(target.parameters(), source.parameters(), strict=True):
+        for places in self._places:
+            for moved, by in zip(*places.parameters(), strict=True):
                 yield moved, by, self.tau
-            for copied, of in zip(target.buffers(), source.buffers(), strict=True):
+            for copied, of in zip(*places.buffers(), strict=True):
                 yield copied, of, 1.0
 
     @torch.no_grad()
     def update(self) -> None:
         """Move the targets now."""
-        for source, target in self._pairs:
-            self._move(list(target.parameters()), list(source.parameters()), self.tau)
-            self._move(list(target.buffers()), list(source.buffers()), 1.0)
+        for places in self._places:
+            self._move(*places.parameters(), self.tau)
+            self._move(*places.buffers(), 1.0)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count of steps; the networks are saved with the model."""
@@ -95,6 +96,42 @@ class TargetUpdater:
             self._copy(targets, sources)
         else:
             self._lerp(targets, sources, tau)
+
+
+class _Places:
+    """Where the tensors of a target and of its source lie in their modules.
+
+    To walk through all modules takes longer than to move the tensors of a small network. What is kept is where a tensor
+    is, and not the tensor itself, which loading with `assign=True` replaces.
+    """
+
+    def __init__(self, source: nn.Module, target: nn.Module) -> None:
+        networks = (target, source)
+        self._of_parameters = [_found(network, "_parameters") for network in networks]
+        self._of_buffers = [_found(network, "_buffers") for network in networks]
+
+    def parameters(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the parameters of the target and those of the source, in one order."""
+        target, source = self._of_parameters
+        return [owner[name] for owner, name in target], [owner[name] for owner, name in source]
+
+    def buffers(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the buffers of the target and those of the source, in one order."""
+        target, source = self._of_buffers
+        return [owner[name] for owner, name in target], [owner[name] for owner, name in source]
+
+
+def _found(network: nn.Module, kind: str) -> list[tuple[dict[str, Tensor], str]]:
+    """Return the mapping and the name of each tensor of a kind, every tensor once."""
+    seen: set[int] = set()
+    places: list[tuple[dict[str, Tensor], str]] = []
+    for module in network.modules():
+        owner: dict[str, Tensor | None] = getattr(module, kind)
+        for name, tensor in owner.items():
+            if tensor is not None and id(tensor) not in seen:
+                seen.add(id(tensor))
+                places.append((cast("dict[str, Tensor]", owner), name))
+    return places
 
 
 def _check_alike(source: nn.Module, target: nn.Module) -> None:

@@ -72,3 +72,25 @@ def test_the_place_in_the_interval_is_restored():
 def test_a_target_of_another_structure_is_refused():
     with pytest.raises(RlcoreError, match=r"Linear and Linear differ in weight"):
         TargetUpdater([(nn.Linear(3, 2), nn.Linear(4, 2))])
+
+
+def test_tensors_that_loading_exchanged_are_the_ones_that_move():
+    source, target = networks()
+    updater = TargetUpdater([(source, target)], interval=1)
+    other = {name: value + 2.0 for name, value in source.state_dict().items()}
+    source.load_state_dict(other, assign=True)
+    target.load_state_dict(copy.deepcopy(target.state_dict()), assign=True)
+    updater.step()
+    assert torch.equal(target[0].weight, other["0.weight"])
+    assert torch.equal(target[1].running_mean, other["1.running_mean"])
+
+
+def test_weights_that_two_layers_share_move_once():
+    shared = nn.Linear(2, 2)
+    source = nn.Sequential(shared, shared)
+    target = copy.deepcopy(source)
+    with torch.no_grad():
+        source[0].weight += 1.0
+    start = target[0].weight.clone()
+    TargetUpdater([(source, target)], interval=1, tau=0.5).step()
+    torch.testing.assert_close(target[0].weight, start + 0.5)
