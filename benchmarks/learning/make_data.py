@@ -4,9 +4,9 @@
 
 cartpole     `cartpole-expert`, 10 episodes of a PPO run at its end; `cartpole-replay`, all that a DQN run sees
 pendulum     `pendulum-medium-replay`, all that the first 10,000 frames of a SAC run see
-idp          InvertedDoublePendulum: `idp-medium-replay`, all that 50,000 frames of SAC see; `idp-medium-expert`, as
-             many steps of the policy at 10,000 frames as of that at the end, or nearly so
-halfcheetah  the same of 100,000 frames, with the policy at 30,000
+idp          InvertedDoublePendulum: `idp-medium-replay`, all that 50,000 frames of SAC see; `idp-medium-expert`, about
+             25,000 steps of the policy at 16,000 frames, and as many of that at the end
+halfcheetah  the same of 100,000 frames, with the policy at 50,000
 
 They lie in `benchmarks/data/`, each made once: delete a folder to make it again. `results/datasets.md` has their
 returns and checksums. Runs are the same on the same machine, so that data made again there have the same checksum;
@@ -29,6 +29,7 @@ DATA = ROOT / "benchmarks" / "data"
 RUNS = DATA / "runs"
 TABLE = ROOT / "benchmarks" / "results" / "datasets.md"
 RECORD = "hook.0.use='datasets:record'"  # in the place of the progress bar
+HALF = 25_000  # steps of the medium policy, and of the expert
 SAC = ("learner.compile=true", "evaluator.every=1_000_000", "run.threads=1", "metrics.every=5_000")
 
 
@@ -70,17 +71,20 @@ def make_pendulum() -> None:
     keep(run, "pendulum-medium-replay")
 
 
+def record_steps(run: Path, name: str, seed: int) -> None:
+    """Record about `HALF` steps of the policy that a run has now, by the length of its latest episodes."""
+    latest = list(Dataset(run / "recorded").episodes())[-10:]
+    steps = statistics.fmean(len(episode) for episode in latest)
+    record(run, name, max(1, round(HALF / steps)), "--sample", "--seed", str(seed))
+
+
 def make_control(name: str, env: str, frames: int, medium: int) -> None:
     """Make the data of a task of MuJoCo."""
     changes = (f"run.total_frames={frames}", f"env.id='{env}'", f"checkpoint.every={medium}", *SAC, RECORD)
     if not (DATA / f"{name}-medium").exists():
-        record(train("sac-halfcheetah.toml", f"{name}-sac", *changes, until=medium), f"{name}-medium", 50, "--sample")
+        record_steps(train("sac-halfcheetah.toml", f"{name}-sac", *changes, until=medium), f"{name}-medium", 0)
     run = train("sac-halfcheetah.toml", f"{name}-sac", *changes)
-    # episodes that end early are shorter: as many of the better policy as make as many steps
-    last = list(Dataset(run / "recorded").episodes())[-10:]
-    steps = statistics.fmean(len(episode) for episode in last)
-    count = max(1, round(Dataset(DATA / f"{name}-medium").metadata.steps / steps))
-    record(run, f"{name}-expert", count, "--sample", "--seed", "1000")
+    record_steps(run, f"{name}-expert", 1000)
     halves = [DATA / f"{name}-medium", DATA / f"{name}-expert"]
     rlcore("data", "merge", *halves, "--out", DATA / f"{name}-medium-expert")
     keep(run, f"{name}-medium-replay")
@@ -89,8 +93,8 @@ def make_control(name: str, env: str, frames: int, medium: int) -> None:
 MAKERS = {
     "cartpole": make_cartpole,
     "pendulum": make_pendulum,
-    "idp": lambda: make_control("idp", "InvertedDoublePendulum-v5", 50_000, 10_000),
-    "halfcheetah": lambda: make_control("halfcheetah", "HalfCheetah-v5", 100_000, 30_000),
+    "idp": lambda: make_control("idp", "InvertedDoublePendulum-v5", 50_000, 16_000),
+    "halfcheetah": lambda: make_control("halfcheetah", "HalfCheetah-v5", 100_000, 50_000),
 }
 LAST = {"cartpole": "cartpole-replay", "pendulum": "pendulum-medium-replay"}
 

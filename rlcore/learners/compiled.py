@@ -30,6 +30,7 @@ from rlcore.learners.torch_private import look_up
 from rlcore.learners.traced_adam import TracedAdam
 from rlcore.learners.traced_loss import TracedLoss
 from rlcore.learners.update_graph import UpdateGraph
+from rlcore.learners.wide_products import wide_products
 from rlcore.types import Key
 from rlcore.types.heart import Heart
 
@@ -233,6 +234,7 @@ class CompiledUpdate:
         options: dict[str, Any] = {}
         if device.type == "cpu":
             options["cpp_wrapper"] = True  # calls the kernels from C++: Python would cost more than they do
+            options["post_grad_custom_post_pass"] = wide_products()
         no_guards = look_up(torch.compiler, "skip_all_guards_unsafe")
         if no_guards is not None:
             # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
