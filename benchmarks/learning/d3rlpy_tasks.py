@@ -1,7 +1,7 @@
 """What d3rlpy learns from a dataset of `make_data.py`, with its defaults but for sizes and rates; one JSON line.
 
-The networks, minibatches and rates are those of rlcore's tasks: two layers of 256, 256 transitions, 3e-4. Afterwards
-the policy plays episodes without noise. `bc10` is cloning of the tenth of the episodes with the best returns.
+Afterwards the policy plays episodes without noise. `bc10` is cloning of the tenth of the episodes with the best
+returns.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import json
 import math
 import statistics
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,36 +20,10 @@ import gymnasium
 import h5py
 import numpy as np
 import torch
-from d3rlpy.algos import BCConfig, CQLConfig, DiscreteCQLConfig, IQLConfig, TD3PlusBCConfig
 from d3rlpy.logging import NoopAdapterFactory
-from d3rlpy.models import VectorEncoderFactory
 
+SPEED = Path(__file__).resolve().parents[1] / "speed"
 DATA = Path(__file__).resolve().parents[1] / "data"
-ENVS = {
-    "idp": "InvertedDoublePendulum-v5",
-    "halfcheetah": "HalfCheetah-v5",
-    "pendulum": "Pendulum-v1",
-    "cartpole": "CartPole-v1",
-}
-WIDE = VectorEncoderFactory([256, 256])
-ACTOR = {"actor_encoder_factory": WIDE, "actor_learning_rate": 3e-4, "batch_size": 256}
-BOTH = {**ACTOR, "critic_encoder_factory": WIDE, "critic_learning_rate": 3e-4}
-
-
-def algorithm_of(name: str) -> Any:
-    """Return the algorithm."""
-    if name in ("bc", "bc10"):
-        return BCConfig(encoder_factory=WIDE, learning_rate=3e-4, batch_size=256).create(device="cpu:0")
-    if name == "discrete-cql":
-        config: Any = DiscreteCQLConfig(encoder_factory=WIDE, learning_rate=3e-4, batch_size=64)
-    elif name == "iql":
-        config = IQLConfig(**BOTH, value_encoder_factory=WIDE)
-    elif name == "cql":
-        config = CQLConfig(**BOTH, temp_learning_rate=3e-4, alpha_learning_rate=0.0)
-    else:
-        scaler = d3rlpy.preprocessing.StandardObservationScaler()
-        config = TD3PlusBCConfig(**BOTH, observation_scaler=scaler)
-    return config.create(device="cpu:0")
 
 
 def dataset_of(folder: Path, best: float) -> Any:
@@ -89,14 +64,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("algorithm", choices=["bc", "bc10", "td3-bc", "cql", "iql", "discrete-cql"])
     parser.add_argument("data", help="name of the dataset")
+    parser.add_argument("env", help="where the policy plays")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--updates", type=int, default=50_000)
     parser.add_argument("--episodes", type=int, default=20)
     args = parser.parse_args()
+    sys.path.insert(0, str(SPEED))
+    from d3rlpy_algorithms import algorithm_of
+
     torch.set_num_threads(1)
     d3rlpy.seed(args.seed)
     dataset = dataset_of(DATA / args.data, 0.1 if args.algorithm == "bc10" else 1.0)
-    algorithm, began = algorithm_of(args.algorithm), time.perf_counter()
+    # the scaling of the observations is part of TD3+BC
+    scaled = {"observation_scaler": d3rlpy.preprocessing.StandardObservationScaler()}
+    algorithm = algorithm_of(args.algorithm, **(scaled if args.algorithm == "td3-bc" else {}))
+    began = time.perf_counter()
     algorithm.fit(
         dataset,
         n_steps=args.updates,
@@ -106,7 +88,7 @@ def main() -> None:
         save_interval=10**9,
     )
     seconds = round(time.perf_counter() - began, 1)
-    returns = play(algorithm, ENVS[args.data.partition("-")[0]], args.episodes)
+    returns = play(algorithm, args.env, args.episodes)
     found = {"peer": "d3rlpy", "task": f"{args.algorithm}-{args.data}", "seed": args.seed, "train_s": seconds}
     print(json.dumps({**found, "mean": statistics.fmean(returns), "std": statistics.pstdev(returns)}))
 

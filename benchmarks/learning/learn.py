@@ -87,7 +87,6 @@ OFFLINE = {
     "cql": ("examples/cql-pendulum.toml", ()),
     "iql": ("examples/iql-pendulum.toml", ()),
 }
-D3RLPY = tuple(f"{algorithm}-{data}" for algorithm in OFFLINE for data in DATASETS)
 
 
 def on_data(name: str, updates: int, episodes: int) -> list[str]:
@@ -153,10 +152,25 @@ EVALUATED = ("idp", *BESIDE_SB3, "mbpo-inverted-pendulum", "sac-inverted-pendulu
 PEERS: dict[str, tuple[str, ...]] = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl")}
 PEERS |= dict.fromkeys(("dqn-cartpole", "qr-dqn-acrobot", "lstm-cartpole", *BESIDE_SB3, *MINATAR), ("sb3",))
 PEERS |= {"ppo-masked": ("sb3-contrib",), "discrete-sac-cartpole": ("torchrl",), "mbpo-cartpole": ("mbrl-lib",)}
-PEERS |= dict.fromkeys(D3RLPY, ("d3rlpy",))
-# the script of a peer by task
-SCRIPTS = dict.fromkeys(("dqn-cartpole", "qr-dqn-acrobot", "ppo-masked", *BESIDE_SB3), "sb3_tasks.py")
-SCRIPTS |= dict.fromkeys(MINATAR, "sb3_minatar.py") | {"discrete-sac-cartpole": "torchrl_discrete_sac.py"}
+PEERS |= {f"{algorithm}-{data}": ("d3rlpy",) for algorithm in OFFLINE for data in DATASETS}
+# the script of a peer and its arguments by task; `{peer}` is the peer's name
+SCRIPTS: dict[str, list[str]] = {
+    "idp": ["learning/peer_idp.py", "--peer", "{peer}", "--frames", "50000"],
+    # the scripts that time these record the returns of training too
+    "cartpole": ["speed/{peer}_ppo.py", "--workload", "cartpole", "--frames", "500000"],
+    "lstm-cartpole": ["speed/{peer}_lstm_ppo.py", "--workload", "lstm-cartpole", "--frames", "2000000"],
+    "discrete-sac-cartpole": ["learning/torchrl_discrete_sac.py"],
+    "mbpo-cartpole": ["speed/mbrl_mbpo.py", "--exploration", "1000", "--frames", "4000"],
+}
+SCRIPTS |= {
+    task: ["learning/sb3_tasks.py", task] for task in ("dqn-cartpole", "qr-dqn-acrobot", "ppo-masked", *BESIDE_SB3)
+}
+SCRIPTS |= {task: ["learning/sb3_minatar.py", task] for task in MINATAR}
+SCRIPTS |= {
+    f"{algorithm}-{data}": ["learning/d3rlpy_tasks.py", algorithm, data, env]
+    for algorithm in OFFLINE
+    for data, env in DATASETS.items()
+}
 
 
 def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
@@ -193,23 +207,11 @@ def in_process(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
 
 
 def peer(python: str, task: str, name: str, seed: int) -> dict[str, Any]:
-    """Run a peer; on cartpole with the script that times it, which records the returns of training too."""
-    if task == "idp":
-        script = Path(__file__).with_name("peer_idp.py")
-        return last_line([python, str(script), "--peer", name, "--seed", str(seed), "--frames", "50000"])
-    if task in D3RLPY:
-        data = next(data for data in DATASETS if task.endswith(data))
-        subject = [task.removesuffix(f"-{data}"), data]
-        return last_line([python, str(Path(__file__).with_name("d3rlpy_tasks.py")), *subject, "--seed", str(seed)])
-    if task == "mbpo-cartpole":
-        frames = ["--exploration", "1000", "--frames", "4000"]
-        return last_line([python, str(ROOT / "benchmarks/speed/mbrl_mbpo.py"), *frames, "--seed", str(seed)])
-    if task in SCRIPTS:
-        subject = [] if task == "discrete-sac-cartpole" else [task]
-        return last_line([python, str(Path(__file__).with_name(SCRIPTS[task])), *subject, "--seed", str(seed)])
-    script, frames = ("lstm_ppo", "2000000") if task == "lstm-cartpole" else ("ppo", "500000")
-    path = ROOT / "benchmarks" / "speed" / f"{name}_{script}.py"
-    result = last_line([python, str(path), "--workload", task, "--frames", frames, "--seed", str(seed)])
+    """Run a peer."""
+    script, *arguments = (part.format(peer=name) for part in SCRIPTS[task])
+    result = last_line([python, str(ROOT / "benchmarks" / script), *arguments, "--seed", str(seed)])
+    if "mean" in result:
+        return result
     return {"peer": name, "task": task, "seed": seed, "mean": result["return_last_100"]}
 
 

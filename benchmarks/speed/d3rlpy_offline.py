@@ -10,25 +10,10 @@ from typing import Any
 import d3rlpy
 import numpy as np
 import torch
-from d3rlpy.algos import CQLConfig, IQLConfig, TD3PlusBCConfig
 from d3rlpy.logging import NoopAdapterFactory
-from d3rlpy.models import VectorEncoderFactory
+from d3rlpy_algorithms import algorithm_of
 
-WIDE = VectorEncoderFactory([256, 256])
-NETWORKS = {"actor_encoder_factory": WIDE, "critic_encoder_factory": WIDE}
-BOTH = {**NETWORKS, "actor_learning_rate": 3e-4, "critic_learning_rate": 3e-4, "batch_size": 256}
 EPISODE = 1_000
-
-
-def algorithm_of(name: str) -> Any:
-    """Return the algorithm; CQL without its multiplier, as the others are measured."""
-    if name == "iql":
-        config: Any = IQLConfig(**BOTH, value_encoder_factory=WIDE)
-    elif name == "cql":
-        config = CQLConfig(**BOTH, temp_learning_rate=3e-4, alpha_learning_rate=0.0, n_action_samples=10)
-    else:
-        config = TD3PlusBCConfig(**BOTH)
-    return config.create(device="cpu:0")
 
 
 def dataset_of(observed: int, actions: int, steps: int) -> Any:

@@ -59,7 +59,7 @@ def read_saved(place: Path, of_best: bool, trusted: bool) -> Saved:
             f"checkpoint {entry.path} does not say of which parts its model was made, as that of a script: load it "
             "with the script that saved it (Trainer.load_from_file)"
         )
-    at = f"{entry.clock[:-1]} {entry.reached:,}"
+    at = f"{entry.unit} {entry.reached:,}"
     return Saved(entry.path, entry.frames, states, config, entry.manifest.get("env") or {}, at)
 
 

@@ -21,7 +21,7 @@ from rlcore.checkpoints.migrations import migrated_manifest
 from rlcore.errors import StorageError
 from rlcore.files.durable import describe
 from rlcore.files.plain_files import plain_file, read_plain
-from rlcore.types.progress import clock_of, reached
+from rlcore.types.progress import clock_of, reached, unit_of
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +58,14 @@ class CheckpointEntry:
         return clock_of(self.manifest["progress"])
 
     @property
+    def unit(self) -> str:
+        """One of what the clock counts."""
+        return unit_of(self.clock)
+
+    @property
     def place(self) -> str:
         """Where the run stood, in words: `frame 1000`."""
-        return f"{self.clock[:-1]} {self.reached}"
+        return f"{self.unit} {self.reached}"
 
     @property
     def evaluation(self) -> float | None:

@@ -22,7 +22,7 @@ from rlcore.ranks.board import Board
 from rlcore.run.claim import claimed
 from rlcore.run_folder.folder import CHECKPOINTS
 from rlcore.run_folder.status import RunState, Status, read_status
-from rlcore.types.progress import Clock
+from rlcore.types.progress import Clock, unit_of
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class Supervisor:
                 code = self._failed(f"{len(deaths)} deaths of ranks without progress in between: {listed}")
                 self._save_kept(generation + 1)
                 return code
-            log.warning("%s; all ranks go on from %s %s", ended, self._clock[:-1], f"{max(0, now):,}")
+            log.warning("%s; all ranks go on from %s %s", ended, unit_of(self._clock), f"{max(0, now):,}")
             generation += 1
 
     def _save_kept(self, generation: int) -> None:
@@ -166,7 +166,7 @@ class Supervisor:
         except _Refused:
             saved = False
         if not saved:
-            where = f"{self._clock[:-1]} {kept.frames:,}"
+            where = f"{unit_of(self._clock)} {kept.frames:,}"
             log.error("the state of %s, before the failure, could not be saved", where)
 
     def _start(self, generation: int, reached: int, saves: str = "") -> None:
@@ -269,7 +269,7 @@ class Supervisor:
 
     def _where(self) -> str:
         """Return how far the ranks are, in words."""
-        return f"{self._clock[:-1]} {self._board.reached():,}"
+        return f"{unit_of(self._clock)} {self._board.reached():,}"
 
     def _reached(self) -> int:
         """Return where, on the clock of the run, a further generation would go on; -1 where it would begin."""

@@ -17,7 +17,7 @@ from rlcore.reports.differences import labels
 from rlcore.reports.run_files import RunFiles, experiments
 from rlcore.reports.statistics import Estimate, estimates, improvement, standard_deviation
 from rlcore.run_folder.folder import CONFIG_FILE
-from rlcore.types.progress import Clock
+from rlcore.types.progress import Clock, unit_of
 
 if TYPE_CHECKING:
     from rlcore.types.records import Array
@@ -75,7 +75,7 @@ class Comparison:
     @property
     def unit(self) -> str:
         """One of what the runs count."""
-        return self.clock[:-1]
+        return unit_of(self.clock)
 
 
 def compare(

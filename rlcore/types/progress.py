@@ -59,7 +59,7 @@ class Progress:
     @property
     def unit(self) -> str:
         """One of what the clock counts: `frame` or `update`."""
-        return self.clock[:-1]
+        return unit_of(self.clock)
 
     def after(self, frames: int) -> int:
         """Return what the clock of the run says once so many more frames are collected, before any update."""
@@ -109,6 +109,11 @@ class Progress:
 def clock_of(clocks: Mapping[str, Any]) -> str:
     """Return which of saved clocks is that of the run."""
     return str(clocks.get(_CLOCK, "frames"))
+
+
+def unit_of(clock: str) -> str:
+    """Return one of what a clock counts: `frame` of `frames`."""
+    return clock[:-1]
 
 
 def reached(clocks: Mapping[str, Any]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rlcore.checkpoints.manifest import scan
 from rlcore.reports.run_files import RunFiles
 from rlcore.run_folder.warnings_file import read_warnings
+from rlcore.types.progress import unit_of
 
 _UNFINISHED = ("failed", "failed-resumable", "stopped-resumable")
 
@@ -16,10 +17,10 @@ def findings(run: RunFiles) -> Iterator[str]:
     if run.status.get("state") in _UNFINISHED:
         yield f"{run.status['state']}: {run.status.get('reason', '')}"
     for warned in read_warnings(run.folder):
-        yield f"{run.clock[:-1]} {warned['frames']:,}: {warned['message']}"
+        yield f"{unit_of(run.clock)} {warned['frames']:,}: {warned['message']}"
     for cause, count in run.status.get("losses", {}).items():
         yield f"{count:,} {cause}"
     if (run.folder / "stacks.txt").is_file():
         yield "nothing moved for a while; the stacks of all threads are in stacks.txt"
     for entry in scan(run.folder / "faults").entries:
-        yield f"a batch that was not finite at {entry.clock[:-1]} {entry.reached:,}, in faults/{entry.path.name}"
+        yield f"a batch that was not finite at {entry.unit} {entry.reached:,}, in faults/{entry.path.name}"

@@ -25,6 +25,7 @@ from rlcore.reports.html.settings import Setting, differences, settings
 from rlcore.reports.run_files import RunFiles
 from rlcore.reports.svg import chart
 from rlcore.run_folder.folder import CONFIG_FILE
+from rlcore.types.progress import unit_of
 
 _FIRST_LINE: Final = b"<!DOCTYPE html>"
 _WEB: Final = Path(__file__).parent / "web"
@@ -114,7 +115,7 @@ def _content(runs: Sequence[RunFiles], beside: Path | None) -> dict[str, Any]:
     return {
         "all_settings": all_settings,
         "clock": " or ".join(clocks),
-        "unit": " or ".join(clock[:-1] for clock in clocks),
+        "unit": " or ".join(unit_of(clock) for clock in clocks),
         "charts": chart_data(all_settings),
         "headline": headline(all_settings, name),
         "rows": run_rows(all_settings, beside),
