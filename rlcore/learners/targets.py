@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import torch
@@ -107,8 +107,8 @@ class _Places:
 
     def __init__(self, source: nn.Module, target: nn.Module) -> None:
         networks = (target, source)
-        self._of_parameters = [_found(network, "_parameters") for network in networks]
-        self._of_buffers = [_found(network, "_buffers") for network in networks]
+        self._of_parameters = [_found(network, lambda module: module._parameters) for network in networks]
+        self._of_buffers = [_found(network, lambda module: module._buffers) for network in networks]
 
     def parameters(self) -> tuple[list[Tensor], list[Tensor]]:
         """Return the parameters of the target and those of the source, in one order."""
@@ -121,12 +121,12 @@ class _Places:
         return [owner[name] for owner, name in target], [owner[name] for owner, name in source]
 
 
-def _found(network: nn.Module, kind: str) -> list[tuple[dict[str, Tensor], str]]:
+def _found(network: nn.Module, kind: Callable[[nn.Module], Any]) -> list[tuple[dict[str, Tensor], str]]:
     """Return the mapping and the name of each tensor of a kind, every tensor once."""
     seen: set[int] = set()
     places: list[tuple[dict[str, Tensor], str]] = []
     for module in network.modules():
-        owner: dict[str, Tensor | None] = getattr(module, kind)
+        owner: dict[str, Tensor | None] = kind(module)
         for name, tensor in owner.items():
             if tensor is not None and id(tensor) not in seen:
                 seen.add(id(tensor))

@@ -46,7 +46,10 @@ def make_pass() -> Any:
     """Return the pass whatever the processor is; None where this version of torch lacks a part of it."""
     if not (torch.backends.mkldnn.is_available() and _offer_operator()):  # type: ignore[no-untyped-call]
         return None
-    from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
+    try:
+        from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
+    except ImportError:
+        return None
 
     class WideProducts(CustomGraphPass):
         """Puts oneDNN's products in the place of large ones."""
@@ -141,7 +144,8 @@ def _call(graph: fx.Graph, operator: Any, *arguments: Any) -> fx.Node:
 
 def _offer_operator() -> bool:
     """Register the operator and what the compiler makes of it, once; return whether this version of torch has both."""
-    if look_up(torch.ops.mkldnn, "_linear_pointwise") is None:
+    product = look_up(torch.ops.mkldnn, "_linear_pointwise")
+    if product is None:
         return False
     if look_up(torch.ops.rlcore, "wide_product") is not None:
         return True
@@ -153,7 +157,18 @@ def _offer_operator() -> bool:
         return False
     if list(inspect.signature(LinearUnary.create).parameters) != ["x", "w", "B", "attr", "scalars", "algorithm"]:
         return False
-    operator = torch.library.custom_op(_NAME, _wide_product, mutates_args=(), device_types="cpu")
+
+    def wide_product(left: Tensor, right: Tensor, bias: Tensor | None) -> Tensor:
+        """Return `left @ right.T + bias`, `[row, column]`, of `[row, inner]` and `[column, inner]`."""
+        return product(left, right, bias, "none", [], "")  # type: ignore[no-any-return]
+
+    operator = torch.library.custom_op(
+        _NAME,
+        wide_product,
+        mutates_args=(),
+        device_types="cpu",
+        schema="(Tensor left, Tensor right, Tensor? bias) -> Tensor",
+    )
     operator.register_fake(lambda left, right, bias: left.new_empty(left.shape[0], right.shape[0]))
 
     # called from C++, as the compiler's own layers of inference are; the way of any operator goes through Python
@@ -162,8 +177,3 @@ def _offer_operator() -> bool:
 
     register_lowering(torch.ops.rlcore.wide_product.default, type_promotion_kind=None)(lower)
     return True
-
-
-def _wide_product(left: Tensor, right: Tensor, bias: Tensor | None) -> Tensor:
-    """Return `left @ right.T + bias`, `[row, column]`, of `[row, inner]` and `[column, inner]`."""
-    return torch.ops.mkldnn._linear_pointwise(left, right, bias, "none", [], "")  # type: ignore[no-any-return]
