@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from rlcore.errors import ConfigError
 from rlcore.learners.adam import AdamState
 from rlcore.learners.cuda_graph import CudaGraph
+from rlcore.learners.direct_calls import DirectCalls
 from rlcore.learners.joint import JointGradients, rows_of
 from rlcore.learners.paces import Due, check_losses
 from rlcore.learners.side_effects import compiled_without_side_effects
@@ -236,10 +237,11 @@ class CompiledUpdate:
             options["cpp_wrapper"] = True  # calls the kernels from C++: Python would cost more than they do
             options["post_grad_custom_post_pass"] = wide_products()
         no_guards = look_up(torch.compiler, "skip_all_guards_unsafe")
-        if no_guards is not None:
-            # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
-            options["guard_filter_fn"] = no_guards
-        function = torch.compile(_own_copy(method), fullgraph=True, dynamic=False, options=options)
+        # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
+        further = {} if no_guards is None else {"guard_filter_fn": no_guards}
+        if device.type == "cpu" and self._joint is None:
+            return DirectCalls(_own_copy(method), options, further)
+        function = torch.compile(_own_copy(method), fullgraph=True, dynamic=False, options=options | further)
         return CudaGraph(function) if device.type == "cuda" and self._joint is None else function
 
 

@@ -30,6 +30,13 @@ def compiler_errors() -> tuple[type[Exception], ...]:
     return (found,) if isinstance(found, type) and issubclass(found, Exception) else ()
 
 
+def graph_compiler() -> Callable[..., Any] | None:
+    """Return what makes kernels of a graph of tensors, `compile(graph, examples, options=…)`; None where there is none."""
+    import torch._inductor
+
+    return look_up(torch._inductor, "compile")
+
+
 def foreach_norm() -> Callable[[list[Tensor]], Iterable[Tensor]]:
     """Return what takes the norm of each tensor of a list: one call of torch, or else one for each tensor."""
     found = look_up(torch, "_foreach_norm")

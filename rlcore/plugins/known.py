@@ -79,11 +79,21 @@ PUBLISHED: Final = {
         },
     ),
     "mbpo": Published(
-        {"buffer": ("imagined-dataset", "imagined-replay"), "model": ("mbpo",)}, presets={"mbpo": ("mbpo-generic",)}
+        {"buffer": ("imagined-dataset", "imagined-replay"), "model": ("mbpo",)},
+        presets={"mbpo": ("mbpo-generic",), "mopo": ("mopo-generic",)},
     ),
     "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
     "mlp": Published({"model": ("mlp",)}),
-    "offline": Published({"loss": ("bc", "cql", "discrete-cql", "iql", "td3-bc"), "model": ("iql",), "hook": ("fqe",)}),
+    "offline": Published(
+        {"loss": ("bc", "cql", "discrete-cql", "iql", "td3-bc"), "model": ("iql",), "hook": ("fqe",)},
+        presets={
+            "bc": ("bc-generic",),
+            "cql": ("cql-generic",),
+            "discrete-cql": ("discrete-cql-generic",),
+            "iql": ("iql-generic",),
+            "td3-bc": ("td3-bc-generic",),
+        },
+    ),
     "optuna": Published({"hook": ("sweep-trial",)}, commands=("sweep",)),
     "parallel": Published({"collector": ("central", "workers")}),
     "pettingzoo": Published({"env": ("pettingzoo",)}),
@@ -145,7 +155,10 @@ PUBLISHED: Final = {
             "rlcore.agents": {"write_mp4": "mp4"},
         },
     ),
-    "vtrace": Published({"estimator": ("vtrace",), "loss": ("appo", "impala")}),
+    "vtrace": Published(
+        {"estimator": ("vtrace",), "loss": ("appo", "impala")},
+        presets={"appo": ("appo-generic",), "impala": ("impala-generic",)},
+    ),
     "wandb": Published({"logger": ("wandb",)}, {"rlcore.loggers": {"WandbLogger": "logger"}}),
 }
 

@@ -12,6 +12,15 @@ from rlcore.config.file import read
 from rlcore.presets.catalogue import presets
 
 FEW = ("run.total_frames=512", "metrics.every=256", "evaluator.episodes=2")
+FEW_UPDATES = (
+    "run.total_updates=16",
+    "metrics.every=8",
+    "evaluator.every=16",
+    "evaluator.episodes=2",
+    "checkpoint.every=16",
+    "buffer.minibatch_size=16",
+    "buffer.updates_per_iteration=8",
+)
 FEW_OF = {
     "rollout": ["collector.frames_per_batch=256", "buffer.epochs=1"],
     "replay": ["collector.frames_per_batch=256", "buffer.warmup_frames=256", "buffer.updates_per_batch=2"],
@@ -24,6 +33,8 @@ FEW_OF["imagined-replay"] = [
     "buffer.rollouts=100",
     "model.dynamics_hidden=[16]",
 ]
+FEW_OF["datasets:dataset"] = []
+FEW_OF["imagined-dataset"] = ["buffer.rollouts_every=8", "buffer.rollouts=100", "model.dynamics_hidden=[16]"]
 FEW_OF["rollout-sequences"] = [*FEW_OF["rollout"], "buffer.minibatch_size=64"]
 FEW_PIXELS = ["env.num_envs=2", "env.max_frames=100", "env.noop_max=0", "buffer.minibatch_size=32"]
 
@@ -45,8 +56,11 @@ def rlcore(tmp_path, monkeypatch, capsys):
 def test_what_every_preset_writes_trains(preset, rlcore, tmp_path):
     env = "" if preset.env_id is None else f"--env {preset.env_id}"
     rlcore(f"init {preset.name} {env} --name few")
-    buffer = read(tmp_path / "few.toml").values["buffer"].get("use", "rollout")
-    few = [*FEW, *FEW_OF[buffer]]
+    values = read(tmp_path / "few.toml").values
+    buffer = values["buffer"].get("use", "rollout")
+    few = [*(FEW_UPDATES if "total_updates" in values["run"] else FEW), *FEW_OF[buffer]]
+    if "path" in values["buffer"]:
+        rlcore(f"data record few.toml --random --episodes 3 --out {values['buffer']['path']}")
     if preset.about.env_key == "game":
         few += [*FEW_PIXELS, *(["buffer.capacity=1_000"] if buffer == "replay" else [])]  # else a file of 7 GB
     changes = " ".join(f"--set {change}" for change in few)
@@ -103,7 +117,7 @@ def test_on_a_terminal_it_asks_for_what_was_not_said(rlcore, tmp_path, monkeypat
             return True
 
     monkeypatch.setattr(sys, "stdin", Terminal("dqn\nCartPole-v1\n\n"))
-    assert "algorithm (a2c, c51, " in rlcore("init")
+    assert "algorithm (a2c, appo, " in rlcore("init")
     assert read(tmp_path / "dqn-CartPole-v1.toml").values["loss"]["use"] == "dqn"
     monkeypatch.setattr(sys, "stdin", Terminal("dqn\n"))
     assert "nothing was answered" in rlcore("init", code=2)

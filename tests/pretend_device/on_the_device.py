@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_datasets.dataset import write_dataset
+from rlcore_plugin_datasets.episode import Episode
 
 from rlcore.config.file import read
 from rlcore.config.sections import validate
@@ -18,11 +20,12 @@ from rlcore.presets.catalogue import presets
 from rlcore.run.build import build
 from rlcore.testing import pretend_device
 from rlcore.testing.pretend_device import NAME, MixedDevicesError, counted
+from rlcore.testing.toy import ToyEnv
 from rlcore.types.progress import Every, Progress
 
 # what makes the run of a preset small, where it has such a key
 SMALL = {
-    "run": {"total_frames": 64, "name": "small"},
+    "run": {"total_frames": 64, "total_updates": 64, "name": "small"},
     "model": {"hidden": [8], "random_frames": 8, "dynamics_hidden": [8]},
     "collector": {"frames_per_batch": 16},
     "buffer": {
@@ -43,21 +46,47 @@ SMALL = {
     "metrics": {"every": 16},
     "checkpoint": {"every": 32},
 }
-
+ALWAYS = ("name",)
 
 # those of images need an env that has them
 PRESETS = [preset for preset in presets() if preset.about.env_key != "game"]
 
 
-def values_of(preset):
-    """Return the config of a preset, made small, on an env that needs nothing but the core."""
+def values_of(preset, data=None):
+    """Return the config of a preset, made small, on an env that needs nothing but the core.
+
+    One that learns from a dataset finds it in the folder `data`.
+    """
     values = {name: value for name, value in preset.values.items() if name not in ("preset", "logger", "env", "hook")}
     actions = "discrete" if preset.about.actions == "discrete" else "bounded"
     values["env"] = {"use": "testing:toy", "actions": actions}
+    if "num_workers" in values.get("collector", ()):
+        values["collector"] = {"frames_per_batch": 16}  # processes of workers have no such device
     for section, keys in SMALL.items():
-        known = values[section]
-        known.update({key: value for key, value in keys.items() if key in known or section == "run"})
+        known = values.get(section, {})
+        known.update({key: value for key, value in keys.items() if key in known or key in ALWAYS})
+    if "path" in values["buffer"]:
+        values["buffer"] |= {"path": str(data), "updates_per_iteration": 16}
+        write_data(data, actions)
     return values
+
+
+def write_data(folder, actions):
+    """Write a dataset of a few random episodes of that env."""
+    spec, generator = ToyEnv(ToyEnv.Config(actions=actions), None).spec, np.random.default_rng(1)
+    spaces = spec.observation_space, spec.action_space
+    spaces[1].seed(1)
+    episodes = [
+        Episode(
+            observations=generator.random((9, *spaces[0].shape), np.float32),
+            actions=np.array([spaces[1].sample() for _ in range(8)]),
+            rewards=generator.random(8),
+            terminations=np.arange(8) == 7,
+            truncations=np.zeros(8, bool),
+        )
+        for _ in range(4)
+    ]
+    write_dataset(folder, spaces, episodes, {})
 
 
 def run_of(values, resume=False, folder=None):
@@ -132,13 +161,14 @@ def test_copies_are_counted(mode):
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
 def test_an_algorithm_learns_and_resumes(preset, tmp_path):
     """All that it has is on the device, and no update after the first waits for it."""
-    first = run_of(values_of(preset), folder=tmp_path).trainer
+    values = values_of(preset, tmp_path / "data")
+    first = run_of(values, folder=tmp_path).trainer
     first.stop_at = 32
     first.train()
-    trainer = run_of(values_of(preset), folder=tmp_path, resume=True).trainer
+    trainer = run_of(values, folder=tmp_path, resume=True).trainer
     updates = watch(trainer.parts.learner, "update")
     trainer.train()
-    assert trainer.progress.frames == 64
+    assert trainer.progress.now == 64
     kept = {name: part for name, part in trainer.parts.stateful.items() if name.startswith(("model", "loss", "optim"))}
     assert len(kept) > 1
     for name, part in kept.items():
@@ -179,7 +209,7 @@ def test_three_optimizers_are_asked_at_once_whether_their_steps_were_finite():
         for name, every in (("critics", 1), ("actor", 2), ("temperature", 2))
     ]
     values = {
-        "run": dict(SMALL["run"]),
+        "run": {"total_frames": 64, "name": "small"},
         "env": {"use": "testing:toy", "actions": "bounded"},
         "model": {"use": "sac:actor-critic", "hidden": [8], "random_frames": 8},
         "loss": {"use": "sac"},

@@ -61,7 +61,7 @@ def test_a_name_is_that_of_a_preset_or_of_an_algorithm():
     [
         ("pop", "did you mean 'ppo'"),
         ("ppo-mujocco", "did you mean 'ppo-mujoco'"),
-        ("xyz", "known: a2c, c51, crossq, ddpg, discrete-sac, dqn"),
+        ("xyz", "known: a2c, appo, bc, c51, cql, crossq, ddpg, discrete-cql, discrete-sac, dqn"),
     ],
 )
 def test_an_unknown_preset_names_what_is_like_it(name, told):
@@ -70,8 +70,8 @@ def test_an_unknown_preset_names_what_is_like_it(name, told):
 
 
 def test_a_preset_of_a_plugin_that_is_not_installed_names_the_command(monkeypatch):
-    monkeypatch.setitem(PUBLISHED, "absent", Published({}, presets={"impala": ("impala-atari",)}))
-    for name in ("impala", "impala-atari"):
+    monkeypatch.setitem(PUBLISHED, "absent", Published({}, presets={"dreamer": ("dreamer-atari",)}))
+    for name in ("dreamer", "dreamer-atari"):
         with pytest.raises(MissingPluginError, match="pip install rlcore-plugin-absent"):
             named(name)
 
