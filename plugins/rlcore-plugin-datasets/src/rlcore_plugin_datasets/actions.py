@@ -52,6 +52,7 @@ def _tell(dataset: Dataset) -> int:
         f"  actions       {found.action_space}",
         f"  episodes      {found.episodes:,} of {found.steps:,} steps",
         f"  returns       {np.mean(returns):,.1f} ({min(returns):,.1f} to {max(returns):,.1f})",
+        f"  format        {found.data_format}",
         f"  checksum      {found.file.get('xxh3', 'none; those of rlcore have one')}",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
@@ -72,7 +73,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _convert(options: argparse.Namespace) -> int:
-    return _tell(converted(Path(options.source), Path(options.out), options.env, options.compress))
+    return _tell(converted(Path(options.source), Path(options.out), options.env, options.compress, options.format))
 
 
 def _merge(options: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, text in (("show", "say what a dataset holds"), ("check", "verify a dataset, and look at every value")):
         action = actions.add_parser(name, help=text)
         action.add_argument("dataset", metavar="FOLDER", help="a dataset")
-    convert = actions.add_parser("convert", help="write a dataset of another file, or a dataset compressed")
+    convert = actions.add_parser("convert", help="write a dataset of another file, or again in another format")
     convert.add_argument(
         "source", metavar="SOURCE", help="a file NAME.episodes of the hook record, a file of d3rlpy, or a dataset"
     )
@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     convert.add_argument("--env", metavar="ID", help="of Gymnasium: the data get its spaces, where they fit them")
     convert.add_argument(
         "--compress", type=int, choices=range(1, 10), metavar="LEVEL", help="by gzip, 1 to 9; default: not at all"
+    )
+    convert.add_argument(
+        "--format", choices=("hdf5", "arrow", "parquet"), default="hdf5", help="of the data; default: hdf5"
     )
     merge = actions.add_parser("merge", help="write the episodes of several datasets into one")
     merge.add_argument("datasets", nargs="+", metavar="FOLDER", help="datasets of equal spaces")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -30,6 +30,7 @@ class Episode:
         terminations: `[T]`, bool.
         truncations: `[T]`, bool.
         seed: with which the env was reset; None where nobody knows.
+        infos: of each observation, `[T + 1, ...]` by name, numbers or texts; only where they were asked for.
     """
 
     observations: Array
@@ -38,6 +39,7 @@ class Episode:
     terminations: BoolArray
     truncations: BoolArray
     seed: int | None = None
+    infos: Mapping[str, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rewards)

@@ -11,15 +11,15 @@ from typing import Any
 from rlcore.errors import ConfigError
 
 
-def tree_of(leaves: Mapping[str, Any]) -> dict[str, Any]:
-    """Return dicts within dicts of what is named `a.b`.
+def tree_of(leaves: Mapping[str, Any], between: str = ".") -> dict[str, Any]:
+    """Return dicts within dicts of what is named `a.b`, or with another character between.
 
     Raises:
         ConfigError: a name is that of a leaf and of a dict of leaves.
     """
     tree: dict[str, Any] = {}
     for name, leaf in leaves.items():
-        *within, last = name.split(".")
+        *within, last = name.split(between)
         place = tree
         for part in within:
             place = place.setdefault(part, {})
@@ -29,6 +29,14 @@ def tree_of(leaves: Mapping[str, Any]) -> dict[str, Any]:
             raise _two(name)
         place[last] = leaf
     return tree
+
+
+def flat_of(tree: Mapping[str, Any], begin: str = "") -> dict[str, Any]:
+    """Return what lies in dicts within dicts, named `a.b`."""
+    flat: dict[str, Any] = {}
+    for name, part in tree.items():
+        flat |= flat_of(part, f"{begin}{name}.") if isinstance(part, dict) else {f"{begin}{name}": part}
+    return flat
 
 
 def is_tuple(tree: Mapping[str, Any]) -> bool:

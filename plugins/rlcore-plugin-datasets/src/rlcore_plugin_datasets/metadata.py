@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import StorageError
+from rlcore_plugin_datasets.formats import FORMATS
 from rlcore_plugin_datasets.spaces import space_text, spaces_of
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Metadata:
         dataset_id: its name, `NAME-v0`.
         env_id: of the env that it was recorded in; empty where it does not say.
         file: `{"size": …, "xxh3": …}` of the data; empty in a dataset of others.
+        data_format: a key of `FORMATS`.
         raw: all that it says.
     """
 
@@ -45,6 +47,7 @@ class Metadata:
     dataset_id: str
     env_id: str = ""
     file: dict[str, Any] = field(default_factory=dict)
+    data_format: str = "hdf5"
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -62,8 +65,9 @@ def read_metadata(folder: Path) -> Metadata:
         if not isinstance(raw, dict):
             raise ValueError("it holds no table")
         _check_version(str(raw.get("minari_version", "")))
-        if raw.get("data_format", "hdf5") != "hdf5":
-            raise ValueError(f"its data are {raw['data_format']!r}; hdf5 is what is read here")
+        data_format = raw.get("data_format", "hdf5")
+        if data_format not in FORMATS:
+            raise ValueError(f"its data are {data_format!r}; what is read here is {', '.join(FORMATS)}")
         own = raw.get(OWN) if isinstance(raw.get(OWN), dict) else {}
         return Metadata(
             *spaces_of(raw["observation_space"], raw["action_space"]),
@@ -72,6 +76,7 @@ def read_metadata(folder: Path) -> Metadata:
             str(raw.get("dataset_id", folder.name)),
             _env_id(raw, own or {}),
             dict((own or {}).get("file", {})),
+            data_format,
             raw,
         )
     except FileNotFoundError:
@@ -89,6 +94,7 @@ def metadata_text(
     name: str,
     file: dict[str, Any],
     more: dict[str, Any],
+    data_format: str,
 ) -> str:
     """Return the text of `metadata.json`.
 
@@ -99,6 +105,7 @@ def metadata_text(
         name: of the folder, from which the id follows.
         file: size and checksum of the data.
         more: keys of Minari's besides, such as `env_spec`; under `rlcore` ours.
+        data_format: a key of `FORMATS`.
 
     Raises:
         ConfigError: a dataset has no place for a space.
@@ -107,7 +114,7 @@ def metadata_text(
     content = {
         "total_episodes": episodes,
         "total_steps": steps,
-        "data_format": "hdf5",
+        "data_format": data_format,
         "jpeg_encoding": False,
         "observation_space": space_text(spaces[0]),
         "action_space": space_text(spaces[1]),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import h5py
 import numpy as np
-import xxhash
 
 from rlcore.envs import Packed
 from rlcore.errors import StorageError
@@ -21,16 +20,16 @@ if TYPE_CHECKING:
     from rlcore.types import Array
 
 DATA: Final = "main_data.hdf5"
-_PIECE: Final = 1 << 22
+_INFOS: Final = "infos"
 
 
 def write_episodes(
-    file: Path, space: gymnasium.Space[Any], episodes: Iterator[Episode], compression: int | None = None
+    folder: Path, space: gymnasium.Space[Any], episodes: Iterator[Episode], compression: int | None = None
 ) -> tuple[int, int]:
     """Write a new file, and return how many episodes and steps went into it.
 
     Args:
-        file: must not exist.
+        folder: where it is written.
         space: of one observation.
         episodes: to write.
         compression: level of gzip, 1 to 9; None for none.
@@ -41,7 +40,7 @@ def write_episodes(
     count = steps = 0
     how: dict[str, Any] = {} if compression is None else {"compression": "gzip", "compression_opts": compression}
     paths = _paths(space)
-    with h5py.File(file, "x", track_order=True) as data:
+    with h5py.File(folder / DATA, "x", track_order=True) as data:
         for episode in episodes:
             group = data.create_group(f"episode_{count}")
             group.attrs["id"] = count
@@ -49,50 +48,41 @@ def write_episodes(
             if episode.seed is not None:
                 group.attrs["seed"] = episode.seed
             for path, array in _arrays(episode, space, paths):
-                group.create_dataset(path, data=array, **how)
+                _write(group, path, array, how)
             count, steps = count + 1, steps + len(episode)
     return count, steps
 
 
-def read_episodes(file: Path, space: gymnasium.Space[Any], count: int) -> Iterator[Episode]:
+def read_episodes(folder: Path, space: gymnasium.Space[Any], count: int, infos: bool = False) -> Iterator[Episode]:
     """Yield the episodes of a file in their order. Nothing in it is executed or unpickled: what is read is numbers.
 
     Args:
-        file: of the data.
+        folder: of the dataset.
         space: of one observation.
         count: how many episodes there are by the metadata.
+        infos: whether those of the steps are read too.
 
     Raises:
         StorageError: it is damaged, truncated, or has other episodes than the metadata say; names the episode.
     """
-    where, paths = str(file), _paths(space)
+    file, paths = folder / DATA, _paths(space)
+    where = str(file)
     try:
         with h5py.File(file, "r") as data:
             if len(data) != count:
                 raise StorageError(f"{file} has {len(data)} episodes, and its metadata say {count}; it is damaged")
             for number in range(count):
                 where = f"{file}, episode {number}"
-                yield _episode(data[f"episode_{number}"], space, paths)
+                yield _episode(data[f"episode_{number}"], space, paths, infos)
     except StorageError:
         raise
     except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:  # what h5py says of damaged files
         raise StorageError(f"{where} cannot be read: {error}; the file is damaged, or was cut off") from None
 
 
-def describe_file(file: Path) -> dict[str, Any]:
-    """Return size and checksum of a file (XXH3, 128 bits).
-
-    Raises:
-        StorageError: it cannot be read.
-    """
-    digest = xxhash.xxh3_128()
-    try:
-        with file.open("rb") as stream:
-            while piece := stream.read(_PIECE):
-                digest.update(piece)
-            return {"size": stream.tell(), "xxh3": digest.hexdigest()}
-    except OSError as error:
-        raise StorageError(f"{file} cannot be read: {error}") from None
+def data_files(folder: Path, count: int) -> list[Path]:
+    """Return the one file of the data."""
+    return [folder / DATA]
 
 
 def _paths(space: gymnasium.Space[Any]) -> dict[str, str]:
@@ -111,9 +101,16 @@ def _arrays(episode: Episode, space: gymnasium.Space[Any], paths: dict[str, str]
         yield "observations", episode.observations
     for name in ARRAYS[1:]:
         yield name, getattr(episode, name)
+    for name, array in episode.infos.items():
+        yield f"{_INFOS}/{name}", array
 
 
-def _episode(group: Any, space: gymnasium.Space[Any], paths: dict[str, str]) -> Episode:
+def _write(group: Any, path: str, array: Array, how: dict[str, Any]) -> None:
+    dtype = h5py.string_dtype() if array.dtype.kind == "O" else None
+    group.create_dataset(path, data=array, dtype=dtype, **how)
+
+
+def _episode(group: Any, space: gymnasium.Space[Any], paths: dict[str, str], infos: bool) -> Episode:
     arrays: dict[str, Array] = {name: _numbers(group, name) for name in ARRAYS[1:]}
     for name in ("terminations", "truncations"):
         arrays[name] = arrays[name].astype(bool)
@@ -122,7 +119,20 @@ def _episode(group: Any, space: gymnasium.Space[Any], paths: dict[str, str]) -> 
     else:
         arrays["observations"] = _numbers(group, "observations")
     seed = group.attrs.get("seed")
-    return Episode(**arrays, seed=None if seed is None else int(np.asarray(seed)))
+    kept = dict(_infos(group[_INFOS], "")) if infos and _INFOS in group else {}
+    return Episode(**arrays, seed=None if seed is None else int(np.asarray(seed)), infos=kept)
+
+
+def _infos(group: Any, begin: str) -> Iterator[tuple[str, Array]]:
+    """Yield the infos of each step, by names with `/` between a dict and what it holds."""
+    for name, part in group.items():
+        path = f"{begin}{name}"
+        if isinstance(part, h5py.Group):
+            yield from _infos(part, f"{path}/")
+        elif h5py.check_string_dtype(part.dtype) is not None:
+            yield path, part.asstr()[()]
+        else:
+            yield path, _numbers(group, name)
 
 
 def _numbers(group: Any, path: str) -> Array:
