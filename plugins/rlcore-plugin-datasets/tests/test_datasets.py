@@ -115,7 +115,7 @@ def test_nothing_is_left_of_a_dataset_that_could_not_be_written(tmp_path):
         ("observation_space", '{"type": "Text", "max_length": 3}', "kind 'Text'"),
         ("action_space", '{"type": "Tuple", "subspaces": [{"type": "Discrete", "n": 2}]}', "actions are Tuple"),
         ("observation_space", '{"type": "Dict", "subspaces": {}}', "has no leaf"),
-        ("data_format", "arrow", "hdf5 is what is read here"),
+        ("data_format", "zarr", "'zarr'; what is read here is hdf5, arrow, parquet"),
     ],
 )
 def test_metadata_that_cannot_be_used_are_named(toy, entry, value, message):

@@ -189,7 +189,7 @@ def test_td3_bc_without_values_is_cloning():
 
 
 def test_nothing_here_needs_minari():
-    assert "rlcore_plugin_datasets.files" in sys.modules
+    assert "rlcore_plugin_datasets.hdf5" in sys.modules
     from pathlib import Path
 
     import rlcore_plugin_datasets

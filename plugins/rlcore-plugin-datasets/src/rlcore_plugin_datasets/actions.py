@@ -34,7 +34,7 @@ def _record(options: argparse.Namespace) -> int:
         seeds = range(options.seed, options.seed + options.episodes)
         spaces = (env.spec.observation_space, env.spec.action_space)
         episodes = played(env, source.act, source.begin, seeds, options.most_steps)
-        dataset = write_dataset(out, spaces, episodes, source.more)
+        dataset = write_dataset(out, spaces, episodes, source.more, data_format=options.format)
     return _tell(dataset)
 
 
@@ -77,7 +77,7 @@ def _convert(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    return _tell(merged([Dataset(folder) for folder in options.datasets], Path(options.out)))
+    return _tell(merged([Dataset(folder) for folder in options.datasets], Path(options.out), options.format))
 
 
 _ACTIONS: Final = {"record": _record, "show": _show, "check": _check, "convert": _convert, "merge": _merge}

@@ -38,12 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     convert.add_argument(
         "--compress", type=int, choices=range(1, 10), metavar="LEVEL", help="by gzip, 1 to 9; default: not at all"
     )
-    convert.add_argument(
-        "--format", choices=("hdf5", "arrow", "parquet"), default="hdf5", help="of the data; default: hdf5"
-    )
     merge = actions.add_parser("merge", help="write the episodes of several datasets into one")
     merge.add_argument("datasets", nargs="+", metavar="FOLDER", help="datasets of equal spaces")
     merge.add_argument("--out", required=True, metavar="FOLDER", help="of the new one; must not exist")
+    for action in (record, convert, merge):
+        action.add_argument(
+            "--format", choices=("hdf5", "arrow", "parquet"), default="hdf5", help="of what is written; default: hdf5"
+        )
 
 
 def run(options: argparse.Namespace) -> int:

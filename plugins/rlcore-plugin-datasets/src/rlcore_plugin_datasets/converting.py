@@ -27,10 +27,10 @@ def converted(
         out: folder of the new dataset; must not exist.
         env_id: of Gymnasium, whose spaces the data have; needed where these do not say them as the env has them.
         compression: level of gzip, 1 to 9; None for none.
-        data_format: `hdf5`, `arrow` or `parquet`.
+        data_format: of the new dataset: `hdf5`, `arrow` or `parquet`.
 
     Raises:
-        ConfigError: the folder exists, or data do not fit the env.
+        ConfigError: the folder exists, data do not fit the env, or a format lacks its library or gzip.
         StorageError: something cannot be read or written.
     """
     spaces, episodes, more = _read(source, env_id)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import ConfigError, StorageError
-from rlcore_plugin_datasets.checksums import describe_files
+from rlcore_plugin_datasets.checksums import describe_files, first_changed
 from rlcore_plugin_datasets.episode import Episode, problems
 from rlcore_plugin_datasets.formats import FORMATS
 from rlcore_plugin_datasets.metadata import METADATA, Metadata, metadata_text, read_metadata
@@ -63,10 +63,15 @@ class Dataset:
             StorageError: the data are others than were written, or cannot be read.
         """
         files = FORMATS[self.metadata.data_format].files(self.folder, self.metadata.episodes)
-        found, expected = describe_files(files), self.metadata.file
+        found, expected = describe_files(self.folder, files), self.metadata.file
         if expected and found != expected:
+            changed = first_changed(found, expected)
             what = "was cut off or grew" if found["size"] != expected.get("size") else "has other bytes"
-            raise StorageError(f"{self.file} is damaged: it is {found}, expected {expected}; it {what}")
+            raise StorageError(
+                f"{self.file if changed is None else self.folder / changed} is damaged, as it {what}: the data have "
+                f"{found['size']} bytes of checksum {found['xxh3']}, expected {expected.get('size')} of "
+                f"{expected.get('xxh3')}"
+            )
         return str(found["xxh3"])
 
     def episodes(self, infos: bool = False) -> Iterator[Episode]:
@@ -128,7 +133,7 @@ def write_dataset(
         count, steps = form.write(place, spaces[0], iter(episodes), compression)
         if not count:
             raise ConfigError(f"{str(folder)!r}: there is no episode to write")
-        described = describe_files(form.files(place, count))
+        described = describe_files(place, form.files(place, count))
         text = metadata_text(spaces, count, steps, folder.name, described, more, data_format)
         (place / METADATA).write_text(text, encoding="utf-8")
         _sync(place)
@@ -140,11 +145,16 @@ def write_dataset(
     return Dataset(folder)
 
 
-def merged(datasets: list[Dataset], folder: Path) -> Dataset:
-    """Write the episodes of several datasets into one, and return it.
+def merged(datasets: list[Dataset], folder: Path, data_format: str = "hdf5") -> Dataset:
+    """Write the episodes of several datasets into one, with the infos of their steps, and return it.
+
+    Args:
+        datasets: of equal spaces, in whatever formats.
+        folder: of the new one; must not exist.
+        data_format: of the new one, a key of `FORMATS`.
 
     Raises:
-        ConfigError: their spaces differ, or the folder exists.
+        ConfigError: their spaces differ, the folder exists, or a format lacks its library.
         StorageError: one is damaged, or nothing can be written.
     """
     first = datasets[0]
@@ -158,7 +168,8 @@ def merged(datasets: list[Dataset], folder: Path) -> Dataset:
         dataset.verified()
     ids = [dataset.metadata.dataset_id for dataset in datasets]
     more = {**first.kept, "combined_datasets": ids, "rlcore": {"env": first.metadata.env_id}}
-    return write_dataset(folder, first.spaces, (e for dataset in datasets for e in dataset.episodes(infos=True)), more)
+    episodes = (episode for dataset in datasets for episode in dataset.episodes(infos=True))
+    return write_dataset(folder, first.spaces, episodes, more, data_format=data_format)
 
 
 def _sync(folder: Path) -> None:

@@ -1,13 +1,13 @@
-"""The formats that Minari keeps data in, by the name that the metadata give them."""
+"""The formats that Minari keeps data in, by the names that the metadata give them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from rlcore_plugin_datasets import arrow, hdf5
+from rlcore_plugin_datasets.arrow import ArrowData
+from rlcore_plugin_datasets.hdf5 import HDF5Data
 
 if TYPE_CHECKING:
     import gymnasium
@@ -15,33 +15,53 @@ if TYPE_CHECKING:
     from rlcore_plugin_datasets.episode import Episode
 
 
-class Format(NamedTuple):
-    """How data are written and read.
+class DataFormat(Protocol):
+    """How the data of a dataset lie in its folder."""
 
-    Attributes:
-        write: folder, space of one observation, episodes and level of gzip, to the counts of episodes and of steps.
-        read: folder, space of one observation, count of episodes and whether infos are wanted, to the episodes.
-        files: folder and count of episodes, to the files that the data lie in, in the order of their checksum.
-        place: what is named when something is wrong with the data.
-    """
+    def place(self, folder: Path) -> Path:
+        """Return what a message names when the data as a whole are not as they should be."""
+        ...
 
-    write: Callable[[Path, gymnasium.Space[Any], Iterator[Episode], int | None], tuple[int, int]]
-    read: Callable[[Path, gymnasium.Space[Any], int, bool], Iterator[Episode]]
-    files: Callable[[Path, int], list[Path]]
-    place: Callable[[Path], Path]
+    def files(self, folder: Path, count: int) -> list[Path]:
+        """Return the files of so many episodes, in the order of their checksum."""
+        ...
+
+    def write(
+        self, folder: Path, space: gymnasium.Space[Any], episodes: Iterator[Episode], compression: int | None
+    ) -> tuple[int, int]:
+        """Write episodes, and return how many episodes and steps these were.
+
+        Args:
+            folder: exists, and has no data yet.
+            space: of one observation.
+            episodes: to write.
+            compression: level of gzip, 1 to 9; None for none.
+
+        Raises:
+            ConfigError: the format lacks its library, or has no gzip.
+            StorageError: an episode has no place in it.
+            OSError: something cannot be written.
+        """
+        ...
+
+    def read(self, folder: Path, space: gymnasium.Space[Any], count: int, infos: bool) -> Iterator[Episode]:
+        """Yield the episodes in their order. Nothing is executed or unpickled: what is read is numbers and texts.
+
+        Args:
+            folder: of the dataset.
+            space: of one observation.
+            count: how many episodes there are by the metadata.
+            infos: whether those of the steps are read too.
+
+        Raises:
+            ConfigError: the format lacks its library.
+            StorageError: the data are damaged, cut off, or of another count; names the file and the episode.
+        """
+        ...
 
 
-def _of_arrow(name: str) -> Format:
-    return Format(
-        partial(arrow.write_episodes, name),
-        partial(arrow.read_episodes, name),
-        partial(arrow.data_files, name),
-        lambda folder: folder,
-    )
-
-
-FORMATS: Final = {
-    "hdf5": Format(hdf5.write_episodes, hdf5.read_episodes, hdf5.data_files, lambda folder: folder / hdf5.DATA),
-    "arrow": _of_arrow("arrow"),
-    "parquet": _of_arrow("parquet"),
+FORMATS: Final[Mapping[str, DataFormat]] = {
+    "hdf5": HDF5Data(),
+    "arrow": ArrowData("arrow"),
+    "parquet": ArrowData("parquet"),
 }

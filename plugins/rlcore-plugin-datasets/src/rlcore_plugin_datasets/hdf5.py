@@ -23,66 +23,59 @@ DATA: Final = "main_data.hdf5"
 _INFOS: Final = "infos"
 
 
-def write_episodes(
-    folder: Path, space: gymnasium.Space[Any], episodes: Iterator[Episode], compression: int | None = None
-) -> tuple[int, int]:
-    """Write a new file, and return how many episodes and steps went into it.
+class HDF5Data:
+    """Writes and reads such a file; see `DataFormat`."""
 
-    Args:
-        folder: where it is written.
-        space: of one observation.
-        episodes: to write.
-        compression: level of gzip, 1 to 9; None for none.
+    def place(self, folder: Path) -> Path:
+        """Return the file."""
+        return folder / DATA
 
-    Raises:
-        OSError: it cannot be written.
-    """
-    count = steps = 0
-    how: dict[str, Any] = {} if compression is None else {"compression": "gzip", "compression_opts": compression}
-    paths = _paths(space)
-    with h5py.File(folder / DATA, "x", track_order=True) as data:
-        for episode in episodes:
-            group = data.create_group(f"episode_{count}")
-            group.attrs["id"] = count
-            group.attrs["total_steps"] = len(episode)
-            if episode.seed is not None:
-                group.attrs["seed"] = episode.seed
-            for path, array in _arrays(episode, space, paths):
-                _write(group, path, array, how)
-            count, steps = count + 1, steps + len(episode)
-    return count, steps
+    def files(self, folder: Path, count: int) -> list[Path]:
+        """Return the one file, however many episodes are in it."""
+        return [folder / DATA]
 
+    def write(
+        self, folder: Path, space: gymnasium.Space[Any], episodes: Iterator[Episode], compression: int | None
+    ) -> tuple[int, int]:
+        """Write a new file, and return how many episodes and steps went into it.
 
-def read_episodes(folder: Path, space: gymnasium.Space[Any], count: int, infos: bool = False) -> Iterator[Episode]:
-    """Yield the episodes of a file in their order. Nothing in it is executed or unpickled: what is read is numbers.
+        Raises:
+            OSError: it cannot be written.
+        """
+        count = steps = 0
+        how: dict[str, Any] = {} if compression is None else {"compression": "gzip", "compression_opts": compression}
+        paths = _paths(space)
+        with h5py.File(folder / DATA, "x", track_order=True) as data:
+            for episode in episodes:
+                group = data.create_group(f"episode_{count}")
+                group.attrs["id"] = count
+                group.attrs["total_steps"] = len(episode)
+                if episode.seed is not None:
+                    group.attrs["seed"] = episode.seed
+                for path, array in _arrays(episode, space, paths):
+                    _write(group, path, array, how)
+                count, steps = count + 1, steps + len(episode)
+        return count, steps
 
-    Args:
-        folder: of the dataset.
-        space: of one observation.
-        count: how many episodes there are by the metadata.
-        infos: whether those of the steps are read too.
+    def read(self, folder: Path, space: gymnasium.Space[Any], count: int, infos: bool) -> Iterator[Episode]:
+        """Yield the episodes of a file in their order.
 
-    Raises:
-        StorageError: it is damaged, truncated, or has other episodes than the metadata say; names the episode.
-    """
-    file, paths = folder / DATA, _paths(space)
-    where = str(file)
-    try:
-        with h5py.File(file, "r") as data:
-            if len(data) != count:
-                raise StorageError(f"{file} has {len(data)} episodes, and its metadata say {count}; it is damaged")
-            for number in range(count):
-                where = f"{file}, episode {number}"
-                yield _episode(data[f"episode_{number}"], space, paths, infos)
-    except StorageError:
-        raise
-    except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:  # what h5py says of damaged files
-        raise StorageError(f"{where} cannot be read: {error}; the file is damaged, or was cut off") from None
-
-
-def data_files(folder: Path, count: int) -> list[Path]:
-    """Return the one file of the data."""
-    return [folder / DATA]
+        Raises:
+            StorageError: it is damaged, truncated, or has other episodes than the metadata say; names the episode.
+        """
+        file, paths = folder / DATA, _paths(space)
+        where = str(file)
+        try:
+            with h5py.File(file, "r") as data:
+                if len(data) != count:
+                    raise StorageError(f"{file} has {len(data)} episodes, and its metadata say {count}; it is damaged")
+                for number in range(count):
+                    where = f"{file}, episode {number}"
+                    yield _episode(data[f"episode_{number}"], space, paths, infos)
+        except StorageError:
+            raise
+        except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:  # what h5py says of damaged files
+            raise StorageError(f"{where} cannot be read: {error}; the file is damaged, or was cut off") from None
 
 
 def _paths(space: gymnasium.Space[Any]) -> dict[str, str]:
@@ -101,8 +94,8 @@ def _arrays(episode: Episode, space: gymnasium.Space[Any], paths: dict[str, str]
         yield "observations", episode.observations
     for name in ARRAYS[1:]:
         yield name, getattr(episode, name)
-    for name, array in episode.infos.items():
-        yield f"{_INFOS}/{name}", array
+    for name, path in paths_of(episode.infos, "/").items():
+        yield f"{_INFOS}/{path}", episode.infos[name]
 
 
 def _write(group: Any, path: str, array: Array, how: dict[str, Any]) -> None:
@@ -126,7 +119,7 @@ def _episode(group: Any, space: gymnasium.Space[Any], paths: dict[str, str], inf
 def _infos(group: Any, begin: str) -> Iterator[tuple[str, Array]]:
     """Yield the infos of each step, by names with `/` between a dict and what it holds."""
     for name, part in group.items():
-        path = f"{begin}{name}"
+        path = f"{begin}{name.removeprefix('_index_')}"  # of an element of a tuple
         if isinstance(part, h5py.Group):
             yield from _infos(part, f"{path}/")
         elif h5py.check_string_dtype(part.dtype) is not None:

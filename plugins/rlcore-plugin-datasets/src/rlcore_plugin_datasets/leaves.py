@@ -31,22 +31,14 @@ def tree_of(leaves: Mapping[str, Any], between: str = ".") -> dict[str, Any]:
     return tree
 
 
-def flat_of(tree: Mapping[str, Any], begin: str = "") -> dict[str, Any]:
-    """Return what lies in dicts within dicts, named `a.b`."""
-    flat: dict[str, Any] = {}
-    for name, part in tree.items():
-        flat |= flat_of(part, f"{begin}{name}.") if isinstance(part, dict) else {f"{begin}{name}": part}
-    return flat
-
-
 def is_tuple(tree: Mapping[str, Any]) -> bool:
     """Return whether the names of a dict are those of a tuple's elements."""
     return list(tree) == [str(number) for number in range(len(tree))]
 
 
-def paths_of(names: Iterable[str]) -> dict[str, str]:
-    """Return where each leaf lies in a file, below the group of the observations, by its name."""
-    return dict(_paths(tree_of({name: name for name in names}), ""))
+def paths_of(names: Iterable[str], between: str = ".") -> dict[str, str]:
+    """Return where what is named `a.b` lies in a file of groups, or what has another character between, by its name."""
+    return dict(_paths(tree_of({name: name for name in names}, between), ""))
 
 
 def _paths(tree: Mapping[str, Any], begin: str) -> Iterator[tuple[str, str]]:
