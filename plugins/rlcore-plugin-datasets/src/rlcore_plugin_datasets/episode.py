@@ -49,6 +49,14 @@ class Episode:
         """The sum of the rewards."""
         return float(np.asarray(self.rewards, dtype=np.float64).sum())
 
+    def returns_to_go(self, gamma: float) -> Array:
+        """Return the discounted sum of the rewards from each step to the last one, `[T]`, float64."""
+        running, sums = 0.0, []
+        for reward in reversed(self.rewards.tolist()):
+            running = reward + gamma * running
+            sums.append(running)
+        return np.array(sums[::-1], dtype=np.float64)
+
     @property
     def ends(self) -> bool:
         """Whether its last step terminated or truncated it."""
