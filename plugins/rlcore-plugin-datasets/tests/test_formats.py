@@ -154,6 +154,28 @@ def test_minari_reads_what_is_written_as_it_reads_its_own(case, form, tmp_path, 
 
 
 @every_format
+@pytest.mark.parametrize(("side", "jpeg"), [(32, True), (32, False), (31, True)])
+def test_images_are_read_unless_minari_compressed_them(form, side, jpeg, tmp_path, monkeypatch):
+    """It takes for images what has at least 32 rows and columns."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    space = Box(0, 255, (side, 40, 3), np.uint8)
+    seen = np.stack([space.sample() for _ in range(3)])
+    ends = [False, True]
+    buffer = EpisodeBuffer(
+        observations=seen, actions=np.zeros(2, int), rewards=[0.0] * 2, terminations=ends, truncations=[False] * 2
+    )
+    minari.create_dataset_from_buffers(
+        "theirs-v0", [buffer], observation_space=space, action_space=FEW, data_format=form, jpeg_encoding=jpeg
+    )
+    if side >= 32 and jpeg:
+        with pytest.raises(StorageError, match=r"compressed as JPEG.*jpeg_encoding=False"):
+            Dataset(tmp_path / "theirs-v0")
+    else:
+        (episode,) = Dataset(tmp_path / "theirs-v0").episodes()
+        assert np.array_equal(episode.observations, seen)
+
+
+@every_format
 def test_minari_adds_episodes_to_what_was_written(form, tmp_path):
     """Nothing that Minari needs to write on is missing."""
     ours, others = (

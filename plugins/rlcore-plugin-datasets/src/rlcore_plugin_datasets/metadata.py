@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from rlcore.envs import Packed
 from rlcore.errors import StorageError
 from rlcore_plugin_datasets.formats import FORMATS
 from rlcore_plugin_datasets.spaces import space_text, spaces_of
@@ -69,8 +72,10 @@ def read_metadata(folder: Path) -> Metadata:
         if data_format not in FORMATS:
             raise ValueError(f"its data are {data_format!r}; what is read here is {', '.join(FORMATS)}")
         own = raw.get(OWN) if isinstance(raw.get(OWN), dict) else {}
+        spaces = spaces_of(raw["observation_space"], raw["action_space"])
+        _check_images(raw, spaces[0])
         return Metadata(
-            *spaces_of(raw["observation_space"], raw["action_space"]),
+            *spaces,
             int(raw["total_episodes"]),
             int(raw["total_steps"]),
             str(raw.get("dataset_id", folder.name)),
@@ -143,6 +148,23 @@ def _check_version(text: str) -> None:
             f"it is of Minari {text}, and what is read here is 0.4 and 0.5; update rlcore-plugin-datasets, or write it "
             "again with a Minari in between"
         )
+
+
+def _check_images(raw: dict[str, Any], space: gymnasium.Space[Any]) -> None:
+    leaves = [*space.leaves.values()] if isinstance(space, Packed) else [space]
+    if raw.get("jpeg_encoding") and any(map(_is_image, leaves)):
+        raise ValueError(
+            "its images are compressed as JPEG, which is not read here; have Minari write it with jpeg_encoding=False"
+        )
+
+
+def _is_image(space: gymnasium.Space[Any]) -> bool:
+    """Return whether Minari takes what lies in a space for images."""
+    from gymnasium.spaces import Box
+
+    if not isinstance(space, Box) or len(space.shape) not in (2, 3) or min(space.shape[:2]) < 32:
+        return False
+    return space.dtype == np.uint8 and not space.low.any() and bool((space.high == 255).all())
 
 
 def _env_id(raw: dict[str, Any], own: dict[str, Any]) -> str:
