@@ -62,7 +62,7 @@ class TestDataset(OnToyData, DataBufferContract):
 
 
 class TestMappedDatasetOfSeveralSteps(TestDataset):
-    keys = {**TestDataset.keys, "storage": "memmap", "n_steps": 3, "best": 0.5}
+    keys = {**TestDataset.keys, "storage": "memmap", "n_steps": 3, "best": 0.5, "return_to_go": True}
 
 
 class TestSequences(OnToyData, DataBufferContract):

@@ -11,11 +11,13 @@ import pytest
 import tomli_w
 import torch
 from gymnasium.spaces import Box, Discrete
+from pydantic import BaseModel
 from rlcore_plugin_datasets.buffer import DatasetBuffer
 from rlcore_plugin_datasets.dataset import Dataset, merged, write_dataset
 from rlcore_plugin_datasets.episode import Episode
 
 from rlcore import ConfigError
+from rlcore.config.common_keys import with_discount_of
 from rlcore.errors import StorageError
 from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
 from rlcore.testing.small_run import TOY_CONFIG, make_run
@@ -115,7 +117,7 @@ def test_nothing_is_left_of_a_dataset_that_could_not_be_written(tmp_path):
         ("observation_space", '{"type": "Text", "max_length": 3}', "kind 'Text'"),
         ("action_space", '{"type": "Tuple", "subspaces": [{"type": "Discrete", "n": 2}]}', "actions are Tuple"),
         ("observation_space", '{"type": "Dict", "subspaces": {}}', "has no leaf"),
-        ("data_format", "arrow", "hdf5 is what is read here"),
+        ("data_format", "zarr", "'zarr'; what is read here is hdf5, arrow, parquet"),
     ],
 )
 def test_metadata_that_cannot_be_used_are_named(toy, entry, value, message):
@@ -211,6 +213,36 @@ def test_steps_are_joined_inside_of_episodes(toy):
     )
     assert float(views["next", "reward"][9]) == pytest.approx(rewards[9], rel=1e-5)
     assert views["steps_to_next_obs"][7:10].flatten().tolist() == [3, 2, 1]
+
+
+@pytest.mark.parametrize("keys", [{}, {"n_steps": 3}, {"best": 0.5}])
+def test_each_row_has_the_return_to_go_of_its_episode(toy, keys, monkeypatch):
+    monkeypatch.setattr("rlcore_plugin_datasets.transitions._PART", 25)
+    buffer = bench(path=str(toy.folder), gamma=0.5, return_to_go=True, **keys)
+    assert "return_to_go" in buffer.writes
+    found = next(iter(buffer.minibatches(None)))["return_to_go"]
+    assert (tuple(found.shape), found.dtype) == ((8, 1), torch.float32)
+    episodes = list(toy_episodes())
+    if "best" in keys:
+        best = sorted(episodes, key=lambda episode: episode.return_)[3:]
+        episodes = [episode for episode in episodes if any(episode is kept for kept in best)]
+    expected = [
+        sum(0.5**ahead * reward for ahead, reward in enumerate(episode.rewards[step:]))
+        for episode in episodes
+        for step in range(len(episode))
+    ]
+    assert buffer._data.columns()["return_to_go"].flatten().tolist() == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+def test_a_return_to_go_is_asked_for_and_takes_the_discount_of_the_loss(toy):
+    assert "return_to_go" not in bench(path=str(toy.folder)).writes
+    loss = LossKeys(gamma=0.9)
+    for said, gamma in (({}, 0.99), ({"return_to_go": True}, 0.9), ({"return_to_go": True, "gamma": 1.0}, 1.0)):
+        assert with_discount_of(DatasetBuffer.Config(path="x", **said), loss).gamma == gamma
+
+
+class LossKeys(BaseModel):
+    gamma: float
 
 
 def test_data_that_changed_since_the_checkpoint_are_refused(toy, tmp_path):

@@ -86,6 +86,7 @@ def test_rollouts_outside_of_the_data_are_cut_with_a_warning_and_real_rows_take_
         ({"path": "nowhere"}, "nowhere"),
         ({"rollouts_every": 7}, "rollouts_every = 7 is looked at once in updates_per_iteration = 8 updates"),
         ({"n_steps": 2}, "n_steps = 2: imagined transitions are of one step"),
+        ({"return_to_go": True}, "return_to_go = true: an imagined rollout does not go to the end of an episode"),
     ],
 )
 def test_a_dataset_that_cannot_be_used_is_refused(keys, message, tmp_path):

@@ -115,6 +115,24 @@ def test_an_agent_of_a_run_without_any_env_acts(data, tmp_path):
     assert agent.act(np.zeros(3, np.float32)).shape == (2,)
 
 
+def test_observations_are_normalised_by_the_statistics_of_the_data(data, tmp_path):
+    """In the rows that are trained on, and by the agent afterwards; no env is stepped for them."""
+    import rlcore
+
+    transform = [{"use": "transforms:running-observation-norm", "clip": 0.0}]
+    sections = {**sections_of("bc", data), "transform": transform, "checkpoint": {"use": "torch"}}
+    run = make_run(sections=sections, folder=tmp_path)
+    run.trainer.train()
+    seen = np.concatenate([episode.observations[:-1] for episode in Dataset(sections["buffer"]["path"]).episodes()])
+    expected = torch.from_numpy((seen - seen.mean(0)) / seen.std(0)).float()
+    rows = run.trainer.parts.buffer._data.columns()["observation"]
+    assert torch.allclose(rows, expected, atol=1e-5)
+    assert not torch.allclose(rows, torch.from_numpy(seen), atol=0.1)
+    acted = rlcore.load_agent(run.folder).act(seen[0])
+    mode = run.trainer.model.policy.mode(expected[:1])
+    assert np.allclose(acted, np.clip(mode.detach().numpy()[0], -1, 1), atol=1e-5), (acted, mode)
+
+
 def test_cloning_takes_over_what_a_policy_does(tmp_path, monkeypatch, capsys):
     """Recorded by the command from a run, cloned, and as good as the data."""
     monkeypatch.chdir(tmp_path)
@@ -189,7 +207,7 @@ def test_td3_bc_without_values_is_cloning():
 
 
 def test_nothing_here_needs_minari():
-    assert "rlcore_plugin_datasets.files" in sys.modules
+    assert "rlcore_plugin_datasets.hdf5" in sys.modules
     from pathlib import Path
 
     import rlcore_plugin_datasets

@@ -34,7 +34,7 @@ def _record(options: argparse.Namespace) -> int:
         seeds = range(options.seed, options.seed + options.episodes)
         spaces = (env.spec.observation_space, env.spec.action_space)
         episodes = played(env, source.act, source.begin, seeds, options.most_steps)
-        dataset = write_dataset(out, spaces, episodes, source.more)
+        dataset = write_dataset(out, spaces, episodes, source.more, data_format=options.format)
     return _tell(dataset)
 
 
@@ -52,6 +52,7 @@ def _tell(dataset: Dataset) -> int:
         f"  actions       {found.action_space}",
         f"  episodes      {found.episodes:,} of {found.steps:,} steps",
         f"  returns       {np.mean(returns):,.1f} ({min(returns):,.1f} to {max(returns):,.1f})",
+        f"  format        {found.data_format}",
         f"  checksum      {found.file.get('xxh3', 'none; those of rlcore have one')}",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
@@ -72,11 +73,11 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _convert(options: argparse.Namespace) -> int:
-    return _tell(converted(Path(options.source), Path(options.out), options.env, options.compress))
+    return _tell(converted(Path(options.source), Path(options.out), options.env, options.compress, options.format))
 
 
 def _merge(options: argparse.Namespace) -> int:
-    return _tell(merged([Dataset(folder) for folder in options.datasets], Path(options.out)))
+    return _tell(merged([Dataset(folder) for folder in options.datasets], Path(options.out), options.format))
 
 
 _ACTIONS: Final = {"record": _record, "show": _show, "check": _check, "convert": _convert, "merge": _merge}

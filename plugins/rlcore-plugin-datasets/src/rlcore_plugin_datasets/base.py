@@ -45,7 +45,7 @@ class OfflineBuffer(ABC):
 
     Args:
         config: of the buffer.
-        joined: how many steps a row has.
+        joined: how many steps a row has, and what it says of those after it.
         size: of a minibatch.
         context: of the run.
 

@@ -9,11 +9,15 @@ from pydantic import Field
 from rlcore.buffers import Minibatch
 from rlcore.types import Context, Key
 from rlcore_plugin_datasets.base import OfflineBuffer, OfflineConfig
-from rlcore_plugin_datasets.transitions import ENTRIES, STEPS
+from rlcore_plugin_datasets.transitions import HowJoined
 
 
 class DatasetBuffer(OfflineBuffer):
     """Holds the transitions of recorded episodes, and samples minibatches, uniformly and with replacement.
+
+    With `return_to_go` a minibatch has that entry too, float32 `[sample, 1]`: the discounted sum of the rewards from
+    the step to the last one that was recorded of its episode. Where that was truncated, nothing is added for what
+    would have come after.
 
     Attributes:
         takes_memory: False; it hands out steps one by one.
@@ -31,17 +35,22 @@ class DatasetBuffer(OfflineBuffer):
         minibatch_size: int = Field(256, ge=1, description="transitions per update")
         n_steps: int = Field(1, ge=1, description="steps joined into one transition")
         gamma: float = Field(
-            0.99, ge=0, le=1, description="discount of the rewards that are joined; that of the loss unless said here"
+            0.99, ge=0, le=1, description="discount of rewards that are summed; that of the loss unless said here"
+        )
+        return_to_go: bool = Field(
+            False,
+            description="whether return_to_go has the discounted sum of the rewards from a step to its episode's end",
         )
 
         @property
         def discounts(self) -> bool:
             """Whether `gamma` counts."""
-            return self.n_steps > 1
+            return self.n_steps > 1 or self.return_to_go
 
     def __init__(self, config: Config, context: Context) -> None:
-        super().__init__(config, config, config.minibatch_size, context)
-        self.writes: tuple[Key, ...] = ENTRIES if config.n_steps == 1 else (*ENTRIES, STEPS)
+        joined = HowJoined(config.n_steps, config.gamma, config.return_to_go)
+        super().__init__(config, joined, config.minibatch_size, context)
+        self.writes: tuple[Key, ...] = self._data.layout.keys
         self._data.check_size(config.minibatch_size)
 
     def _draw(self, size: int) -> Minibatch:

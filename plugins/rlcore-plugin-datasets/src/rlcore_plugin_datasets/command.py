@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, text in (("show", "say what a dataset holds"), ("check", "verify a dataset, and look at every value")):
         action = actions.add_parser(name, help=text)
         action.add_argument("dataset", metavar="FOLDER", help="a dataset")
-    convert = actions.add_parser("convert", help="write a dataset of another file, or a dataset compressed")
+    convert = actions.add_parser("convert", help="write a dataset of another file, or again in another format")
     convert.add_argument(
         "source", metavar="SOURCE", help="a file NAME.episodes of the hook record, a file of d3rlpy, or a dataset"
     )
@@ -41,6 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     merge = actions.add_parser("merge", help="write the episodes of several datasets into one")
     merge.add_argument("datasets", nargs="+", metavar="FOLDER", help="datasets of equal spaces")
     merge.add_argument("--out", required=True, metavar="FOLDER", help="of the new one; must not exist")
+    for action in (record, convert, merge):
+        action.add_argument(
+            "--format", choices=("hdf5", "arrow", "parquet"), default="hdf5", help="of what is written; default: hdf5"
+        )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""From other files to a dataset: a journal of a run, a file of d3rlpy, or a dataset that is to be compressed."""
+"""From other files to a dataset: a journal of a run, a file of d3rlpy, or a dataset of another format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from rlcore_plugin_datasets.episode import Episode
 
 
-def converted(source: Path, out: Path, env_id: str | None, compression: int | None) -> Dataset:
+def converted(
+    source: Path, out: Path, env_id: str | None, compression: int | None, data_format: str = "hdf5"
+) -> Dataset:
     """Write what is in a file or dataset as a dataset, and return it.
 
     Args:
@@ -25,20 +27,21 @@ def converted(source: Path, out: Path, env_id: str | None, compression: int | No
         out: folder of the new dataset; must not exist.
         env_id: of Gymnasium, whose spaces the data have; needed where these do not say them as the env has them.
         compression: level of gzip, 1 to 9; None for none.
+        data_format: of the new dataset: `hdf5`, `arrow` or `parquet`.
 
     Raises:
-        ConfigError: the folder exists, or data do not fit the env.
+        ConfigError: the folder exists, data do not fit the env, or a format lacks its library or gzip.
         StorageError: something cannot be read or written.
     """
     spaces, episodes, more = _read(source, env_id)
-    return write_dataset(out, spaces, episodes, more, compression)
+    return write_dataset(out, spaces, episodes, more, compression, data_format)
 
 
 def _read(source: Path, env_id: str | None) -> tuple[Spaces, Iterable[Episode], dict[str, Any]]:
     if source.is_dir():
         dataset = Dataset(source)
         dataset.verified()
-        return _of_env(dataset.spaces, dataset.episodes(), env_id, dataset.kept)
+        return _of_env(dataset.spaces, dataset.episodes(infos=True), env_id, dataset.kept)
     if source.suffix == SUFFIX:
         return _of_env(*read_journal(source), env_id, {})
     episodes = read_d3rlpy(source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,7 +66,7 @@ def fitted(episode: Episode, spaces: Spaces) -> Episode:
     count = len(episode)
     observations = episode.observations.astype(spaces[0].dtype).reshape(count + 1, *(spaces[0].shape or ()))
     actions = episode.actions.astype(spaces[1].dtype).reshape(count, *(spaces[1].shape or ()))
-    return Episode(observations, actions, episode.rewards, episode.terminations, episode.truncations, episode.seed)
+    return replace(episode, observations=observations, actions=actions)
 
 
 def _of_number(data: Any, number: int) -> Iterator[Episode]:

@@ -1,4 +1,4 @@
-"""A dataset: a folder with `metadata.json` and `main_data.hdf5`, opened, verified, written as a whole."""
+"""A dataset: a folder with `metadata.json` and the data, opened, verified, written as a whole."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import ConfigError, StorageError
+from rlcore_plugin_datasets.checksums import describe_files, first_changed
 from rlcore_plugin_datasets.episode import Episode, problems
-from rlcore_plugin_datasets.files import DATA, describe_file, read_episodes, write_episodes
+from rlcore_plugin_datasets.formats import FORMATS
 from rlcore_plugin_datasets.metadata import METADATA, Metadata, metadata_text, read_metadata
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class Dataset:
 
     @property
     def file(self) -> Path:
-        """The file with the data."""
-        return self.folder / DATA
+        """The file with the data, or the folder of many."""
+        return FORMATS[self.metadata.data_format].place(self.folder)
 
     @property
     def spaces(self) -> Spaces:
@@ -61,19 +62,29 @@ class Dataset:
         Raises:
             StorageError: the data are others than were written, or cannot be read.
         """
-        found, expected = describe_file(self.file), self.metadata.file
+        files = FORMATS[self.metadata.data_format].files(self.folder, self.metadata.episodes)
+        found, expected = describe_files(self.folder, files), self.metadata.file
         if expected and found != expected:
+            changed = first_changed(found, expected)
             what = "was cut off or grew" if found["size"] != expected.get("size") else "has other bytes"
-            raise StorageError(f"{self.file} is damaged: it is {found}, expected {expected}; it {what}")
+            raise StorageError(
+                f"{self.file if changed is None else self.folder / changed} is damaged, as it {what}: the data have "
+                f"{found['size']} bytes of checksum {found['xxh3']}, expected {expected.get('size')} of "
+                f"{expected.get('xxh3')}"
+            )
         return str(found["xxh3"])
 
-    def episodes(self) -> Iterator[Episode]:
+    def episodes(self, infos: bool = False) -> Iterator[Episode]:
         """Yield the episodes.
+
+        Args:
+            infos: whether those of the steps are read too.
 
         Raises:
             StorageError: the file is damaged; names the episode.
         """
-        return read_episodes(self.file, self.spaces[0], self.metadata.episodes)
+        read = FORMATS[self.metadata.data_format].read
+        return read(self.folder, self.spaces[0], self.metadata.episodes, infos)
 
     def problems(self) -> Iterator[str]:
         """Yield what is wrong in the data, with file, episode and step; nothing of a dataset that is as it should be.
@@ -91,7 +102,12 @@ class Dataset:
 
 
 def write_dataset(
-    folder: Path, spaces: Spaces, episodes: Iterable[Episode], more: dict[str, Any], compression: int | None = None
+    folder: Path,
+    spaces: Spaces,
+    episodes: Iterable[Episode],
+    more: dict[str, Any],
+    compression: int | None = None,
+    data_format: str = "hdf5",
 ) -> Dataset:
     """Write a dataset, whole or not at all, and return it.
 
@@ -101,9 +117,11 @@ def write_dataset(
         episodes: to write, in this order.
         more: keys of the metadata besides.
         compression: level of gzip, 1 to 9; None for none.
+        data_format: a key of `FORMATS`.
 
     Raises:
-        ConfigError: the folder exists, there is no episode, or a dataset has no place for a space.
+        ConfigError: the folder exists, there is no episode, the format lacks its library or has no gzip, or a dataset
+            has no place for a space.
         StorageError: it cannot be written.
     """
     if folder.exists():
@@ -111,10 +129,12 @@ def write_dataset(
     place = folder.with_name(f".{folder.name}-{secrets.token_hex(3)}")
     try:
         place.mkdir(parents=True)
-        count, steps = write_episodes(place / DATA, spaces[0], iter(episodes), compression)
+        form = FORMATS[data_format]
+        count, steps = form.write(place, spaces[0], iter(episodes), compression)
         if not count:
             raise ConfigError(f"{str(folder)!r}: there is no episode to write")
-        text = metadata_text(spaces, count, steps, folder.name, describe_file(place / DATA), more)
+        described = describe_files(place, form.files(place, count))
+        text = metadata_text(spaces, count, steps, folder.name, described, more, data_format)
         (place / METADATA).write_text(text, encoding="utf-8")
         _sync(place)
         place.rename(folder)
@@ -125,11 +145,16 @@ def write_dataset(
     return Dataset(folder)
 
 
-def merged(datasets: list[Dataset], folder: Path) -> Dataset:
-    """Write the episodes of several datasets into one, and return it.
+def merged(datasets: list[Dataset], folder: Path, data_format: str = "hdf5") -> Dataset:
+    """Write the episodes of several datasets into one, with the infos of their steps, and return it.
+
+    Args:
+        datasets: of equal spaces, in whatever formats.
+        folder: of the new one; must not exist.
+        data_format: of the new one, a key of `FORMATS`.
 
     Raises:
-        ConfigError: their spaces differ, or the folder exists.
+        ConfigError: their spaces differ, the folder exists, or a format lacks its library.
         StorageError: one is damaged, or nothing can be written.
     """
     first = datasets[0]
@@ -143,11 +168,12 @@ def merged(datasets: list[Dataset], folder: Path) -> Dataset:
         dataset.verified()
     ids = [dataset.metadata.dataset_id for dataset in datasets]
     more = {**first.kept, "combined_datasets": ids, "rlcore": {"env": first.metadata.env_id}}
-    return write_dataset(folder, first.spaces, (e for dataset in datasets for e in dataset.episodes()), more)
+    episodes = (episode for dataset in datasets for episode in dataset.episodes(infos=True))
+    return write_dataset(folder, first.spaces, episodes, more, data_format=data_format)
 
 
 def _sync(folder: Path) -> None:
-    for path in (*folder.iterdir(), folder):
+    for path in (*folder.rglob("*"), folder):
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)

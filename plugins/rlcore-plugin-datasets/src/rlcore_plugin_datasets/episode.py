@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -30,6 +30,7 @@ class Episode:
         terminations: `[T]`, bool.
         truncations: `[T]`, bool.
         seed: with which the env was reset; None where nobody knows.
+        infos: of each observation, `[T + 1, ...]` by name, numbers or texts; only where they were asked for.
     """
 
     observations: Array
@@ -38,6 +39,7 @@ class Episode:
     terminations: BoolArray
     truncations: BoolArray
     seed: int | None = None
+    infos: Mapping[str, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -46,6 +48,14 @@ class Episode:
     def return_(self) -> float:
         """The sum of the rewards."""
         return float(np.asarray(self.rewards, dtype=np.float64).sum())
+
+    def returns_to_go(self, gamma: float) -> Array:
+        """Return the discounted sum of the rewards from each step to the last one, `[T]`, float64."""
+        running, sums = 0.0, []
+        for reward in reversed(self.rewards.tolist()):
+            running = reward + gamma * running
+            sums.append(running)
+        return np.array(sums[::-1], dtype=np.float64)
 
     @property
     def ends(self) -> bool:

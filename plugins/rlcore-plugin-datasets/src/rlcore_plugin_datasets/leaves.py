@@ -11,15 +11,15 @@ from typing import Any
 from rlcore.errors import ConfigError
 
 
-def tree_of(leaves: Mapping[str, Any]) -> dict[str, Any]:
-    """Return dicts within dicts of what is named `a.b`.
+def tree_of(leaves: Mapping[str, Any], between: str = ".") -> dict[str, Any]:
+    """Return dicts within dicts of what is named `a.b`, or with another character between.
 
     Raises:
         ConfigError: a name is that of a leaf and of a dict of leaves.
     """
     tree: dict[str, Any] = {}
     for name, leaf in leaves.items():
-        *within, last = name.split(".")
+        *within, last = name.split(between)
         place = tree
         for part in within:
             place = place.setdefault(part, {})
@@ -36,9 +36,9 @@ def is_tuple(tree: Mapping[str, Any]) -> bool:
     return list(tree) == [str(number) for number in range(len(tree))]
 
 
-def paths_of(names: Iterable[str]) -> dict[str, str]:
-    """Return where each leaf lies in a file, below the group of the observations, by its name."""
-    return dict(_paths(tree_of({name: name for name in names}), ""))
+def paths_of(names: Iterable[str], between: str = ".") -> dict[str, str]:
+    """Return where what is named `a.b` lies in a file of groups, or what has another character between, by its name."""
+    return dict(_paths(tree_of({name: name for name in names}, between), ""))
 
 
 def _paths(tree: Mapping[str, Any], begin: str) -> Iterator[tuple[str, str]]:

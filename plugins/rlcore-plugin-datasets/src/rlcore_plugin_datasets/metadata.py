@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from rlcore.envs import Packed
 from rlcore.errors import StorageError
+from rlcore_plugin_datasets.formats import FORMATS
 from rlcore_plugin_datasets.spaces import space_text, spaces_of
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ class Metadata:
         dataset_id: its name, `NAME-v0`.
         env_id: of the env that it was recorded in; empty where it does not say.
         file: `{"size": …, "xxh3": …}` of the data; empty in a dataset of others.
+        data_format: a key of `FORMATS`.
         raw: all that it says.
     """
 
@@ -45,6 +50,7 @@ class Metadata:
     dataset_id: str
     env_id: str = ""
     file: dict[str, Any] = field(default_factory=dict)
+    data_format: str = "hdf5"
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -62,16 +68,20 @@ def read_metadata(folder: Path) -> Metadata:
         if not isinstance(raw, dict):
             raise ValueError("it holds no table")
         _check_version(str(raw.get("minari_version", "")))
-        if raw.get("data_format", "hdf5") != "hdf5":
-            raise ValueError(f"its data are {raw['data_format']!r}; hdf5 is what is read here")
+        data_format = raw.get("data_format", "hdf5")
+        if data_format not in FORMATS:
+            raise ValueError(f"its data are {data_format!r}; what is read here is {', '.join(FORMATS)}")
         own = raw.get(OWN) if isinstance(raw.get(OWN), dict) else {}
+        spaces = spaces_of(raw["observation_space"], raw["action_space"])
+        _check_images(raw, spaces[0])
         return Metadata(
-            *spaces_of(raw["observation_space"], raw["action_space"]),
+            *spaces,
             int(raw["total_episodes"]),
             int(raw["total_steps"]),
             str(raw.get("dataset_id", folder.name)),
             _env_id(raw, own or {}),
             dict((own or {}).get("file", {})),
+            data_format,
             raw,
         )
     except FileNotFoundError:
@@ -89,6 +99,7 @@ def metadata_text(
     name: str,
     file: dict[str, Any],
     more: dict[str, Any],
+    data_format: str,
 ) -> str:
     """Return the text of `metadata.json`.
 
@@ -99,6 +110,7 @@ def metadata_text(
         name: of the folder, from which the id follows.
         file: size and checksum of the data.
         more: keys of Minari's besides, such as `env_spec`; under `rlcore` ours.
+        data_format: a key of `FORMATS`.
 
     Raises:
         ConfigError: a dataset has no place for a space.
@@ -107,7 +119,7 @@ def metadata_text(
     content = {
         "total_episodes": episodes,
         "total_steps": steps,
-        "data_format": "hdf5",
+        "data_format": data_format,
         "jpeg_encoding": False,
         "observation_space": space_text(spaces[0]),
         "action_space": space_text(spaces[1]),
@@ -136,6 +148,23 @@ def _check_version(text: str) -> None:
             f"it is of Minari {text}, and what is read here is 0.4 and 0.5; update rlcore-plugin-datasets, or write it "
             "again with a Minari in between"
         )
+
+
+def _check_images(raw: dict[str, Any], space: gymnasium.Space[Any]) -> None:
+    leaves = [*space.leaves.values()] if isinstance(space, Packed) else [space]
+    if raw.get("jpeg_encoding") and any(map(_is_image, leaves)):
+        raise ValueError(
+            "its images are compressed as JPEG, which is not read here; have Minari write it with jpeg_encoding=False"
+        )
+
+
+def _is_image(space: gymnasium.Space[Any]) -> bool:
+    """Return whether Minari takes what lies in a space for images."""
+    from gymnasium.spaces import Box
+
+    if not isinstance(space, Box) or len(space.shape) not in (2, 3) or min(space.shape[:2]) < 32:
+        return False
+    return space.dtype == np.uint8 and not space.low.any() and bool((space.high == 255).all())
 
 
 def _env_id(raw: dict[str, Any], own: dict[str, Any]) -> str:

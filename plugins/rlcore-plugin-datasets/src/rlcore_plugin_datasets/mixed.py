@@ -16,7 +16,7 @@ from rlcore.buffers import Minibatch
 from rlcore.errors import ConfigError
 from rlcore.types import CollectedBatch, Context
 from rlcore_plugin_datasets.rows import DataConfig, DataRows
-from rlcore_plugin_datasets.transitions import ENTRIES, STEPS
+from rlcore_plugin_datasets.transitions import ENTRIES, STEPS, HowJoined
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -63,7 +63,7 @@ class MixedBuffer(ReplayBuffer):
         self._of_data = min(max(1, round(config.share * config.minibatch_size)), config.minibatch_size - 1)
         if not self._of_data:
             raise ConfigError("[buffer] minibatch_size = 1 has no room for samples of both kinds; raise it")
-        self._data = DataRows(config, config, config.storage, context)
+        self._data = DataRows(config, HowJoined(config.n_steps, config.gamma), config.storage, context)
         self._data.check_size(self._of_data)
         self._kept = tuple(key for key in self._data.layout.keys if key != STEPS)
         self._ring.begin(self._data.layout)

@@ -40,7 +40,7 @@ class DataRows:
 
     Args:
         config: which data.
-        joined: how many steps a transition has.
+        joined: how many steps a transition has, and what it says of those after it.
         storage: where rows lie.
         context: of the run.
 

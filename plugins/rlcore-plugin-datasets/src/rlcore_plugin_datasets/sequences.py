@@ -13,7 +13,7 @@ from rlcore.buffers import Minibatch, SequenceMinibatch
 from rlcore.errors import ConfigError
 from rlcore.types import FIRST, MASK, POLICY_STATE, Context, Key, has_memory
 from rlcore_plugin_datasets.base import OfflineBuffer, OfflineConfig
-from rlcore_plugin_datasets.transitions import ENTRIES, SingleSteps
+from rlcore_plugin_datasets.transitions import ENTRIES, HowJoined
 
 
 class DatasetSequences(OfflineBuffer):
@@ -49,7 +49,7 @@ class DatasetSequences(OfflineBuffer):
                 f"[buffer] {context.name} hands out stretches of time, for a policy with a state; that of this model "
                 'has none: use = "datasets:dataset"'
             )
-        super().__init__(config, SingleSteps(), config.minibatch_size, context)
+        super().__init__(config, HowJoined(), config.minibatch_size, context)
         self.writes: tuple[Key, ...] = (*ENTRIES, POLICY_STATE, FIRST, MASK)
         policy: Any = context.model.policy
         self._initial_state: Callable[[int], Tensor] = policy.initial_state

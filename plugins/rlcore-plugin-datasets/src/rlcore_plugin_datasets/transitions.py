@@ -32,6 +32,9 @@ ENTRIES: Final[tuple[Key, ...]] = (
     ("next", "truncated"),
 )
 
+# the discounted sum of the rewards from the step of a row to the end of its episode as recorded, `[row, 1]`, float32
+RETURN_TO_GO: Final[Key] = "return_to_go"
+
 # rows that are taken together from a file, at least
 _PART: Final = 16_384
 
@@ -52,23 +55,18 @@ class _EpisodeKeeper(Protocol):
         ...
 
 
-class HowJoined(Protocol):
+class HowJoined(NamedTuple):
     """How steps are joined into transitions.
 
     Attributes:
         n_steps: how many at most.
-        gamma: discount of the rewards that are joined.
+        gamma: discount of rewards that are summed.
+        return_to_go: whether each row has the sum to the end of its episode.
     """
 
-    n_steps: int
-    gamma: float
-
-
-class SingleSteps:
-    """Transitions of one step."""
-
-    n_steps = 1
-    gamma = 1.0
+    n_steps: int = 1
+    gamma: float = 1.0
+    return_to_go: bool = False
 
 
 Columns = dict[Key, Tensor]
@@ -95,7 +93,7 @@ def transitions(dataset: Dataset, config: DataConfig, joined: HowJoined, context
     Args:
         dataset: whose data.
         config: which episodes.
-        joined: how many steps a transition has.
+        joined: how many steps a transition has, and what it says of those after it.
         context: of the run; its transforms see the observations.
 
     Raises:
@@ -104,15 +102,15 @@ def transitions(dataset: Dataset, config: DataConfig, joined: HowJoined, context
     """
     episodes = _closed(dataset, config.open_episodes == "truncate")
     if config.best == 1.0 and joined.n_steps == 1 and not context.transforms:
-        parts = (_columns(some, context) for some in _some_at_a_time(episodes))
+        parts = (_columns(some, joined, context) for some in _some_at_a_time(episodes))
         return Transitions(dataset.metadata.steps, parts)
-    columns = _columns(_chosen(list(episodes), config.best), context)
+    columns = _columns(_chosen(list(episodes), config.best), joined, context)
     if joined.n_steps > 1:
         columns = _joined(columns, joined.n_steps, joined.gamma)
     return Transitions(columns["action"].shape[0], iter([columns]))
 
 
-def _columns(episodes: Sequence[Episode], context: Context) -> Columns:
+def _columns(episodes: Sequence[Episode], joined: HowJoined, context: Context) -> Columns:
     """Return the transitions of one step of some episodes."""
     observations, following = (
         np.concatenate([episode.observations[part] for episode in episodes])
@@ -122,6 +120,10 @@ def _columns(episodes: Sequence[Episode], context: Context) -> Columns:
     action_space, seen = context.env_spec.action_space, observation_dtype(context.env_spec.observation_space)
     actions = np.concatenate([episode.actions for episode in episodes]).astype(action_space.dtype, copy=False)
     terminated, truncated = (_column(episodes, name) for name in ("terminations", "truncations"))
+    to_go: Columns = {}
+    if joined.return_to_go:
+        sums = np.concatenate([episode.returns_to_go(joined.gamma) for episode in episodes])
+        to_go[RETURN_TO_GO] = torch.from_numpy(sums).float().unsqueeze(-1)
     return {
         "observation": torch.from_numpy(observations).to(_torch(seen)),
         "action": _as_trained(torch.from_numpy(actions)),
@@ -130,6 +132,7 @@ def _columns(episodes: Sequence[Episode], context: Context) -> Columns:
         ("next", "done"): terminated | truncated,
         ("next", "terminated"): terminated,
         ("next", "truncated"): truncated & ~terminated,
+        **to_go,
     }
 
 

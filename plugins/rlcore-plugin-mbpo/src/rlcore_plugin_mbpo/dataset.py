@@ -43,6 +43,14 @@ class ImaginedDataset(DatasetBuffer):
         )
 
         @model_validator(mode="after")
+        def _has_no_returns(self) -> Self:
+            if self.return_to_go:
+                raise ValueError(
+                    "return_to_go = true: an imagined rollout does not go to the end of an episode; leave it out"
+                )
+            return self
+
+        @model_validator(mode="after")
         def _comes_round(self) -> Self:
             for key in ("dynamics_every", "rollouts_every"):
                 every = getattr(self, key)
