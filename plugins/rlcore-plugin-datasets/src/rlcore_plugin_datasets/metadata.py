@@ -85,7 +85,10 @@ def read_metadata(folder: Path) -> Metadata:
             raw,
         )
     except FileNotFoundError:
-        raise StorageError(f"{str(folder)!r} is no dataset: it has no {METADATA}") from None
+        what = f"it has no {METADATA}" if folder.exists() else "there is no such folder"
+        raise StorageError(
+            f"{str(folder)!r} is no dataset: {what}; rlcore data record RUN --episodes 100 --out {folder} writes one"
+        ) from None
     except KeyError as error:
         raise StorageError(f"{file} does not say {error}; it is damaged, or of another format") from None
     except (OSError, ValueError, TypeError, RecursionError) as error:

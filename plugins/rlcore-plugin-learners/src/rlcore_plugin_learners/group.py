@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -134,13 +135,13 @@ class LearnerGroup:
     ) -> None:
         """Add a module to every learner; see `Learner.add_module`."""
         self._restructure(
-            Learner.add_module,
-            {
-                "module_id": module_id,
-                "module_spec": module_spec,
-                "config_overrides": config_overrides,
-                "new_should_module_be_updated": new_should_module_be_updated,
-            },
+            methodcaller(
+                "add_module",
+                module_id=module_id,
+                module_spec=module_spec,
+                config_overrides=config_overrides,
+                new_should_module_be_updated=new_should_module_be_updated,
+            )
         )
 
     def remove_module(
@@ -148,8 +149,9 @@ class LearnerGroup:
     ) -> None:
         """Take a module out of every learner."""
         self._restructure(
-            Learner.remove_module,
-            {"module_id": module_id, "new_should_module_be_updated": new_should_module_be_updated},
+            methodcaller(
+                "remove_module", module_id=module_id, new_should_module_be_updated=new_should_module_be_updated
+            )
         )
 
     def get_state(self, components: Paths = None, *, not_components: Paths = None) -> dict[str, Any]:
@@ -167,7 +169,7 @@ class LearnerGroup:
         """Set what a state of `get_state` has, in every learner."""
         if set(state) != {COMPONENT_LEARNER}:
             raise ConfigError(f"the state of a group has the one part {COMPONENT_LEARNER!r}, not {', '.join(state)}")
-        self._each(Learner.set_state, state[COMPONENT_LEARNER])
+        self._each(methodcaller("set_state", state[COMPONENT_LEARNER]))
 
     def get_weights(self, module_ids: Collection[str] | None = None) -> dict[str, Any]:
         """Return the weights of modules, by id; of all by default."""
@@ -179,7 +181,7 @@ class LearnerGroup:
 
     def set_weights(self, weights: Mapping[str, Any]) -> None:
         """Set the weights of some modules, by id."""
-        self._each(Learner.set_state, {COMPONENT_RL_MODULE: dict(weights)})
+        self._each(methodcaller("set_state", {COMPONENT_RL_MODULE: dict(weights)}))
 
     def save_to_path(self, path: str | Path) -> str:
         """Write the state into a folder; see `Learner.save_to_path`, whose folders this one reads and writes too."""
@@ -191,7 +193,7 @@ class LearnerGroup:
         state = read_state(Path(path))
         if component is not None:
             state = chosen_of(state, component)
-        self._each(Learner.set_state, state)
+        self._each(methodcaller("set_state", state))
 
     def foreach_learner(self, func: Callable[[Learner], Result]) -> list[Result]:
         """Return what a function of a learner returns for each of them; other processes must be able to import it."""
@@ -275,21 +277,20 @@ class LearnerGroup:
             results[0][_WEIGHTS_AFTER] = self._processes.state[COMPONENT_RL_MODULE]
         return results
 
-    def _each(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    def _each(self, function: Callable[[Learner], Any]) -> list[Any]:
+        """Call a function with every learner; methods by name, as a learner may have its own."""
         if self._processes is None:
-            return [function(self._here(), *arguments)]
+            return [function(self._here())]
         from rlcore_plugin_learners.serving import Order
 
-        return self._ask([Order(function, arguments)] * self.config.num_learners, "ask")
+        return self._ask([Order(function)] * self.config.num_learners, "ask")
 
-    def _restructure(self, function: Callable[..., Any], keys: dict[str, Any]) -> None:
-        if self._processes is None:
-            function(self._here(), **keys)
-            return
-        from rlcore_plugin_learners.serving import Order, with_keys
+    def _restructure(self, function: Callable[[Learner], Any]) -> None:
+        self._each(function)
+        if self._processes is not None:
+            from rlcore_plugin_learners.serving import Order
 
-        self._each(with_keys, function, keys)
-        self._processes.give_structure(Order(with_keys, (function, keys)))
+            self._processes.give_structure(Order(function))
 
     def _kept(self) -> dict[str, Any]:
         """Return the state after all updates that were given."""

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from operator import methodcaller
 from typing import Any, Final
 
 import torch
@@ -25,7 +26,6 @@ from rlcore_plugin_ddp.memory import Memory
 
 from rlcore.errors import NotSupportedError, RankLost
 from rlcore_plugin_learners.config import AlgorithmConfig
-from rlcore_plugin_learners.learner import Learner
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.serving import Handed, Order, Place, Reply, main
 
@@ -266,7 +266,7 @@ class LearnerProcesses:
         """Wait until all are built, and give them the state that was kept."""
         kept = self.state
         self._expect()
-        for order in [*self._structure, *([Order(Learner.set_state, (kept,))] if kept else [])]:
+        for order in [*self._structure, *([Order(methodcaller("set_state", kept))] if kept else [])]:
             self._send([order] * self.size)
             self._expect()
 

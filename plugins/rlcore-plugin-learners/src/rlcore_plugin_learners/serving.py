@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import DupFd
+from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -124,7 +125,7 @@ def main(
         group = SharedGroup(memory)
         threading.Thread(target=_beat, args=(group,), daemon=True).start()
         learner = config.learner_type()(config, spec, group=group)
-        order = Order(Learner.build)
+        order = Order(methodcaller("build"))
         while True:
             reply = _answer(learner, order)
             if order.together and reply.error is not None and not isinstance(reply.error, NumericalError):
@@ -171,8 +172,3 @@ def update(
         for module_id, several in columns.items()
     }
     return learner.update_on(data, timesteps, *settings)
-
-
-def with_keys(learner: Learner, function: Callable[..., Any], keys: dict[str, Any]) -> None:
-    """Call a method of a learner with arguments by name."""
-    function(learner, **keys)
