@@ -10,7 +10,7 @@ import logging
 import os
 import shutil
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from rlcore.learners.targets import TargetUpdater
 from rlcore.learners.torch_private import look_up
 from rlcore.learners.traced_adam import TracedAdam
 from rlcore.learners.traced_loss import TracedLoss
-from rlcore.learners.update_graph import UpdateGraph
+from rlcore.learners.update_graph import Joined, UpdateGraph
 from rlcore.learners.wide_products import wide_products
 from rlcore.types import Key
 from rlcore.types.heart import Heart
@@ -143,8 +143,9 @@ class CompiledUpdate:
         assert self._joint is not None
         for number in due.numbers:
             self._adams[number].follow_lr()
+        self._joint.flat.zero_()
         with torch.no_grad():
-            norms = self._step_jointly(self._joint, 0, due, moves)
+            norms = self._step_jointly(self._joint, due, moves)
         return dict(zip(self._norm_names(due), norms, strict=True))
 
     def _norm_names(self, due: Due) -> list[str]:
@@ -164,21 +165,19 @@ class CompiledUpdate:
         self._traced[due] = traced
         return traced
 
-    def _jointly(self, joint: JointGradients, entries: list[Tensor], rows: int, due: Due, moves: bool) -> list[Tensor]:
-        """Take the gradients of this rank, then the steps of all."""
-        function = self._functions.get((rows, due)) or self._before_sum(rows, due)
-        metrics, totals, gradients = function(entries)
-        joint.clear(due.numbers)
-        for number, several, total in zip(due.numbers, gradients, totals, strict=True):
-            joint.write(number, several, total)
-        return [*metrics, *self._step_jointly(joint, rows, due, moves)]
+    def _jointly(
+        self, joint: JointGradients, entries: list[Tensor], rows: int, due: Due, moves: bool
+    ) -> Sequence[Tensor]:
+        """Write the gradients of this rank, then take the steps of all."""
+        function = self._functions.get((rows, due)) or self._before_sum(joint, rows, due)
+        values = function(entries)
+        return [*values, *self._step_jointly(joint, due, moves)]
 
-    def _step_jointly(self, joint: JointGradients, rows: int, due: Due, moves: bool) -> list[Tensor]:
-        """Sum the gradients over the ranks, take the steps by a graph of its own, and return the norms."""
-        joint.sum(rows)
-        function = self._functions.get((due, moves)) or self._after_sum(due, moves)
-        gradients = [joint.gradients[number] for number in due.numbers]
-        return function(gradients, [joint.totals[number] for number in due.numbers])  # type: ignore[no-any-return]
+    def _step_jointly(self, joint: JointGradients, due: Due, moves: bool) -> Sequence[Tensor]:
+        """Sum what the ranks wrote, take the steps by a graph of its own, and return the norms."""
+        joint.sum_written()
+        function = self._functions.get((due, moves)) or self._after_sum(joint, due, moves)
+        return function([])  # type: ignore[no-any-return]
 
     def _whole(self, rows: int, due: Due, moves: bool) -> Callable[..., Any]:
         log.info("compiling the update for minibatches of %d: up to a minute, a few seconds once it is cached", rows)
@@ -186,37 +185,39 @@ class CompiledUpdate:
         function = self._compiled(graph.whole)
         return self._kept((rows, due, moves), function, graph)
 
-    def _before_sum(self, rows: int, due: Due) -> Callable[..., Any]:
+    def _before_sum(self, joint: JointGradients, rows: int, due: Due) -> Callable[..., Any]:
         log.info("compiling the update for minibatches of %d: up to a minute, a few seconds once it is cached", rows)
-        graph = self._graph(self._traced[due], due, moves=False)
+        joined = Joined(joint.flat, joint.layout, due.numbers, rows)
+        graph = self._graph(self._traced[due], due, moves=False, joined=joined)
         return self._kept((rows, due), self._compiled(graph.before_sum), graph)
 
-    def _after_sum(self, due: Due, moves: bool) -> Callable[..., Any]:
-        graph = self._graph(None, due, moves)
+    def _after_sum(self, joint: JointGradients, due: Due, moves: bool) -> Callable[..., Any]:
+        joined = Joined(joint.flat, joint.layout, due.numbers, 0)
+        graph = self._graph(None, due, moves, joined)
         return self._kept((due, moves), self._compiled(graph.after_sum), graph)
 
     def _kept(self, key: tuple[Any, ...], function: Callable[..., Any], graph: UpdateGraph) -> Callable[..., Any]:
         """Keep a function for further calls; the first one compiles."""
         state = graph.state
 
-        def call(*arguments: Any) -> Any:
-            return function(*arguments, state)
+        def call(entries: list[Tensor]) -> Sequence[Tensor]:
+            return function(entries, state)  # type: ignore[no-any-return]
 
-        def first(*arguments: Any) -> Any:
+        def first(entries: list[Tensor]) -> Sequence[Tensor]:
             self._functions[key] = call
             with self._heart.pause():
-                return compiled_without_side_effects(self._loss, partial(call, *arguments))
+                return compiled_without_side_effects(self._loss, partial(call, entries))
 
         return first
 
-    def _graph(self, traced: TracedLoss | None, due: Due, moves: bool) -> UpdateGraph:
+    def _graph(self, traced: TracedLoss | None, due: Due, moves: bool, joined: Joined | None = None) -> UpdateGraph:
         adams = [self._adams[number] for number in due.numbers]
         names = {id(parameter): name for name, parameter in self._loss.named_parameters()}
         of_adams = [[names.get(id(parameter)) for parameter in adam.adam.parameters] for adam in adams]
         taken = {name for several in of_adams for name in several}
         others = {name: value.detach() for name, value in self._loss.named_parameters() if name not in taken}
         buffers = dict(self._loss.named_buffers())
-        return UpdateGraph(traced, adams, of_adams, others, buffers, (self._pairs or []) if moves else [])
+        return UpdateGraph(traced, adams, of_adams, others, buffers, (self._pairs or []) if moves else [], joined)
 
     def _target_pairs(self) -> list[tuple[str, str, float]] | None:
         """Return the names of targets and sources, with how far a target moves; None where it is better done outside.
@@ -239,7 +240,7 @@ class CompiledUpdate:
         no_guards = look_up(torch.compiler, "skip_all_guards_unsafe")
         # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
         further = {} if no_guards is None else {"guard_filter_fn": no_guards}
-        if device.type == "cpu" and self._joint is None:
+        if device.type == "cpu":
             return DirectCalls(_own_copy(method), options, further)
         function = torch.compile(_own_copy(method), fullgraph=True, dynamic=False, options=options | further)
         return CudaGraph(function) if device.type == "cuda" and self._joint is None else function

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from rlcore.learners.flat_layout import FlatLayout
+
 if TYPE_CHECKING:
     from rlcore.learners.gradient_step import GradientStep
     from rlcore.types import Group, Key
-
-# float32 numbers in 64 bytes, the line of a cache: where kernels want tensors to begin
-_ALIGNED: Final = 16
 
 
 class JointGradients:
@@ -36,6 +35,8 @@ class JointGradients:
     Attributes:
         gradients: for each optimizer a view of the vector for each of its parameters, float32.
         totals: the total loss of each optimizer, 0-d views.
+        layout: where they lie in the vector.
+        flat: the vector.
     """
 
     def __init__(self, group: Group, steps: Sequence[GradientStep]) -> None:
@@ -66,7 +67,7 @@ class JointGradients:
     def clear(self, due: Sequence[int]) -> None:
         """Forget what the optimizers that do not step now had in an earlier update."""
         if len(due) < len(self._steps):
-            self._flat.zero_()
+            self.flat.zero_()
 
     def write(self, number: int, gradients: Sequence[Tensor | None], total: Tensor) -> None:
         """Set what this rank has for an optimizer.
@@ -90,28 +91,20 @@ class JointGradients:
         else:
             self._values.zero_()
         self._rows.fill_(rows)
-        self._group.sum_(self._flat)
+        self._group.sum_(self.flat)
         self._values.div_(self._rows)
+
+    def sum_written(self) -> None:
+        """Sum what each rank wrote into the vector, where all count as often as they have rows; divided later."""
+        self._group.sum_(self.flat)
 
     def _allocate(self) -> None:
         parameters = [step.parameters for step in self._steps]
-        sizes = [parameter.numel() for several in parameters for parameter in several]
-        length = sum(-(-size // _ALIGNED) * _ALIGNED for size in sizes) + len(parameters)
-        self._flat = torch.zeros(length + 1, device=parameters[0][0].device)
-        self._values, self._rows = self._flat[:-1], self._flat[-1]
-        self.gradients: list[list[Tensor]] = []
-        start = 0
-        for several in parameters:
-            self.gradients.append([])
-            for parameter in several:
-                self.gradients[-1].append(self._flat.as_strided(parameter.shape, _strides(parameter), start))
-                start += -(-parameter.numel() // _ALIGNED) * _ALIGNED
-        self.totals = list(self._flat[start:-1])
-
-
-def _strides(parameter: Tensor) -> tuple[int, ...]:
-    """Return the strides of a gradient: fused kernels walk through it and its parameter as they lie in memory."""
-    return torch.empty_like(parameter, device="meta").stride()
+        self.layout = FlatLayout(parameters)
+        self.flat = torch.zeros(self.layout.length, device=parameters[0][0].device)
+        self._values, self._rows = self.flat[:-1], self.flat[-1]
+        self.gradients = self.layout.gradients(self.flat)
+        self.totals = self.layout.totals(self.flat)
 
 
 def rows_of(minibatch: Mapping[Key, Tensor]) -> int:

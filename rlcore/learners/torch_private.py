@@ -34,7 +34,7 @@ def graph_compiler() -> Callable[..., Any] | None:
     """Return what makes kernels of a graph of tensors, `compile(graph, examples, options=…)`; None where there is none."""
     import torch._inductor
 
-    return look_up(torch._inductor, "compile")
+    return look_up(torch._inductor, "compile")  # type: ignore[no-any-return]
 
 
 def foreach_norm() -> Callable[[list[Tensor]], Iterable[Tensor]]:

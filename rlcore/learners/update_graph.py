@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
+from rlcore.learners.flat_layout import FlatLayout
 from rlcore.learners.gradient_step import total_loss
 
 if TYPE_CHECKING:
     from rlcore.learners.traced_adam import TracedAdam
     from rlcore.learners.traced_loss import TracedLoss
 
-# tensors in lists: those of each optimizer, then parameters that no optimizer moves, then buffers
+# tensors in lists: those of each optimizer, then parameters that no optimizer moves, buffers, and the vector of ranks
 State = list[list[Tensor]]
 _OF_ADAM = 4
+
+
+class Joined(NamedTuple):
+    """How the gradients of several ranks become one.
+
+    Attributes:
+        flat: the vector that is summed over them.
+        layout: where gradients lie in it.
+        numbers: of the optimizers that step.
+        rows: samples of a minibatch of this rank.
+    """
+
+    flat: Tensor
+    layout: FlatLayout
+    numbers: Sequence[int]
+    rows: int
 
 
 class UpdateGraph:
@@ -31,6 +48,7 @@ class UpdateGraph:
         others: names and tensors of the parameters of the loss that are in none of them.
         buffers: names and tensors of the buffers of the loss.
         moves: pairs (target, source) of names of tensors that move after the steps, with how far they do.
+        joined: of several ranks; None for one.
 
     Attributes:
         state: to be handed to the functions as it is.
@@ -44,6 +62,7 @@ class UpdateGraph:
         others: dict[str, Tensor],
         buffers: dict[str, Tensor],
         moves: Sequence[tuple[str, str, float]],
+        joined: Joined | None = None,
     ) -> None:
         self._traced = loss
         self._moving = () if loss is None else loss.moving
@@ -53,22 +72,38 @@ class UpdateGraph:
         self._moves = tuple(moves)
         self.state: State = [tensors for adam in adams for tensors in adam.tensors()]
         self.state += [list(others.values()), list(buffers.values())]
+        self._joined = joined
+        if joined is not None:
+            self.state.append([joined.flat])
 
     def whole(self, entries: list[Tensor], state: State) -> tuple[Tensor, ...]:
         """Do all of it; return what the loss returns and the norm of each optimizer."""
         gradients, totals, values, moved = self._gradients(entries, state)
         return (*values, *self._steps(gradients, totals, moved, state))
 
-    def before_sum(
-        self, entries: list[Tensor], state: State
-    ) -> tuple[tuple[Tensor, ...], list[Tensor], list[list[Tensor]]]:
-        """Several ranks: return losses and metrics, the total loss of each optimizer, and its gradients in this one."""
+    def before_sum(self, entries: list[Tensor], state: State) -> tuple[Tensor, ...]:
+        """Several ranks: write gradients and total losses of this one into their vector; return losses and metrics."""
         gradients, totals, values, _ = self._gradients(entries, state)
-        return tuple(values), totals, gradients
+        joined = self._joined
+        assert joined is not None
+        flat, numbers = self._flat(state), joined.numbers
+        of_totals = dict(zip(numbers, totals, strict=True))
+        flat.copy_(joined.layout.joined(dict(zip(numbers, gradients, strict=True)), of_totals, joined.rows, flat))
+        return tuple(values)
 
-    def after_sum(self, gradients: list[list[Tensor]], totals: list[Tensor], state: State) -> list[Tensor]:
-        """Take the steps with the gradients and the total losses of all ranks, and return the norms."""
-        return self._steps(gradients, totals, [], state)
+    def after_sum(self, entries: list[Tensor], state: State) -> tuple[Tensor, ...]:
+        """Take the steps with the mean over the rows of all ranks; there are no entries. Return the norms."""
+        joined = self._joined
+        assert joined is not None
+        flat, layout = self._flat(state), joined.layout
+        mean = flat / flat[-1]
+        gradients = [layout.gradients_of(number, mean) for number in joined.numbers]
+        totals = [layout.total_of(number, mean) for number in joined.numbers]
+        return tuple(self._steps(gradients, totals, [], state))
+
+    def _flat(self, state: State) -> Tensor:
+        """Return the vector of all ranks."""
+        return state[_OF_ADAM * len(self._adams) + 2][0]
 
     def _gradients(
         self, entries: list[Tensor], state: State
@@ -128,8 +163,9 @@ class UpdateGraph:
 
     def _named(self, state: State) -> dict[str, Tensor]:
         """Return every parameter and buffer of the loss by name."""
-        named = dict(zip(self._others, state[-2], strict=True))
-        named |= dict(zip(self._buffers, state[-1], strict=True))
+        others, buffers = state[_OF_ADAM * len(self._adams) :][:2]
+        named = dict(zip(self._others, others, strict=True))
+        named |= dict(zip(self._buffers, buffers, strict=True))
         for number in range(len(self._adams)):
             named |= self._by_name(number, state[_OF_ADAM * number])
         return named
