@@ -38,6 +38,7 @@ every seed that lies there.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import statistics
@@ -46,6 +47,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +208,33 @@ def in_process(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
     return last_line([sys.executable, __file__, task, "--one", str(seed), *flags])
 
 
+def in_ranks(count: int, task: str, seed: int, changes: list[str]) -> dict[str, Any]:
+    """Train one seed in several processes, and return the mean return of the evaluation at its end."""
+    config, settings = TASKS[task]
+    with tempfile.TemporaryDirectory() as folder:
+        named = [f"run.seed={seed}", f"run.folder='{folder}'", "run.name='run'", f"ranks.count={count}"]
+        command = [str(Path(sys.executable).with_name("rlcore")), "train", str(ROOT / config), "--quiet"]
+        done = subprocess.run(
+            [*command, *(part for change in (*named, *settings, *changes) for part in ("--set", change))],
+            capture_output=True,
+            text=True,
+            env=ENVIRONMENT,
+        )
+        if done.returncode:
+            raise SystemExit(f"{task} with {count} ranks failed:\n{done.stderr[-2000:]}")
+        with (Path(folder) / "run" / "evaluations.csv").open() as stream:
+            rows = list(csv.DictReader(stream))
+    last = [float(row["return"]) for row in rows if row["frames"] == rows[-1]["frames"]]
+    result = {"peer": f"rlcore, {count} ranks", "task": task, "seed": seed, "mean": statistics.fmean(last)}
+    print(json.dumps(result), flush=True)
+    return result
+
+
+def ranks_of(count: int) -> tuple[str, Callable[..., dict[str, Any]]]:
+    """Return the name of results of several ranks, and what makes one."""
+    return f"rlcore-{count}-ranks", partial(in_ranks, count)
+
+
 def peer(python: str, task: str, name: str, seed: int) -> dict[str, Any]:
     """Run a peer."""
     script, *arguments = (part.format(peer=name) for part in SCRIPTS[task])
@@ -274,6 +303,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="seeds at a time; nothing is timed here")
     parser.add_argument("--peers-python", help="interpreter of the peers' environment")
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="override a config key")
+    parser.add_argument("--ranks", type=int, help="train in so many processes; the result is the last evaluation")
     parser.add_argument("--one", type=int, metavar="SEED", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one is not None:
@@ -281,7 +311,8 @@ def main() -> None:
         return
     kept = Kept(args.task, keep=not args.set)
     with ThreadPoolExecutor(args.jobs) as pool:
-        waiting = [pool.submit(kept.get, "rlcore", seed, in_process, args.task, seed, args.set) for seed in args.seeds]
+        name, train = ("rlcore", in_process) if args.ranks is None else ranks_of(args.ranks)
+        waiting = [pool.submit(kept.get, name, seed, train, args.task, seed, args.set) for seed in args.seeds]
         if args.peers_python:
             for name in PEERS.get(args.task, ()):
                 waiting += [
