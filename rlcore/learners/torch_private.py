@@ -31,7 +31,7 @@ def compiler_errors() -> tuple[type[Exception], ...]:
 
 
 def graph_compiler() -> Callable[..., Any] | None:
-    """Return what makes kernels of a graph of tensors, `compile(graph, examples, options=…)`; None where there is none."""
+    """Return what makes kernels of a graph of tensors, `compile(graph, examples, options=…)`; None without one."""
     import torch._inductor
 
     return look_up(torch._inductor, "compile")  # type: ignore[no-any-return]

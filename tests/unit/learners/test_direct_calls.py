@@ -1,4 +1,4 @@
-"""A compiled function called by its kernels: the same numbers, the same changes, and torch's way where that cannot be."""
+"""A compiled function called by its kernels: the same numbers and changes, and torch's way where that cannot be."""
 
 import pytest
 import torch
