@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 from rlcore.front.training import Training
 
 
-def preset(name: str, env: str | None = None, **keys: Any) -> Training:
+def preset(name: str, /, env: str | None = None, **keys: Any) -> Training:
     """Return a training of any installed preset or algorithm, as `rlcore init --list` shows them.
 
     Args:
         name: of a preset, or of an algorithm, whose preset the spaces of the environment choose.
         env: id of the environment.
-        keys: those of `Training`.
+        keys: those of `Training`, `name` of the run among them.
     """
     return Training(name, env, **keys)
 

@@ -83,7 +83,9 @@ class TrainedRun:
 
     Attributes:
         folder: with config, curves and checkpoints; `rlcore report FOLDER` makes a page of it.
-        frames: environment frames of training.
+        frames: environment frames of training; 0 of a run that learns from a dataset alone.
+        updates: optimisation steps.
+        length: frames, or updates where those are what its config counts.
         last_evaluation: the latest; None without an evaluator.
         best_evaluation: the one with the highest mean return.
         stop_reason: why it ended before its end; None where it did not.
@@ -91,6 +93,8 @@ class TrainedRun:
 
     folder: Path
     frames: int
+    updates: int
+    length: int
     last_evaluation: EvaluationResult | None = field(repr=False)
     best_evaluation: EvaluationResult | None = field(repr=False)
     stop_reason: str | None = None
@@ -99,9 +103,15 @@ class TrainedRun:
     def of(cls, run: Run) -> TrainedRun:
         """Return what a run reached."""
         assert run.folder is not None
-        trainer = run.trainer
+        trainer, progress = run.trainer, run.trainer.progress
         return cls(
-            run.folder, trainer.progress.frames, trainer.last_evaluation, trainer.best_evaluation, trainer.stop_reason
+            run.folder,
+            progress.frames,
+            progress.updates,
+            progress.now,
+            trainer.last_evaluation,
+            trainer.best_evaluation,
+            trainer.stop_reason,
         )
 
     @cached_property

@@ -64,12 +64,12 @@ class Training:
         """Return the config, in TOML with comments; `rlcore train` of it does the same as `train`.
 
         Args:
-            frames: to train for; default: those of the preset.
+            frames: to train for, or updates where the preset counts those; default: those of the preset.
             name: of the run.
         """
         keys = dict(self._keys)
         if frames is not None:
-            keys["run", "total_frames"] = frames
+            keys["run", f"total_{self._unit}"] = frames
         return filled(self.preset, name or self._name or self._default_name, self._env, keys)
 
     def write_config(self, path: str | Path, frames: int | None = None) -> Path:
@@ -87,7 +87,8 @@ class Training:
         """Train, and return the run. Ctrl-C saves the state before it ends the script.
 
         Args:
-            frames: environment frames in total; default: those of the preset.
+            frames: environment frames in total, or updates where the preset counts those, as one that learns from a
+                dataset does; default: those of the preset.
             resume: go on with the run of that name, or with the one that this object trained.
             quiet: without a bar or table on the terminal.
             hooks: instances, after those of the config.
@@ -104,6 +105,11 @@ class Training:
             raw.values["hook"] = [hook for hook in raw.values.get("hook", []) if hook.get("use") not in left_out]
         self._run = _trained(validated(raw), resume, hooks)
         return self._run
+
+    @property
+    def _unit(self) -> str:
+        """What the length of the run is counted in."""
+        return "updates" if "total_updates" in self.preset.values["run"] else "frames"
 
     @property
     def _default_name(self) -> str:
@@ -128,15 +134,15 @@ class Training:
 
     def _checked_frames(self, frames: int | None) -> int | None:
         if frames is not None and (isinstance(frames, bool) or not isinstance(frames, int) or frames <= 0):
-            raise ArgumentTypeError(f"train({frames!r}): frames must be a whole number above 0")
+            raise ArgumentTypeError(f"train({frames!r}): {self._unit} must be a whole number above 0")
         return frames
 
     def _name_to_begin(self) -> str:
         """Return the name of a new run: the given one, or the first that is free."""
         if self._run is not None:
             raise ConfigError(
-                f"{str(self._run.folder)!r} is trained, for {self._run.frames:,} frames; go on with "
-                "train(MORE_FRAMES_IN_TOTAL, resume=True), or make a new object for another run"
+                f"{str(self._run.folder)!r} is trained, for {self._run.length:,} {self._unit}; go on with "
+                f"train(MORE_{self._unit.upper()}_IN_TOTAL, resume=True), or make a new object for another run"
             )
         if self._name is not None:
             return self._name
@@ -146,8 +152,10 @@ class Training:
     def _name_to_resume(self, frames: int | None) -> str:
         """Return the name of the run that there is."""
         if self._run is not None:
-            if frames is not None and frames <= self._run.frames:
-                raise ConfigError(f"train({frames}, resume=True): the run has {self._run.frames:,} frames already")
+            if frames is not None and frames <= self._run.length:
+                raise ConfigError(
+                    f"train({frames}, resume=True): the run has {self._run.length:,} {self._unit} already"
+                )
             return self._run.folder.name
         name = self._name or self._default_name
         if not (self._place(name) / CONFIG_FILE).is_file():

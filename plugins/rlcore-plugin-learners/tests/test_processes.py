@@ -109,6 +109,76 @@ def test_learners_are_one_on_all_rows_and_leave_nothing(made):
         group.update(rows(4))
 
 
+class Noting(Regression):
+    """Notes which of its own methods were called."""
+
+    def build(self):
+        self.called = ["build"]
+        super().build()
+
+    def set_state(self, state):
+        self.called.append("set_state")
+        super().set_state(state)
+
+    def add_module(self, **keys):
+        self.called.append("add_module")
+        super().add_module(**keys)
+
+    def remove_module(self, module_id, **keys):
+        self.called.append("remove_module")
+        super().remove_module(module_id, **keys)
+
+
+def called(learner):
+    return learner.called
+
+
+@pytest.mark.parametrize("num_learners", [0, 2])
+def test_what_a_learner_overrides_is_what_a_group_calls(num_learners):
+    group = LearnerGroup(config_of(num_learners, learner_class=Noting))
+    group.set_state(group.get_state())
+    group.set_weights(group.get_weights())
+    group.add_module(module_id="b", module_spec=RLModuleSpec(Linear))
+    group.remove_module("b")
+    told = ["build", "set_state", "set_state", "add_module", "remove_module"]
+    try:
+        assert group.foreach_learner(called) == [told] * max(1, num_learners)
+    finally:
+        group.shutdown()
+
+
+def compiled_sizes(learner):
+    return [compiled._rows for compiled in learner._compiled.values()]
+
+
+@pytest.mark.slow
+def test_learners_in_processes_compile_their_updates_too():
+    columns = {
+        "obs": np.zeros((16, 4), np.float32),
+        "actions": np.zeros(16, np.int64),
+        "action_logp": np.full(16, np.log(0.5), np.float32),
+        "action_dist_inputs": np.zeros((16, 2), np.float32),
+        "vf_preds": np.zeros(16, np.float32),
+        "advantages": np.linspace(-1, 1, 16, dtype=np.float32),
+        "value_targets": np.linspace(0, 1, 16, dtype=np.float32),
+    }
+
+    def weights(compiled, num_learners):
+        config = PPOConfig().learners(num_learners=num_learners).training(lr=1e-3, grad_clip=0.5)
+        config = config.framework(torch_compile_learner=compiled).rl_module(model_config={"hidden": [8]})
+        group = config.build_learner_group(env="CartPole-v1")
+        try:
+            group.update(columns, num_epochs=3, minibatch_size=16 // max(1, num_learners))
+            assert group.foreach_learner(compiled_sizes) == [[8] if compiled else []] * max(1, num_learners)
+            return group.get_weights()["default_policy"]
+        finally:
+            group.shutdown()
+
+    eager = weights(False, 2)
+    for name, value in weights(True, 2).items():
+        np.testing.assert_allclose(value, eager[name], rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("lost", [0, 1])
 def test_a_learner_that_is_killed_costs_time_alone(made, lost):
     """Between two updates, and in the middle of one that was given later."""

@@ -36,7 +36,8 @@ def digests(run):
 def test_it_returns_folder_curves_and_agent(folder):
     run = small(seed=3).train(FRAMES, quiet=True)
     assert run.folder.resolve() == folder / "runs/ppo-CartPole-v1"
-    assert run.frames == FRAMES
+    assert run.frames == run.length == FRAMES
+    assert run.updates > 0
     assert run.stop_reason is None
     assert len(run.last_evaluation.returns) == 2
     assert run.curves.evaluations.frames.tolist() == [0, FRAMES]
@@ -100,6 +101,27 @@ def test_training_again_goes_on_only_where_it_is_asked_for():
         training.train(FRAMES, resume=True)
     assert training.train(2 * FRAMES, resume=True, quiet=True).frames == 2 * FRAMES
     assert small(name="mine").train(3 * FRAMES, resume=True, quiet=True).frames == 3 * FRAMES
+
+
+def test_a_preset_that_counts_updates_trains_for_so_many(folder):
+    def cloned(**keys):
+        few = {"evaluator.every": 20, "evaluator.episodes": 2, "metrics.every": 10, "checkpoint.every": 20}
+        few |= {"updates_per_iteration": 10, "minibatch_size": 8, "hidden": [8], "path": "data"}
+        return rlcore.preset("bc", "CartPole-v1", overrides=few, **keys)
+
+    cloned().write_config("few.toml")
+    assert cli.main("data record few.toml --random --episodes 3 --out data".split()) == 0
+    training = cloned(name="mine")
+    run = training.train(20, quiet=True)
+    assert (run.length, run.updates, run.frames) == (20, 20, 0)
+    with pytest.raises(ConfigError, match=r"is trained, for 20 updates; go on with train\(MORE_UPDATES_IN_TOTAL"):
+        training.train(40)
+    with pytest.raises(ConfigError, match="the run has 20 updates already"):
+        training.train(20, resume=True)
+    with pytest.raises(ArgumentTypeError, match="updates must be a whole number"):
+        training.train(0)
+    assert training.train(40, resume=True, quiet=True).updates == 40
+    assert run.agent.act(np.zeros(4, np.float32)) in (0, 1)
 
 
 class Interrupts:
