@@ -111,7 +111,10 @@ class Project:
 
 @pytest.fixture
 def project(site, tmp_path):
-    return Project(site, tmp_path)
+    made = Project(site, tmp_path)
+    yield made
+    for name in made.files:  # else workers of a later run in this process import a plugin whose files are gone
+        sys.modules.pop(name, None)
 
 
 def test_sources_that_stayed_are_no_reason(project, caplog):

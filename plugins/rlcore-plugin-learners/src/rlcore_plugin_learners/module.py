@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import gymnasium
 import numpy as np
@@ -18,6 +19,9 @@ from rlcore_plugin_learners.actions import ActionDistributions
 from rlcore_plugin_learners.columns import Columns
 
 Batch = Mapping[str, Tensor]
+
+# modules draw their weights from torch's global generator, which is one for all threads
+_SEEDING: Final = threading.Lock()
 
 
 class RLModule(nn.Module):
@@ -168,7 +172,7 @@ class RLModuleSpec:
         Args:
             seed: of its weights.
         """
-        with torch.random.fork_rng([]):
+        with _SEEDING, torch.random.fork_rng([]):
             torch.manual_seed(seed)
             kind = self.module_class or ModelRLModule
             return kind(self.observation_space, self.action_space, self.model_config)

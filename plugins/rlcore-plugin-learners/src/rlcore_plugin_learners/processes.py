@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -141,7 +142,8 @@ class LearnerProcesses:
     def _end(self) -> None:
         for process in self._processes:
             if process.pid is not None and process.is_alive():
-                os.kill(process.pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it may end by itself between the look and the signal
+                    os.kill(process.pid, signal.SIGKILL)
         for process in self._processes:
             process.join(_PATIENCE)
         for pipe in self._pipes:
