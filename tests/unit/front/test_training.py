@@ -110,7 +110,7 @@ def test_a_preset_that_counts_updates_trains_for_so_many(folder):
         return rlcore.preset("bc", "CartPole-v1", overrides=few, **keys)
 
     cloned().write_config("few.toml")
-    assert cli.main("data record few.toml --random --episodes 3 --out data".split()) == 0
+    assert cli.main(["data", "record", "few.toml", "--random", "--episodes", "3", "--out", "data"]) == 0
     training = cloned(name="mine")
     run = training.train(20, quiet=True)
     assert (run.length, run.updates, run.frames) == (20, 20, 0)
