@@ -214,25 +214,13 @@ def in_ranks(count: int, task: str, seed: int, changes: list[str]) -> dict[str, 
     with tempfile.TemporaryDirectory() as folder:
         named = [f"run.seed={seed}", f"run.folder='{folder}'", "run.name='run'", f"ranks.count={count}"]
         command = [str(Path(sys.executable).with_name("rlcore")), "train", str(ROOT / config), "--quiet"]
-        done = subprocess.run(
-            [*command, *(part for change in (*named, *settings, *changes) for part in ("--set", change))],
-            capture_output=True,
-            text=True,
-            env=ENVIRONMENT,
-        )
-        if done.returncode:
-            raise SystemExit(f"{task} with {count} ranks failed:\n{done.stderr[-2000:]}")
+        output_of([*command, *(part for change in (*named, *settings, *changes) for part in ("--set", change))])
         with (Path(folder) / "run" / "evaluations.csv").open() as stream:
             rows = list(csv.DictReader(stream))
     last = [float(row["return"]) for row in rows if row["frames"] == rows[-1]["frames"]]
     result = {"peer": f"rlcore, {count} ranks", "task": task, "seed": seed, "mean": statistics.fmean(last)}
     print(json.dumps(result), flush=True)
     return result
-
-
-def ranks_of(count: int) -> tuple[str, Callable[..., dict[str, Any]]]:
-    """Return the name of results of several ranks, and what makes one."""
-    return f"rlcore-{count}-ranks", partial(in_ranks, count)
 
 
 def peer(python: str, task: str, name: str, seed: int) -> dict[str, Any]:
@@ -244,12 +232,17 @@ def peer(python: str, task: str, name: str, seed: int) -> dict[str, Any]:
     return {"peer": name, "task": task, "seed": seed, "mean": result["return_last_100"]}
 
 
-def last_line(command: list[str]) -> dict[str, Any]:
-    """Run a command and return the JSON of its last line."""
+def output_of(command: list[str]) -> str:
+    """Run a command and return what it prints."""
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
-    result = json.loads(done.stdout.strip().splitlines()[-1])
+    return done.stdout
+
+
+def last_line(command: list[str]) -> dict[str, Any]:
+    """Run a command and return the JSON of its last line."""
+    result = json.loads(output_of(command).strip().splitlines()[-1])
     print(json.dumps(result), flush=True)
     return dict(result)
 
@@ -311,7 +304,9 @@ def main() -> None:
         return
     kept = Kept(args.task, keep=not args.set)
     with ThreadPoolExecutor(args.jobs) as pool:
-        name, train = ("rlcore", in_process) if args.ranks is None else ranks_of(args.ranks)
+        name, train = "rlcore", in_process
+        if args.ranks is not None:
+            name, train = f"rlcore-{args.ranks}-ranks", partial(in_ranks, args.ranks)
         waiting = [pool.submit(kept.get, name, seed, train, args.task, seed, args.set) for seed in args.seeds]
         if args.peers_python:
             for name in PEERS.get(args.task, ()):

@@ -37,6 +37,7 @@ class DirectCalls:
         self._kernels: Kernels | None = None
         self._taken: list[Any] = []
         self._given: Sequence[Any] = ()
+        self._looked = False
         self._direct: Callable[[list[Tensor]], Sequence[Tensor]] | None = None
         if self._graph_compiler is None:
             self._through_torch = torch.compile(function, fullgraph=True, dynamic=False, options=options | further)
@@ -57,7 +58,7 @@ class DirectCalls:
         returned: tuple[Tensor, ...] = self._through_torch(entries, *fixed)
         if self._kernels is not None:
             self._direct = self._without_torch(self._kernels, entries, fixed, returned)
-            self._kernels, self._taken, self._given = None, [], ()
+            self._kernels, self._taken, self._given, self._looked = None, [], (), True
         return returned
 
     def _made(self, graph: torch.fx.GraphModule, examples: list[Any], **_: Any) -> Kernels:
@@ -67,7 +68,8 @@ class DirectCalls:
 
         def first(*taken: Any) -> Sequence[Tensor]:
             given = kernels(*taken)
-            self._kernels, self._taken, self._given = kernels, list(taken), given
+            if not self._looked:  # else calls stay as they are, and nothing is kept of them
+                self._kernels, self._taken, self._given = kernels, list(taken), given
             return given
 
         return first

@@ -75,6 +75,7 @@ def test_what_the_kernels_alone_do_not_say_goes_through_torch(function):
             expected = function(entries, [[torch.zeros(1)]])
         assert [value.tolist() for value in found] == [value.tolist() for value in expected]
         assert not direct.is_direct
+        assert direct._kernels is None, "what a call took is not kept, nor looked at again"
 
 
 def returns_one_twice(entries, state):
