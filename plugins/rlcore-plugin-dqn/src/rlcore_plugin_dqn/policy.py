@@ -14,7 +14,7 @@ from rlcore.types import Key, Progress
 from rlcore_plugin_dqn.layers import factorised
 from rlcore_plugin_dqn.network import noise_size
 
-GREEDY: Final = -1
+_LEAST: Final = 1e-9  # an epsilon below is none: what is divided by it has to fit into 64 bits
 _FALLS: Final = ("epsilon_end", "epsilon_fraction")
 
 
@@ -103,24 +103,24 @@ class EpsilonGreedy:
         self._num_actions = num_actions
         self._progress = progress
         self.schedulable = Epsilon(schedule)
-        self._threshold = torch.zeros(())  # epsilon, as numbers are compared with it fastest
         self.refresh()
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """Sample the random actions of a batch, int64 `[time, env]`; -1 where the action will be the greedy one."""
-        shape, device = (steps, num_envs), generator.device
-        action = torch.randint(self._num_actions, shape, generator=generator, device=device)
-        if self._threshold.device != device:
-            with torch.inference_mode(False):  # it is set outside of that mode too
-                self._threshold = self._threshold.to(device)
-        greedy = torch.rand(shape, generator=generator, device=device) >= self._threshold.fill_(self.epsilon)
-        return action.masked_fill_(greedy, GREEDY)
+        """Sample the random actions of a batch, int64 `[time, env]`; a number that is no action means the greedy one.
+
+        One draw says both whether and which: a number below epsilon is spread evenly there, over the actions.
+        """
+        drawn = torch.rand((steps, num_envs), generator=generator, device=generator.device)
+        if self.epsilon < _LEAST:
+            return torch.full_like(drawn, self._num_actions, dtype=torch.int64)
+        return drawn.mul_(self._num_actions / self.epsilon).long()
 
     def foretold(self, noise: Tensor) -> tuple[Tensor, list[bool]] | None:
         """Return the random actions, int64 `[time, env]`, and in which steps all are random: they need no network."""
         if not noise.is_cpu:
             return None
-        return noise, [GREEDY not in row for row in noise.tolist()]
+        count = self._num_actions
+        return noise, [max(row) < count for row in noise.tolist()]
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
@@ -130,8 +130,8 @@ class EpsilonGreedy:
     def explored(self, values: Tensor, observation: Tensor, noise: Tensor) -> Tensor:
         """Return actions, int64 `[env]`, by their values `[env, action]`, some of them random."""
         action = values.argmax(-1)
-        if noise.shape[0] > 1 or not noise.is_cpu or int(noise) != GREEDY:
-            action = torch.where(noise == GREEDY, action, noise)
+        if noise.shape[0] > 1 or not noise.is_cpu or int(noise) < self._num_actions:
+            action = torch.where(noise < self._num_actions, noise, action)
         return action
 
     def best(self, values: Tensor, observation: Tensor) -> Tensor:
@@ -164,7 +164,7 @@ class NoisyEpsilonGreedy(EpsilonGreedy):
     """
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """Sample for a batch, float32 `[time, env, 1 + noise]`: the random action, -1 for none, and the noise."""
+        """Sample for a batch, float32 `[time, env, 1 + noise]`: the random action, or a higher number, and the noise."""
         action = super().draw(steps, num_envs, generator).unsqueeze(-1)
         size = noise_size(self._q_values)
         return torch.cat([action.float(), factorised((steps, num_envs, size), generator)], -1)
@@ -177,5 +177,5 @@ class NoisyEpsilonGreedy(EpsilonGreedy):
         """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
         action = self._forward(observation, noise[:, 1:]).argmax(-1)
         random = noise[:, 0].long()
-        action = torch.where(random == GREEDY, action, random)
+        action = torch.where(random < self._num_actions, random, action)
         return action, action

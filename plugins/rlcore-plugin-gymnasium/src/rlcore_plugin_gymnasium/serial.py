@@ -20,6 +20,7 @@ from rlcore_plugin_gymnasium.chain import layers, modules
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
 from rlcore_plugin_gymnasium.packing import packed
 from rlcore_plugin_gymnasium.probe import tried_out
+from rlcore_plugin_gymnasium.quick_contains import answer_quickly
 from rlcore_plugin_gymnasium.recording import LONGEST, PLAIN, Recording, Way
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
 from rlcore_plugin_gymnasium.step_form import StepForm
@@ -301,6 +302,7 @@ def _make(config: Config) -> tuple[gymnasium.Env[Any, Any], int | None]:
     if config.render_mode is not None:
         arguments["render_mode"] = config.render_mode
     env = gymnasium.make(config.id, disable_env_checker=True, **limit, **arguments)
+    answer_quickly(env)
     steps: int | None = None
     if config.wrappers:
         env = wrapped(env, config.wrappers)
