@@ -71,7 +71,8 @@ class BatchStorage:
     """Where the steps of a batch are written.
 
     Args:
-        arrays: as `layout_of` describes them; their content does not matter.
+        arrays: as `layout_of` describes them; their content does not matter. Without `next_observation` it is
+            `observation` from its second row on, the same memory, as is right where no episode ends within a step.
         masked: whether some steps only reset, so that the batch has a mask.
         action: `[time, env, *action]`, and
         described: what the policy says of the actions, `[time, env, ...]`; made at the first batch when left out.
@@ -99,6 +100,9 @@ class BatchStorage:
         space: Any = None,
     ) -> None:
         self.observation = arrays["observation"]
+        self._shifted = "next_observation" not in arrays
+        if self._shifted:
+            arrays = {**arrays, "next_observation": self.observation[1:]}
         self.next_observation = arrays["next_observation"]
         self.reward = arrays["reward"]
         self.terminated = arrays["terminated"]
@@ -121,8 +125,14 @@ class BatchStorage:
 
     @classmethod
     def allocated(cls, steps: int, num_envs: int, space: Any, masked: bool) -> BatchStorage:
-        """Return storage in the memory of this process; the arguments are those of `layout_of`."""
+        """Return storage in the memory of this process; the arguments are those of `layout_of`.
+
+        Where `masked`, an episode's last observation comes before a step that only resets, so that each observation is
+        kept once.
+        """
         layout = layout_of(steps, num_envs, space)
+        if masked:
+            del layout["next_observation"]
         return cls({name: _zeros(shape, dtype) for name, (shape, dtype) in layout.items()}, masked, space=space)
 
     def share(self, envs: slice) -> BatchStorage:
@@ -143,8 +153,10 @@ class BatchStorage:
             ended_before: `[env]`, whether the episode ended with the last step of the batch before.
         """
         np.logical_or(self.terminated, self.truncated, out=self.done)
-        self.next_observation[:] = self.observation[1:]
+        if not self._shifted:
+            self.next_observation[:] = self.observation[1:]
         self._any_final = bool(self.final)
+        assert not (self._shifted and self._any_final), "an episode ended within a step"
         for place, observation in self.final.items():
             self.next_observation[place] = observation
         self.final.clear()
@@ -215,7 +227,8 @@ class BatchStorage:
             ("next", "terminated"): column(self.terminated),
             ("next", "truncated"): column(self.truncated),
         }
-        return CollectedBatch(columns, column(self.mask) if self._masked else None)
+        mask = column(self.mask) if self._masked else None
+        return CollectedBatch(columns, mask, (("next", "observation"),) if self._shifted else ())
 
 
 def _few_in_a_row(values: Array) -> Array | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from rlcore.envs.episode_starts import only_resets
 from rlcore.errors import EnvError, RlcoreError, describe
 from rlcore.types.records import EnvSpec, Step
 
@@ -47,6 +48,7 @@ class StepCheck:
     def __init__(self, spec: EnvSpec) -> None:
         space = spec.observation_space
         self._id = spec.id
+        self._resets_later = only_resets(spec)
         self._rows = (spec.num_envs,)
         self._element: tuple[int, ...] = space.shape or ()
         self._shape = (spec.num_envs, *self._element)
@@ -99,9 +101,12 @@ class StepCheck:
         """Return a step whose last observations are in their right form.
 
         Raises:
-            EnvError: one of them has another form.
+            EnvError: one of them has another form, or the env resets in a step of its own and has none to give.
         """
         finals = step.final_observation
+        if self._resets_later:
+            problem = "final_observation is for envs that reset at once, and reset_mode says 'next_step'"
+            raise FormError(self._id, ValueError(problem))
         for final in finals.values():
             if type(final) is not np.ndarray or final.dtype is not self._dtype or final.shape != self._element:
                 break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlcore.types.optional import offers
@@ -25,6 +25,8 @@ class CollectedBatch:
     Args:
         columns: `[env, time, ...]` by key, without the mask.
         mask: bool `[env, time, 1]`, False for steps that do not count; None where all count.
+        shared: keys of columns that lie in the memory of others; a TensorDict has copies of them, since whoever takes
+            one may write into it.
 
     Attributes:
         columns: the same; from batch to batch they may be the same tensors with other numbers.
@@ -33,11 +35,12 @@ class CollectedBatch:
         batch_dims: 2.
     """
 
-    __slots__ = ("_steps", "_template", "batch_dims", "batch_size", "columns", "mask")
+    __slots__ = ("_shared", "_steps", "_template", "batch_dims", "batch_size", "columns", "mask")
 
-    def __init__(self, columns: Mapping[Key, Tensor], mask: Tensor | None = None) -> None:
+    def __init__(self, columns: Mapping[Key, Tensor], mask: Tensor | None = None, shared: Sequence[Key] = ()) -> None:
         self.columns = dict(columns)
         self.mask = mask
+        self._shared = tuple(shared)
         self.batch_size: torch.Size = next(iter(self.columns.values())).shape[:2]
         self.batch_dims = 2
         self._steps = self.batch_size.numel()
@@ -79,6 +82,8 @@ class CollectedBatch:
         """Return a new TensorDict of these tensors; setting its entries changes nothing here."""
         if self._template is None:
             self._template = self._viewed()
+        for key in self._shared:
+            self._template[key].copy_(self.columns[key])
         return self._template.copy()
 
     def _viewed(self) -> TensorDict:
@@ -88,10 +93,11 @@ class CollectedBatch:
         nested: dict[str, dict[str, Tensor]] = {}
         entries: dict[str, Any] = {}
         for key in self.keys():
+            column = self[key].clone() if key in self._shared else self[key]
             if isinstance(key, str):
-                entries[key] = self[key]
+                entries[key] = column
             else:
-                entries.setdefault(key[0], nested.setdefault(key[0], {}))[key[1]] = self[key]
+                entries.setdefault(key[0], nested.setdefault(key[0], {}))[key[1]] = column
         entries |= {name: TensorDict(inner, batch_size=size) for name, inner in nested.items()}
         return TensorDict(entries, batch_size=size)
 

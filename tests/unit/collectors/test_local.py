@@ -181,6 +181,29 @@ def test_in_next_step_mode_the_step_that_only_resets_is_masked():
     assert [(e.env_index, e.length, e.return_) for e in collector.episodes()] == [(0, 2, 3), (1, 4, 410), (0, 2, 23)]
 
 
+def test_where_each_observation_is_kept_once_who_takes_a_tensordict_may_write_into_it():
+    collectors = [make(Scripted([[2], [-4]], "next_step"), 12)[0] for _ in range(2)]
+    for _ in range(3):
+        light, heavy = collectors[0].collect_columns(), collectors[1].collect()
+        following, observation = light["next", "observation"], light["observation"]
+        assert following.data_ptr() == observation.data_ptr() + observation.stride(1) * observation.element_size()
+        assert all(torch.equal(light[key], heavy[key]) for key in light.keys())  # noqa: SIM118  its keys are asked
+        before = heavy["observation"].clone()
+        heavy["next", "observation"].fill_(-1)
+        assert torch.equal(heavy["observation"], before)
+
+
+def test_last_observations_apart_are_refused_of_envs_that_reset_in_a_step_of_their_own():
+    class GivesTwice(Scripted):
+        def step(self, action):
+            step = super().step(action)
+            return step._replace(final_observation={0: self.observation[0]}) if self.terminated[0] else step
+
+    collector, _ = make(GivesTwice([[3]], "next_step"), 4)
+    with pytest.raises(EnvError, match=r"at step 2 .*final_observation is for envs that reset at once.*'next_step'"):
+        collector.collect()
+
+
 def test_in_next_step_mode_the_mask_follows_an_end_into_the_next_batch():
     collector, _ = make(Scripted([[2], [4]], "next_step"), 8)  # 4 steps
     batches = collect(collector, 3)
