@@ -12,7 +12,9 @@ from rlcore import load_config
 
 def main() -> None:
     """Train and print the JSON line."""
-    args = peer_parser(__doc__, tuple(WORKLOADS)).parse_args()
+    parser = peer_parser(__doc__, tuple(WORKLOADS))
+    parser.add_argument("--compile", action="store_true", help="[learner] compile = true")
+    args = parser.parse_args()
     prepare(args)
     workload = WORKLOADS[args.workload]
     changes = [
@@ -25,10 +27,12 @@ def main() -> None:
         f"buffer.minibatch_size={workload.minibatch}",
         f"buffer.sequence_length={STRETCH}",
         f"buffer.epochs={workload.epochs}",
+        f"learner.compile={'true' if args.compile else 'false'}",
         *NO_EVALUATION,
     ]
     config = EXAMPLES / "ppo-cartpole-lstm.toml"
-    timed("rlcore", args, workload, lambda folder: load_config(config, [*changes, f"run.folder='{folder}'"]))
+    name = "rlcore, compiled" if args.compile else "rlcore"
+    timed(name, args, workload, lambda folder: load_config(config, [*changes, f"run.folder='{folder}'"]))
 
 
 if __name__ == "__main__":
