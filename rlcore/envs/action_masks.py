@@ -31,14 +31,19 @@ def forbidden(space: Packed, action_space: Any, observation: Array, actions: Arr
 
     Args:
         space: of one observation.
-        action_space: Discrete or MultiDiscrete; the actions are inside of it.
+        action_space: Discrete, MultiDiscrete or MultiBinary; the actions are inside of it.
         observation: that were acted on.
         actions: what was done.
     """
-    begins = np.cumsum([0, *space.choices[:-1]]) - np.ravel(action_space.start)
+    begins = np.cumsum([0, *space.choices[:-1]]) - _starts(action_space)
     places = actions.reshape(*observation.shape[:-1], -1).astype(np.int64) + begins
     allowed = np.take_along_axis(space.array(observation, ACTION_MASK), places, -1) != 0
     return np.asarray(~allowed.all(-1))
+
+
+def _starts(action_space: Any) -> Array:
+    """Return the first number of each choice, `[choice]`; `[1]` zero for bits, which have none of their own."""
+    return np.ravel(getattr(action_space, "start", 0))
 
 
 class MaskCheck:
@@ -94,7 +99,7 @@ def keeping_to_masks(spec: EnvSpec) -> Callable[[Array, Array], Array]:
     if not masks_actions(spec):
         return lambda actions, observation: actions
     space: Any = spec.observation_space
-    starts = np.ravel(spec.action_space.start)  # type: ignore[attr-defined]
+    starts = np.broadcast_to(_starts(spec.action_space), len(space.choices))
 
     def allowed(actions: Array, observation: Array) -> Array:
         result = np.array(actions)

@@ -234,12 +234,16 @@ def _choices_of(mask: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> li
         choices = [int(actions.n)]
     elif isinstance(actions, gymnasium.spaces.MultiDiscrete):
         choices = actions.nvec.reshape(-1).tolist()
+    elif isinstance(actions, gymnasium.spaces.MultiBinary):
+        choices = [2] * math.prod(actions.shape)
     else:
-        raise ConfigError(f"[env] an {ACTION_MASK} goes with Discrete and MultiDiscrete actions, not with {actions}")
+        raise ConfigError(
+            f"[env] an {ACTION_MASK} goes with Discrete, MultiDiscrete and MultiBinary actions, not with {actions}"
+        )
     if mask.shape != (sum(choices),):
         raise ConfigError(
             f"[env] the {ACTION_MASK} is {mask}; {actions} takes one of shape [{sum(choices)}], 1 for each action that "
-            "is allowed, those of several choices one after the other"
+            "is allowed, those of several choices one after the other; a bit is a choice between 0 and 1"
         )
     return choices
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from pydantic import BaseModel
 from rlcore_plugin_mlp.model import MLPModel
+from rlcore_plugin_mlp.numbered import Bernoulli
 
 from rlcore.buffers.rollout import RolloutBuffer
 from rlcore.errors import EnvError, PluginError
@@ -248,6 +249,34 @@ class LeakingModel(MLPModel):
         self.actor.mask = lambda logits, observation: torch.where(mask.allowed(observation), logits, logits - 20)
 
 
+class LeakingBitsModel(MLPModel):
+    """Makes a bit that has to be 0 or 1 likely to be that, but not certain."""
+
+    limit = 10.0
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        mask = self.actor.mask
+        self.actor.mask = lambda logits, observation: mask(logits, observation).clamp(-self.limit, self.limit)
+
+
+class VeryLeakingBitsModel(LeakingBitsModel):
+    limit = 0.1
+
+
+class BoundedBits(Bernoulli):
+    """Has no log-probability below -10."""
+
+    def log_prob(self, parameters, action):
+        return super().log_prob(parameters, action).clamp(min=-10)
+
+
+class BoundedBitsModel(MLPModel):
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self.actor.distribution = BoundedBits(context.env_spec.action_space.shape)
+
+
 class GrowingEnv(ToyDict):
     """Gives a leaf another shape than its space says."""
 
@@ -262,6 +291,21 @@ class GrowingEnv(ToyDict):
 def test_a_model_that_does_not_keep_to_masks_is_refused(model, expected):
     case = type("TestHeedless", (c.ModelContract,), {"target": model, "config": {"hidden": [8]}})()
     type(case).around = {"env": {"use": "testing:toy-dict"}}
+    check_refused(expected, case.test_actions_keep_to_the_mask)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (HeedlessModel, "action_mask forbids"),
+        (VeryLeakingBitsModel, "action_mask forbids"),
+        (LeakingBitsModel, "a forbidden action has a gradient"),
+        (BoundedBitsModel, "a forbidden action has a probability"),
+    ],
+)
+def test_a_model_of_bits_that_does_not_keep_to_masks_is_refused(model, expected):
+    case = type("TestHeedless", (c.ModelContract,), {"target": model, "config": {"hidden": [8]}})()
+    type(case).around = {"env": {"use": "testing:toy-dict", "actions": "bits"}}
     check_refused(expected, case.test_actions_keep_to_the_mask)
 
 
