@@ -12,6 +12,8 @@ import torch
 from pydantic import BaseModel
 from rlcore_plugin_mlp.model import MLPModel
 from rlcore_plugin_mlp.numbered import Bernoulli
+from rlcore_plugin_transforms.frame_stack import FrameStack
+from rlcore_plugin_transforms.modules import Stacked
 
 from rlcore.buffers.rollout import RolloutBuffer
 from rlcore.errors import EnvError, PluginError
@@ -230,6 +232,29 @@ def test_actions_that_do_not_fit_the_env_are_refused():
     case = broken(c.TransformContract, "TooFarTransform")
     type(case).around = {"env": {"use": "testing:toy", "actions": "bounded"}}
     check_refused("which is not in the env's", case.test_actions_fit_the_env)
+
+
+class Endless(Stacked):
+    """Stacks across the beginnings of episodes."""
+
+    def forward(self, observation, state, first):
+        return super().forward(observation, state, first & state.isnan().any())
+
+
+class Wider(Stacked):
+    def forward(self, observation, state, first):
+        stack, following = super().forward(observation, state, first)
+        return stack, following.double()
+
+
+@pytest.mark.parametrize(("module", "expected"), [(Endless, "computes something else"), (Wider, "torch.float64")])
+def test_a_memory_of_an_export_that_is_not_that_of_the_transform_is_refused(module, expected):
+    class Stacking(FrameStack):
+        def memory_module(self):
+            return module(self._frames, self._shape, joined=True)
+
+    case = type("TestStacking", (c.TransformContract,), {"target": Stacking, "config": {}})()
+    check_refused(expected, case.test_modules_for_exports_compute_the_same)
 
 
 class HeedlessModel(MLPModel):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rlcore.envs.action_masks import MaskCheck, masks_actions
+from rlcore.envs.action_masks import MaskCheck, first_numbers, masks_actions
 from rlcore.envs.packed import ACTION_MASK
 from rlcore.errors import PluginError
 from rlcore.testing.compare import difference
@@ -258,7 +258,7 @@ def _without_gradient(spec: EnvSpec, seen: Tensor, parameters: Tensor) -> Tensor
 def _with_forbidden(spec: EnvSpec, seen: Tensor, action: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield, for each choice, actions with one that is forbidden in it, and where `[...]` there is such a one."""
     space: Any = spec.observation_space
-    starts = np.broadcast_to(np.ravel(getattr(spec.action_space, "start", 0)), len(space.choices)).tolist()
+    starts = first_numbers(spec.action_space).tolist()
     masks = space.tensor(seen, ACTION_MASK).split(list(space.choices), -1)
     for index, (mask, start) in enumerate(zip(masks, starts, strict=True)):
         forbids = (mask == 0).any(-1)
