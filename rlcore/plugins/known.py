@@ -53,7 +53,8 @@ PUBLISHED: Final = {
             "rainbow": ("rainbow-generic",),
         },
     ),
-    "gymnasium": Published({"env": ("envpool", "gymnasium"), "transform": ("observation-norm",)}),
+    "envpool": Published({"env": ("envpool",)}),
+    "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
     "learners": Published(
         {},
         {
