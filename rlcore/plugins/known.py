@@ -108,7 +108,7 @@ PUBLISHED: Final = {
     ),
     "ray": Published({"collector": ("actors",), "launcher": ("ray",)}),
     "recurrent": Published({"model": ("gru", "lstm")}),
-    "replay": Published({"buffer": ("hindsight", "prioritized", "replay", "sequences")}),
+    "replay": Published({"buffer": ("hindsight", "prioritized", "prioritized-hindsight", "replay", "sequences")}),
     "runners": Published({"hook": ("diagnostics",)}),
     "sac": Published(
         {

@@ -91,6 +91,11 @@ class TestHindsight(ComponentContract):
     }
 
 
+class TestPrioritizedHindsight(TestHindsight):
+    use = "replay:prioritized-hindsight"
+    config = {**TestReplay.config, "n_steps": 2}
+
+
 class TestMappedFile(TestReplay):
     config = {**TestReplay.config, "storage": "memmap"}
 

@@ -78,6 +78,11 @@ class ReplayBuffer(SamplingBuffer):
         return len(self._ring)
 
     @property
+    def _joined_steps(self) -> int:
+        """How many steps a row joins."""
+        return self._config.n_steps
+
+    @property
     def write_count(self) -> int:
         """Transitions written so far, also those that were overwritten."""
         return self._ring.written
@@ -122,7 +127,7 @@ class ReplayBuffer(SamplingBuffer):
         state = self._sampling_state()
         if self._saves:
             state["ring"] = self._ring.state_dict()
-            if self._config.n_steps > 1:
+            if self._joined_steps > 1:
                 state["n_step"] = self._intake.state_dict()
             if self._stacks is not None:
                 state["stacks"] = self._stacks.state_dict()
@@ -186,7 +191,7 @@ class ReplayBuffer(SamplingBuffer):
 
     def _new_intake(self) -> Intake:
         kind = HostIntake if self._device.type == "cpu" else TensorIntake
-        return kind(self._ring, self._config.n_steps, self._config.gamma)
+        return kind(self._ring, self._joined_steps, self._config.gamma)
 
     def _wrote(self, before: int) -> None:
         """Take notice of transitions that were written; there had been `before` of them."""
@@ -207,7 +212,7 @@ class ReplayBuffer(SamplingBuffer):
             shape = entries["observation"][1] if stacks is None else (stacks["stack"], *stacks["shape"])
             saved = torch.empty(shape, device="meta")
             check_array("an observation", saved, spec.observation_space.shape, "[env], [[transform]]")
-        if entries and (STEPS in entries) != (self._config.n_steps > 1):
+        if entries and (STEPS in entries) != (self._joined_steps > 1):
             there, here = ("several steps", "one") if STEPS in entries else ("one step", "several")
             raise StorageError(
                 f"its transitions are of {there} in the checkpoint, and of {here} here ([buffer] n_steps)"
