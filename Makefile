@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PLUGINS := $(wildcard plugins/*/)
-# those with extras first: pip finds what the others need of them only after it has seen them
+# Those with extras first: pip finds what the others need of them only after it has seen them. The plugin of envpool comes
+# without envpool, some 700 MB; tests that need it are skipped.
 EDITABLE := -e .[test,plot,parity,onnx,safetensors] \
 	-e plugins/rlcore-plugin-gymnasium[mujoco,classic-control,box2d,highway,minatar,minigrid] \
-	-e plugins/rlcore-plugin-pettingzoo[mpe] $(addprefix -e ,$(filter-out %gymnasium/ %pettingzoo/,$(PLUGINS)))
+	-e plugins/rlcore-plugin-pettingzoo[mpe] $(addprefix -e ,$(filter-out %envpool/ %gymnasium/ %pettingzoo/,$(PLUGINS)))
 PEERS := .venv-peers
 # one thread per test process: more only wait for each other
 export OMP_NUM_THREADS ?= 1
@@ -71,6 +72,7 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
 	$(BIN)/python -m pip install -q -c constraints.txt torch
 	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation $(EDITABLE) \
 		mypy pytest-xdist ruff
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e plugins/rlcore-plugin-envpool
 	touch $@
 
 $(PEERS)/.installed: benchmarks/requirements-peers.txt

@@ -27,6 +27,9 @@ DEVELOPMENT = {"parity", "test"}
 # what the environments of the examples need
 EXTRAS = {"rlcore-plugin-gymnasium": "[classic-control,mujoco]"}
 
+# whose libraries are large, and not needed to import it
+ALONE = {"rlcore-plugin-envpool"}
+
 IMPORT_ALL = """
 from rlcore.plugins.component import KINDS
 from rlcore.plugins.discovery import installed
@@ -93,9 +96,12 @@ def install(venv, pins):
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
         constraints.write("".join(f"{name}=={pin}\n" for name, pin in pins.items()))
         constraints.flush()
-        sources = [f"{source}{EXTRAS.get(source.name, '')}" for source in SOURCES]
+        alone = {source for source in SOURCES if source.name in ALONE}
+        sources = [f"{source}{EXTRAS.get(source.name, '')}" for source in SOURCES if source not in alone]
         editable = [word for source in sources for word in ("-e", source)]
         command(python, "-m", "pip", "install", "-q", "-c", constraints.name, *editable)
+        words = [word for source in alone for word in ("-e", source)]
+        command(python, "-m", "pip", "install", "-q", "--no-deps", *words)
     return python
 
 

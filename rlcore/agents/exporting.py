@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
@@ -17,6 +17,9 @@ from rlcore.agents.program import examples
 from rlcore.checkpoints.manifest import MANIFEST
 from rlcore.errors import ConfigError, StorageError, did_you_mean
 from rlcore.files import replacing
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _CPU: Final = torch.device("cpu")
 # observations on which the file is compared with the agent, and how far their actions may be apart
@@ -79,6 +82,11 @@ def export_agent(
     return file
 
 
+def _rewards(agent: Agent) -> npt.NDArray[np.float64] | None:
+    """Return rewards for an agent that has to be told them, `[env]`."""
+    return np.linspace(-1, 1, _COMPARED) if agent.reads_rewards else None
+
+
 def _compare(agent: Agent, exported: Agent, file: Path) -> None:
     """Act on the same observations with both; where they remember, for some steps, with beginnings among them.
 
@@ -87,7 +95,7 @@ def _compare(agent: Agent, exported: Agent, file: Path) -> None:
     """
     steps = _STEPS if agent.remembers else 1
     for observations in np.split(examples(agent.observation_space, steps * _COMPARED), steps):
-        expected, found = agent.act(observations), exported.act(observations)
+        expected, found = (each.act(observations, reward=_rewards(each)) for each in (agent, exported))
         if expected.dtype.kind == "f":
             same = np.isclose(found, expected, _RELATIVE, _ABSOLUTE)
         else:

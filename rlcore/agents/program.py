@@ -14,7 +14,7 @@ from rlcore.envs import Packed, observation_dtype
 from rlcore.envs.transformed import transformed_spec
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
 from rlcore.types import Transform, has_memory
-from rlcore.types.exports import ActionModule, ObservationModule
+from rlcore.types.exports import ActionModule, MemoryModule, ObservationModule
 from rlcore.types.optional import offers
 
 Observed = Tensor | dict[str, Tensor]
@@ -38,18 +38,23 @@ class Program(nn.Module):
         super().__init__()
         self._space: Any = parts.spec.observation_space
         seen = parts.spec
-        before, after = [], []
+        before: list[nn.Module] = []
+        after: list[nn.Module] = []
+        remembering: list[bool] = []
         for number, transform in enumerate(parts.transforms):
             seen = transformed_spec(seen, transform)
             label = parts.labels[f"transform.{number}"]
             if changes_observations(transform):
                 before.append(_observation_module(transform, label))
+                remembering.append(offers(transform, MemoryModule))
             if acts_on_actions(transform):
                 after.append(_action_module(transform, label))
         self.observation_transforms = nn.ModuleList(before)
         self.action_transforms = nn.ModuleList(reversed(after))
         self.model = parts.model  # its weights are those of the program
-        self._policy = parts.model.policy
+        self._policy: Any = parts.model.policy  # of either kind, with a state or without
+        self._remembering = remembering
+        self._policy_remembers = has_memory(parts.model)
         self._dtype = torch_dtype(observation_dtype(seen.observation_space))
 
     def forward(self, observation: Observed) -> Tensor:
@@ -58,15 +63,22 @@ class Program(nn.Module):
         Args:
             observation: `[env, *shape]`; or the leaves by their names, where observations are dicts.
         """
-        return self._taken(self._policy.mode(self._seen(observation)))
-
-    def _seen(self, observation: Observed) -> Tensor:
-        """Return what the policy sees, which is ready to act."""
-        seen: Tensor = self._space.joined(observation) if isinstance(observation, dict) else observation
+        seen = self._rows(observation)
         for module in self.observation_transforms:
             seen = module(seen)
         self._policy.refresh()  # so that the weights it acts with are the parameters
-        return seen.to(self._dtype)
+        return self._taken(self._policy.mode(seen.to(self._dtype)))
+
+    def initial_states(self, num_envs: int) -> list[Tensor]:
+        """Return the states with which episodes begin, `[env, *state]`: of transforms that remember, and the policy."""
+        pairs: Any = zip(self.observation_transforms, self._remembering, strict=True)
+        parts = [module for module, remembers in pairs if remembers]
+        parts += [self._policy] if self._policy_remembers else []
+        return [part.initial_state(num_envs) for part in parts]
+
+    def _rows(self, observation: Observed) -> Tensor:
+        """Return observations as one tensor."""
+        return self._space.joined(observation) if isinstance(observation, dict) else observation
 
     def _taken(self, action: Tensor) -> Tensor:
         """Return what the env takes for the actions of the policy."""
@@ -76,7 +88,18 @@ class Program(nn.Module):
 
 
 class RememberingProgram(Program):
-    """The program of a policy with a state, which goes in and comes out; see `rlcore.types.StatefulPolicy`."""
+    """The program of an agent with a state, which goes in and comes out; see `rlcore.types.StatefulPolicy`.
+
+    The state is that of the policy, or of the one transform that remembers. Where there are several of them, they lie
+    flattened side by side: those of the transforms in the order in which observations pass, then that of the policy.
+
+    Args:
+        parts: of the agent; on the CPU.
+    """
+
+    def __init__(self, parts: AgentParts) -> None:
+        super().__init__(parts)
+        self._shapes = [state.shape[1:] for state in self.initial_states(1)]
 
     def forward(  # type: ignore[override]
         self, observation: Observed, state: Tensor, first: Tensor
@@ -88,9 +111,30 @@ class RememberingProgram(Program):
             state: what the call before returned, float32; where `first` is True, whatever stands there.
             first: `[env]`, bool: which observations are the first of an episode.
         """
-        policy: Any = self._policy  # with a state, which `Policy` does not know of
-        action, following = policy.mode(self._seen(observation), state, first)
-        return self._taken(action), following
+        states = self._parted(state)
+        following: list[Tensor] = []
+        seen = self._rows(observation)
+        for module, remembers in zip(self.observation_transforms, self._remembering, strict=True):
+            if remembers:
+                seen, after = module(seen, states[len(following)], first)
+                following.append(after)
+            else:
+                seen = module(seen)
+        self._policy.refresh()
+        seen = seen.to(self._dtype)
+        if self._policy_remembers:
+            action, after = self._policy.mode(seen, states[-1], first)
+            following.append(after)
+        else:
+            action = self._policy.mode(seen)
+        return self._taken(action), side_by_side(following)
+
+    def _parted(self, state: Tensor) -> list[Tensor]:
+        """Return the state of each part."""
+        if len(self._shapes) == 1:
+            return [state]
+        columns = torch.split(state, [shape.numel() for shape in self._shapes], -1)
+        return [column.reshape(-1, *shape) for column, shape in zip(columns, self._shapes, strict=True)]
 
 
 def exported_program(parts: AgentParts) -> torch.export.ExportedProgram:
@@ -99,13 +143,13 @@ def exported_program(parts: AgentParts) -> torch.export.ExportedProgram:
     Raises:
         ConfigError: a part of the agent cannot be a part of a program; names it.
     """
-    remembers = has_memory(parts.model)
-    program = (RememberingProgram if remembers else Program)(parts).eval()
+    states = Program(parts).initial_states(EXAMPLES)
+    program = (RememberingProgram if states else Program)(parts).eval()
     space = parts.spec.observation_space
     observation = observed(space, torch.from_numpy(examples(space, EXAMPLES)))
     example: list[Observed] = [observation]
-    if remembers:
-        example += [initial_state(parts, EXAMPLES), torch.ones(EXAMPLES, dtype=torch.bool)]
+    if states:
+        example += [side_by_side(states), torch.ones(EXAMPLES, dtype=torch.bool)]
     env = {0: torch.export.Dim("env", min=1)}
     shapes: dict[str, Any] = dict.fromkeys(INPUTS[: len(example)], env)
     if isinstance(observation, dict):
@@ -130,14 +174,18 @@ def observed(space: Any, rows: Tensor) -> Observed:
 
 
 def state_of(parts: AgentParts) -> dict[str, list[int]]:
-    """Return what a file says of the state of its policy, `[*state]`; nothing where it has none."""
-    return {"state": list(initial_state(parts, 1).shape[1:])} if has_memory(parts.model) else {}
+    """Return what a file says of the state of its program, `[*state]`; nothing where it has none.
+
+    Raises:
+        ConfigError: a transform cannot be a part of a program; names it.
+    """
+    states = Program(parts).initial_states(1)
+    return {"state": list(side_by_side(states).shape[1:])} if states else {}
 
 
-def initial_state(parts: AgentParts, num_envs: int) -> Tensor:
-    """Return the state with which episodes begin, `[env, *state]`, of a policy that has one."""
-    policy: Any = parts.model.policy
-    return policy.initial_state(num_envs)  # type: ignore[no-any-return]
+def side_by_side(states: list[Tensor]) -> Tensor:
+    """Return states `[env, *state]` as one: the only one as it is, several flattened one after the other."""
+    return states[0] if len(states) == 1 else torch.cat([state.flatten(1) for state in states], -1)
 
 
 def program_dtype(space: Any) -> np.dtype[Any]:
@@ -162,11 +210,13 @@ def examples(space: Any, count: int) -> Any:
 
 
 def _observation_module(transform: Transform, label: str) -> nn.Module:
+    if offers(transform, MemoryModule):
+        return transform.memory_module()  # type: ignore[return-value]  # a module, which no protocol can say
     if offers(transform, ObservationModule):
         return transform.observation_module()
     raise ConfigError(
-        f"{label} cannot be exported: it changes observations, and has no observation_module(), as what remembers "
-        "earlier observations has none; the format safetensors has no need of it"
+        f"{label} cannot be exported: it changes observations, and has neither observation_module() nor "
+        "memory_module(); the format safetensors has no need of it"
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
 import numpy as np
 
 from rlcore.envs.packed import ACTION_MASK, Packed
@@ -31,14 +33,21 @@ def forbidden(space: Packed, action_space: Any, observation: Array, actions: Arr
 
     Args:
         space: of one observation.
-        action_space: Discrete or MultiDiscrete; the actions are inside of it.
+        action_space: Discrete, MultiDiscrete or MultiBinary; the actions are inside of it.
         observation: that were acted on.
         actions: what was done.
     """
-    begins = np.cumsum([0, *space.choices[:-1]]) - np.ravel(action_space.start)
+    begins = np.cumsum([0, *space.choices[:-1]]) - first_numbers(action_space)
     places = actions.reshape(*observation.shape[:-1], -1).astype(np.int64) + begins
     allowed = np.take_along_axis(space.array(observation, ACTION_MASK), places, -1) != 0
     return np.asarray(~allowed.all(-1))
+
+
+def first_numbers(action_space: Any) -> Array:
+    """Return the first number of each choice of Discrete, MultiDiscrete or MultiBinary actions, `[choice]`."""
+    if isinstance(action_space, gymnasium.spaces.MultiBinary):
+        return np.zeros(math.prod(action_space.shape), dtype=np.int64)
+    return np.ravel(action_space.start)
 
 
 class MaskCheck:
@@ -94,7 +103,7 @@ def keeping_to_masks(spec: EnvSpec) -> Callable[[Array, Array], Array]:
     if not masks_actions(spec):
         return lambda actions, observation: actions
     space: Any = spec.observation_space
-    starts = np.ravel(spec.action_space.start)  # type: ignore[attr-defined]
+    starts = first_numbers(spec.action_space)
 
     def allowed(actions: Array, observation: Array) -> Array:
         result = np.array(actions)

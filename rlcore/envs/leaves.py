@@ -11,18 +11,23 @@ import gymnasium
 import numpy as np
 
 from rlcore.envs.action_masks import keeping_to_masks
+from rlcore.envs.leaf_modules import LeafMemoryModule, LeafModule
 from rlcore.envs.packed import ACTION_MASK, Packed
 from rlcore.envs.pass_through import PassThrough
 from rlcore.errors import ConfigError, PluginError, did_you_mean
+from rlcore.types.exports import MemoryModule, ObservationModule
 from rlcore.types.optional import offers
 from rlcore.types.optional_transforms import LeafTaker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
     from tensordict import TensorDict
+    from torch import nn
 
     from rlcore.types import Env, Transform
+    from rlcore.types.exports import ModuleWithMemory
     from rlcore.types.records import Array, BoolArray, EnvSpec, Step
 
 
@@ -40,10 +45,9 @@ class OnLeaf:
     Attributes:
         transform: the same.
         leaf: the same.
-        observation_module: None: what changes a leaf is no part of exported policies.
+        observation_module: what an exported policy computes; None where the transform has none.
+        memory_module: the same of a transform that remembers; None where the transform has none.
     """
-
-    observation_module = None
 
     def __init__(self, transform: Transform, space: Packed, leaf: str) -> None:
         self.transform = transform
@@ -55,6 +59,27 @@ class OnLeaf:
         if name.startswith("__") or name == "transform":  # while it is copied or unpickled
             raise AttributeError(name)
         return attrgetter(name)(self.transform)
+
+    @property
+    def observation_module(self) -> Callable[[], nn.Module] | None:
+        """What returns a module of rows; see `rlcore.types.exports.ObservationModule`."""
+        transform = self.transform
+        if not offers(transform, ObservationModule):
+            return None
+        return lambda: LeafModule(transform.observation_module(), self.leaf, self._before, self._after)
+
+    @property
+    def memory_module(self) -> Callable[[], ModuleWithMemory] | None:
+        """What returns a module of rows; see `rlcore.types.exports.MemoryModule`."""
+        transform = self.transform
+        if not offers(transform, MemoryModule):
+            return None
+
+        def module() -> ModuleWithMemory:
+            inner: Any = transform.memory_module()
+            return LeafMemoryModule(inner, self.leaf, self._before, self._after)
+
+        return module
 
     def observation_space(self, space: gymnasium.Space[Any]) -> Packed:
         """Return the space with that of the leaf after the transform."""

@@ -91,11 +91,12 @@ class Packed(gymnasium.spaces.Box):
         return flat if len(shape) == 1 else flat.reshape((*packed.shape[:-1], *shape))
 
     def joined(self, tensors: Mapping[str, Tensor]) -> Tensor:
-        """Return rows `[env, words]` of leaves `[env, *shape]`, in the dtypes of `dtypes`; new."""
+        """Return rows `[env, words]` of leaves `[env, *shape]`, which are cast to the dtypes of `dtypes`; new."""
         count, width = tensors[next(iter(self.leaves))].shape[0], self.shape[0] * _WORD.itemsize
         # the wider ones come first, so that one follows the other without a gap
         names = sorted(self.leaves, key=lambda name: self._begins[name] * self.dtypes[name].itemsize)
-        parts = [tensors[name].reshape(count, -1).contiguous().view(torch.uint8) for name in names]
+        leaves = [tensors[name].to(self._torch_dtypes[name]).reshape(count, -1) for name in names]
+        parts = [leaf.contiguous().view(torch.uint8) for leaf in leaves]
         gap = width - sum(part.shape[1] for part in parts)
         return torch.cat([*parts, parts[0].new_zeros(count, gap)], 1).view(torch.int64)
 
@@ -234,12 +235,16 @@ def _choices_of(mask: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> li
         choices = [int(actions.n)]
     elif isinstance(actions, gymnasium.spaces.MultiDiscrete):
         choices = actions.nvec.reshape(-1).tolist()
+    elif isinstance(actions, gymnasium.spaces.MultiBinary):
+        choices = [2] * math.prod(actions.shape)
     else:
-        raise ConfigError(f"[env] an {ACTION_MASK} goes with Discrete and MultiDiscrete actions, not with {actions}")
+        raise ConfigError(
+            f"[env] an {ACTION_MASK} goes with Discrete, MultiDiscrete and MultiBinary actions, not with {actions}"
+        )
     if mask.shape != (sum(choices),):
         raise ConfigError(
             f"[env] the {ACTION_MASK} is {mask}; {actions} takes one of shape [{sum(choices)}], 1 for each action that "
-            "is allowed, those of several choices one after the other"
+            "is allowed, those of several choices one after the other; a bit is a choice between 0 and 1"
         )
     return choices
 

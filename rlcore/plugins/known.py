@@ -53,7 +53,8 @@ PUBLISHED: Final = {
             "rainbow": ("rainbow-generic",),
         },
     ),
-    "gymnasium": Published({"env": ("envpool", "gymnasium"), "transform": ("observation-norm",)}),
+    "envpool": Published({"env": ("envpool",)}),
+    "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
     "learners": Published(
         {},
         {
@@ -107,7 +108,7 @@ PUBLISHED: Final = {
     ),
     "ray": Published({"collector": ("actors",), "launcher": ("ray",)}),
     "recurrent": Published({"model": ("gru", "lstm")}),
-    "replay": Published({"buffer": ("hindsight", "prioritized", "replay", "sequences")}),
+    "replay": Published({"buffer": ("hindsight", "prioritized", "prioritized-hindsight", "replay", "sequences")}),
     "runners": Published({"hook": ("diagnostics",)}),
     "sac": Published(
         {

@@ -21,7 +21,8 @@ class ToyDict(ToyEnv):
     """A `ToyEnv` that observes a dict: `state`, float32 `[3]`, and `frame`, uint8 `[2, 2]`, the number of the step.
 
     With numbered actions there is an `action_mask` too, int8 `[action]`: at step `t` of an episode, each choice among
-    `n` actions has its action `t % n` forbidden. The last observation of an episode that terminated allows none.
+    `n` actions has its action `t % n` forbidden. Of bits, `[2 bit]`, bit `i` must not be `(t + i) % 3`, so that one
+    in three may be both. The last observation of an episode that terminated allows none.
     """
 
     class Config(ToyEnv.Config):
@@ -39,8 +40,14 @@ class ToyDict(ToyEnv):
             "frame": gymnasium.spaces.Box(0, 255, (2, 2), np.uint8),
         }
         self._choices: list[int] = []
+        self._turns: list[tuple[int, int]] = []  # of each choice: after how many steps the same one is forbidden, begin
         if config.actions in ("discrete", "numbered", "choices"):
             self._choices = [int(space.n)] if config.actions != "choices" else space.nvec.tolist()
+            self._turns = [(size, 0) for size in self._choices]
+        if config.actions == "bits":
+            self._choices = [2] * space.shape[0]
+            self._turns = [(3, bit) for bit in range(space.shape[0])]
+        if self._choices:
             leaves["action_mask"] = gymnasium.spaces.MultiBinary(sum(self._choices))
         self.spec = replace(self.spec, id="toy-dict", observation_space=gymnasium.spaces.Dict(leaves))
 
@@ -63,7 +70,10 @@ class ToyDict(ToyEnv):
         elapsed = np.rint(10 * state[:, 0]).astype(np.int64)
         seen = {"state": state, "frame": np.tile(elapsed[:, None, None], (1, 2, 2)).astype(np.uint8)}
         if self._choices:
-            masks = [np.arange(size) != elapsed[:, None] % size for size in self._choices]
+            masks = [
+                np.arange(size) != (elapsed[:, None] + begin) % turn
+                for size, (turn, begin) in zip(self._choices, self._turns, strict=True)
+            ]
             seen["action_mask"] = np.concatenate(masks, 1).astype(np.int8)
             if ended is not None:
                 seen["action_mask"][ended] = 0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import torch
+    from torch import Tensor
 
 
 class ObservationModule(Protocol):
@@ -13,6 +14,32 @@ class ObservationModule(Protocol):
 
     def observation_module(self) -> torch.nn.Module:
         """Return a module that computes from observations `[env, *shape]` what `step` of a frozen copy returns."""
+        ...
+
+
+class ModuleWithMemory(Protocol):
+    """A `torch.nn.Module` that computes what a transform makes of observations, and keeps nothing between two calls."""
+
+    def initial_state(self, num_envs: int) -> Tensor:
+        """Return a state to begin with, `[env, *state]`, float32; it is not looked at where an episode begins."""
+        ...
+
+    def __call__(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the changed observations, and the state for the next call, `[env, *state]`, float32.
+
+        Args:
+            observation: `[env, *shape]`.
+            state: what the call before returned; where `first` is True, whatever stands there.
+            first: `[env]`, bool: which observations are the first of an episode.
+        """
+        ...
+
+
+class MemoryModule(Protocol):
+    """A transform of observations that keeps something of each episode, and can be a part of an exported policy."""
+
+    def memory_module(self) -> ModuleWithMemory:
+        """Return a module that computes from observations what `step` of a frozen copy returns."""
         ...
 
 

@@ -139,6 +139,10 @@ SUITES = {
             **TOY_ENDS,
         },
     ),
+    "ToyDictEnvWithBits": (
+        EnvContract,
+        {"use": "testing:toy-dict", "config": {"actions": "bits"}, "around": SEEING_DICTS, **TOY_ENDS},
+    ),
     "FaultyEnvWithoutAFault": (EnvContract, {"use": "testing:faulty", **TOY_ENDS}),
     "FaultyHookWithoutAFault": (HookContract, {"use": "testing:faulty"}),
     "ToyModel": (ModelContract, {"use": "testing:toy"}),

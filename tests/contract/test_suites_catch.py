@@ -11,6 +11,9 @@ import pytest
 import torch
 from pydantic import BaseModel
 from rlcore_plugin_mlp.model import MLPModel
+from rlcore_plugin_mlp.numbered import Bernoulli
+from rlcore_plugin_transforms.frame_stack import FrameStack
+from rlcore_plugin_transforms.modules import Stacked
 
 from rlcore.buffers.rollout import RolloutBuffer
 from rlcore.errors import EnvError, PluginError
@@ -231,6 +234,29 @@ def test_actions_that_do_not_fit_the_env_are_refused():
     check_refused("which is not in the env's", case.test_actions_fit_the_env)
 
 
+class Endless(Stacked):
+    """Stacks across the beginnings of episodes."""
+
+    def forward(self, observation, state, first):
+        return super().forward(observation, state, first & state.isnan().any())
+
+
+class Wider(Stacked):
+    def forward(self, observation, state, first):
+        stack, following = super().forward(observation, state, first)
+        return stack, following.double()
+
+
+@pytest.mark.parametrize(("module", "expected"), [(Endless, "computes something else"), (Wider, "torch.float64")])
+def test_a_memory_of_an_export_that_is_not_that_of_the_transform_is_refused(module, expected):
+    class Stacking(FrameStack):
+        def memory_module(self):
+            return module(self._frames, self._shape, joined=True)
+
+    case = type("TestStacking", (c.TransformContract,), {"target": Stacking, "config": {}})()
+    check_refused(expected, case.test_modules_for_exports_compute_the_same)
+
+
 class HeedlessModel(MLPModel):
     """Takes any action, whatever the mask says."""
 
@@ -248,6 +274,34 @@ class LeakingModel(MLPModel):
         self.actor.mask = lambda logits, observation: torch.where(mask.allowed(observation), logits, logits - 20)
 
 
+class LeakingBitsModel(MLPModel):
+    """Makes a bit that has to be 0 or 1 likely to be that, but not certain."""
+
+    limit = 10.0
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        mask = self.actor.mask
+        self.actor.mask = lambda logits, observation: mask(logits, observation).clamp(-self.limit, self.limit)
+
+
+class VeryLeakingBitsModel(LeakingBitsModel):
+    limit = 0.1
+
+
+class BoundedBits(Bernoulli):
+    """Has no log-probability below -10."""
+
+    def log_prob(self, parameters, action):
+        return super().log_prob(parameters, action).clamp(min=-10)
+
+
+class BoundedBitsModel(MLPModel):
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self.actor.distribution = BoundedBits(context.env_spec.action_space.shape)
+
+
 class GrowingEnv(ToyDict):
     """Gives a leaf another shape than its space says."""
 
@@ -262,6 +316,21 @@ class GrowingEnv(ToyDict):
 def test_a_model_that_does_not_keep_to_masks_is_refused(model, expected):
     case = type("TestHeedless", (c.ModelContract,), {"target": model, "config": {"hidden": [8]}})()
     type(case).around = {"env": {"use": "testing:toy-dict"}}
+    check_refused(expected, case.test_actions_keep_to_the_mask)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (HeedlessModel, "action_mask forbids"),
+        (VeryLeakingBitsModel, "action_mask forbids"),
+        (LeakingBitsModel, "a forbidden action has a gradient"),
+        (BoundedBitsModel, "a forbidden action has a probability"),
+    ],
+)
+def test_a_model_of_bits_that_does_not_keep_to_masks_is_refused(model, expected):
+    case = type("TestHeedless", (c.ModelContract,), {"target": model, "config": {"hidden": [8]}})()
+    type(case).around = {"env": {"use": "testing:toy-dict", "actions": "bits"}}
     check_refused(expected, case.test_actions_keep_to_the_mask)
 
 

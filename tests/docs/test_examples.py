@@ -49,7 +49,7 @@ def test_every_example_is_known():
 # what the envs of an example need that the development install may lack, by how `id` begins, or by `use`
 LIBRARIES = {
     "atari": "ale_py cv2",
-    "gymnasium:envpool": "envpool",
+    "envpool": "envpool",
     "LunarLander": "Box2D",
     "CarRacing": "Box2D cv2",
     "MinAtar/": "minatar",
@@ -112,7 +112,8 @@ def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
     assert cli.main([*train, "--until", "256", "--quiet"]) == 0, capsys.readouterr().err
     assert not (tmp_path / "runs/few/curves.png").exists()
     assert cli.main([*train, "--resume"]) == 0, capsys.readouterr().err
-    assert "512," in (tmp_path / "runs/few/metrics.csv").read_text()
+    rows = (tmp_path / "runs/few/metrics.csv").read_text().splitlines()
+    assert int(rows[-1].partition(",")[0]) >= 512  # the steps in which envpool resets an env are no frames
     assert (tmp_path / "runs/few/curves.png").stat().st_size
 
 

@@ -17,6 +17,7 @@ import rlcore
 from rlcore.agents.exporting import export_agent
 from rlcore.agents.formats import FORMATS
 from rlcore.cli.policies import EXPORT_FORMATS
+from rlcore.scripts.factory import Factory
 from tests.conftest import TINY
 
 NEEDS = {"torch-export": "torch", "onnx": "onnxruntime", "safetensors": "safetensors"}
@@ -185,14 +186,92 @@ def test_other_models_and_transforms_are_exported(tmp_path, kind, format):
     np.testing.assert_allclose(loaded.act(observations), rlcore.load_agent(run).act(observations), rtol=1e-5, atol=1e-5)
 
 
-def test_what_remembers_is_named_and_goes_into_safetensors(with_memory, tmp_path):
-    with pytest.raises(rlcore.ConfigError, match=r"transform 'frame-stack' .*cannot be exported"):
-        export_agent(with_memory, "torch-export", tmp_path / "p.pt2")
-    assert not list(tmp_path.iterdir())
-    agent = rlcore.load_agent(with_memory)
-    loaded = rlcore.load_agent(exported(with_memory, "safetensors", tmp_path / "p.safetensors"))
-    for observation in raw_observations(3, 3):
-        assert loaded.act(observation) == pytest.approx(agent.act(observation))
+def played(agent, env, episodes):
+    """Return the actions of an agent through episodes of envs, each of which begins with a seed of its own."""
+    taken = []
+    for seed in range(episodes):
+        observation, over = env.reset(seed=seed), np.zeros(env.spec.num_envs, dtype=bool)
+        agent.reset()
+        while not over.all():
+            taken.append(agent.act(observation))
+            step = env.step(taken[-1])
+            observation, ended = step.observation, step.terminated | step.truncated
+            agent.reset(ended)
+            over |= ended
+    return taken
+
+
+LEAVES = {"env": {"use": "testing:toy-dict", "num_envs": 2}}
+# agents whose programs have other parts than those above: transforms of leaves, with memory and without
+PARTS = {
+    "leaf": {**LEAVES, "transform": [{"use": "transforms:running-observation-norm", "leaf": "state"}]},
+    "flat": {
+        **LEAVES,
+        "transform": [{"use": "transforms:select", "leaf": "state", "indices": [0, 2]}, {"use": "flatten"}],
+    },
+    "stack-of-a-leaf": {
+        **LEAVES,
+        "transform": [
+            {"use": "transforms:frame-stack", "leaf": "frame", "frames": 3},
+            {"use": "transforms:time-feature", "leaf": "state"},
+        ],
+    },
+    "stack": {
+        "env": {"use": "testing:toy", "num_envs": 2},
+        "transform": [{"use": "transforms:running-observation-norm"}, {"use": "transforms:frame-stack", "frames": 2}],
+    },
+    "stack-and-memory": {
+        "env": {"use": "testing:toy", "num_envs": 2},
+        "transform": [{"use": "transforms:frame-stack"}, {"use": "transforms:time-feature"}],
+        "model": {"use": "recurrent:gru", "size": 8, "encoder_hidden": [8]},
+        "buffer": {"use": "rollout-sequences", "sequence_length": 8, "minibatch_size": 16, "epochs": 1},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind in ("flat", "stack") else []) for kind in PARTS]
+)
+def test_transforms_of_leaves_and_with_a_memory_are_exported(tmp_path, kind):
+    run = trained(tmp_path / "runs", **PARTS[kind])
+    use, num_envs = PARTS[kind]["env"]["use"], PARTS[kind]["env"]["num_envs"]
+    env = Factory(total_frames=96).env(use, num_envs=num_envs)
+    agent = rlcore.load_agent(run)
+    expected = played(agent, env, episodes=4)
+    assert len(expected) > 12
+    for format in ("torch-export", "onnx"):
+        file = tmp_path / f"policy{FORMATS[format].suffix}"
+        if format == "onnx" and use == "testing:toy-dict":
+            continue  # which it refuses
+        loaded = rlcore.load_agent(exported(run, format, file))
+        assert loaded.remembers == agent.remembers == ("stack" in kind)
+        found = played(loaded, env, episodes=4)
+        assert len(found) == len(expected)
+        for mine, own in zip(found, expected, strict=True):
+            np.testing.assert_allclose(mine, own, rtol=1e-5, atol=1e-5)
+
+
+def test_a_stack_is_the_state_of_a_program(with_memory, tmp_path):
+    file, notes = tmp_path / "p.pt2", {"rlcore.json": ""}
+    export_agent(with_memory, "torch-export", file)
+    program, agent = torch.export.load(file, extra_files=notes).module(), rlcore.load_agent(with_memory)
+    assert json.loads(notes["rlcore.json"])["state"] == [2, 3]
+    state, first = torch.full((4, 2, 3), torch.nan), torch.ones(4, dtype=torch.bool)
+    for row in torch.from_numpy(raw_observations(12, 3)).view(3, 4, 3):
+        action, state = program(row, state, first)
+        np.testing.assert_allclose(action.detach().numpy(), agent.act(row.numpy()), atol=1e-5)
+        first = torch.zeros(4, dtype=torch.bool)
+
+
+def test_a_transform_that_no_program_can_have_is_named_and_goes_into_safetensors(tmp_path):
+    run = trained(tmp_path / "runs", **PENDULUM, transform=[{"use": "transforms:last-step"}])
+    with pytest.raises(rlcore.ConfigError, match=r"transform 'last-step' .*cannot be exported"):
+        export_agent(run, "torch-export", tmp_path / "p.pt2")
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+    agent = rlcore.load_agent(run)
+    loaded = rlcore.load_agent(exported(run, "safetensors", tmp_path / "p.safetensors"))
+    for reward, observation in enumerate(raw_observations(3, 3)):
+        assert loaded.act(observation, reward=reward) == pytest.approx(agent.act(observation, reward=reward))
 
 
 MODEL = """

@@ -117,6 +117,16 @@ def test_what_a_mask_forbids_is_named(rows, taken, found):
     assert [problem.replace(", start=[1 0]", "") for problem in problems(episode, (packed, TWO_CHOICES))] == found
 
 
+def test_what_a_mask_of_bits_forbids_is_named():
+    space = Dict({"seen": Box(-1, 1, (2,), np.float32), "action_mask": MultiBinary(4)})
+    packed, episode = episode_of(space, MultiBinary(2), [[0, 1], [1, 1]])
+    packed.array(episode.observations, "action_mask")[:] = [1, 1, 0, 1]
+    assert list(problems(episode, (packed, MultiBinary(2)))) == []
+    episode.actions[1] = [1, 0]
+    found = list(problems(episode, (packed, MultiBinary(2))))
+    assert found == ["step 1: its action_mask forbids the action [1, 0]"]
+
+
 def test_a_value_outside_of_a_leaf_is_named():
     packed, episode = episode_of(NESTED, Discrete(2), [0, 1])
     packed.array(episode.observations, "body.at")[1, 2] = 7

@@ -42,16 +42,6 @@ class TestMuJoCo(EnvContract):
     truncates = {"max_episode_steps": 2}
 
 
-@pytest.mark.skipif(find_spec("envpool") is None, reason="envpool is not installed")
-class TestEnvpool(EnvContract):
-    """It cannot be rendered."""
-
-    test_rendering_shows_and_changes_nothing = None
-    use = "gymnasium:envpool"
-    config = {"id": "CartPole-v1", "num_envs": 2, "threads": 1}
-    truncates = {"max_episode_steps": 5}
-
-
 class TestWrappedCartPole(EnvContract):
     """A stack that grows in an episode: the saved state has it."""
 

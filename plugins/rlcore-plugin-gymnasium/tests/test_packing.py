@@ -35,6 +35,11 @@ class Game(gymnasium.Env):
         infos = {} if faulty and self.fault == "missing" else {"legal": legal.astype(np.int8)}
         if isinstance(self.action_space, spaces.MultiDiscrete):
             infos = {"legal": (infos["legal"], np.array([1, 0], np.int8))}
+        if isinstance(self.action_space, spaces.MultiBinary):
+            # the first bit alternates, the second is free, the third is 0
+            must = np.array([1 - self.time % 2, 2, 0], np.int8)
+            assert self.action_space.contains(self.action_space.sample(must))
+            infos = {"legal": must if self.fault == "gymnasium" else np.stack([must != 1, must != 0], -1).ravel()}
         seen = {
             "box": state,
             "masked": {"state": state, "action_mask": legal.astype(np.int8)},
@@ -48,7 +53,10 @@ class Game(gymnasium.Env):
         return self._seen()
 
     def step(self, action):
-        assert int(np.ravel(action)[0]) != self.time % 3, "a forbidden move"
+        if isinstance(self.action_space, spaces.MultiBinary):
+            assert (action[0], action[2]) == (1 - self.time % 2, 0), "a forbidden move"
+        else:
+            assert int(np.ravel(action)[0]) != self.time % 3, "a forbidden move"
         self.time += 1
         seen, infos = self._seen()
         ends = self.time == 4
@@ -85,6 +93,17 @@ def test_masks_of_several_choices_may_be_a_tuple(monkeypatch):
     assert (mine.collect()["action"][..., 1] == 0).all()
 
 
+def test_masks_of_bits_say_of_each_whether_it_may_be_0_and_whether_it_may_be_1(monkeypatch):
+    monkeypatch.setattr(Game.__init__, "__defaults__", (None, spaces.MultiBinary(3), "box"))
+    mine = collector()
+    assert mine._spec.observation_space.choices == (2, 2, 2)
+    action = mine.collect()["action"]
+    assert (action.float().mean((0, 1))[1:] > torch.tensor([0.0, -1.0])).all()
+    assert (action[..., 2] == 0).all()
+    with pytest.raises(EnvError, match=r"one number for each bit.*np\.stack\(\[mask != 1, mask != 0\], -1\)\.ravel"):
+        collector(fault="gymnasium").collect()
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
@@ -102,6 +121,6 @@ def test_what_an_env_may_not_do(fault, message):
 def test_a_mask_that_cannot_be_is_refused(monkeypatch):
     with pytest.raises(ConfigError, match=r"\[env\] mask_key = 'legal': the observations have a leaf 'action_mask'"):
         collector(observed="masked")
-    monkeypatch.setattr(Game.__init__, "__defaults__", (None, spaces.MultiBinary(3), "box"))
-    with pytest.raises(ConfigError, match=r"\[env\] mask_key = 'legal': masks go with Discrete and MultiDiscrete"):
+    monkeypatch.setattr(Game.__init__, "__defaults__", (None, spaces.Box(-1, 1, (3,)), "box"))
+    with pytest.raises(ConfigError, match=r"\[env\] mask_key = 'legal': masks go with Discrete, MultiDiscrete and"):
         collector()

@@ -70,6 +70,12 @@ class TestMaskedChoices(ModelContract):
     around = {"env": {"use": "testing:toy-dict", "actions": "choices"}}
 
 
+class TestMaskedBits(ModelContract):
+    use = "mlp"
+    config = {"share_encoder": True, "encoders": {"frame": {"hidden": [6]}}}
+    around = {"env": {"use": "testing:toy-dict", "actions": "bits"}}
+
+
 class TestLinearModel(ModelContract):
     use = "mlp"
     config = {"hidden": []}

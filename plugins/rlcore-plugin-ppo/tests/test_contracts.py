@@ -40,6 +40,11 @@ class TestPPOWithMasks(LossContract):
     around = {"model": {"use": "mlp", "hidden": [8]}, "env": {"use": "testing:toy-dict", "actions": "choices"}}
 
 
+class TestPPOWithMaskedBits(LossContract):
+    use = "ppo"
+    around = {"model": {"use": "mlp", "hidden": [8]}, "env": {"use": "testing:toy-dict", "actions": "bits"}}
+
+
 REMEMBERING = {
     "model": {"use": "testing:toy-memory"},
     "buffer": {"use": "rollout-sequences", "minibatch_size": 8, "sequence_length": 4},

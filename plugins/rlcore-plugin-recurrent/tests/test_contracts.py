@@ -34,6 +34,12 @@ class TestGRUOfDictsAndMasks(ModelContract):
     around = {**SEQUENCES, "env": {"use": "testing:toy-dict"}}
 
 
+class TestLSTMWithMaskedBits(ModelContract):
+    use = "recurrent:lstm"
+    config = SMALL
+    around = {**SEQUENCES, "env": {"use": "testing:toy-dict", "actions": "bits"}}
+
+
 class TestLSTMOfImages(ModelContract):
     use = "recurrent:lstm"
     config = {

@@ -72,6 +72,30 @@ class TestPrioritizedFrames(TestFrames):
     config = {**TestFrames.config, "n_steps": 1}
 
 
+@pytest.mark.skipif(find_spec("rlcore_plugin_cnn") is None, reason="rlcore-plugin-cnn is not installed")
+class TestSequencesOfFrames(ComponentContract):
+    """For a policy with memory."""
+
+    kind = "buffer"
+    use = "replay:sequences"
+    config = {
+        **{"capacity": 200, "minibatch_size": 3, "updates_per_batch": 2, "warmup_frames": 32, "stack": 4},
+        **{"sequence_length": 4, "burn_in": 2, "n_steps": 2},
+    }
+    around = {
+        "env": {"use": "testing:toy-pixels", "actions": "discrete"},
+        "model": {
+            "use": "dqn:recurrent-q-network",
+            "size": 4,
+            "encoder_hidden": [],
+            "encoder": TestFrames.around["model"]["encoder"],
+            "encoder_kwargs": TestFrames.around["model"]["encoder_kwargs"],
+        },
+        "loss": {"use": "dqn:r2d2"},
+        "estimator": [],
+    }
+
+
 @pytest.mark.skipif(
     find_spec("rlcore_plugin_gymnasium") is None or find_spec("rlcore_plugin_dqn") is None,
     reason="rlcore-plugin-gymnasium or rlcore-plugin-dqn is not installed",
@@ -89,6 +113,11 @@ class TestHindsight(ComponentContract):
         "loss": {"use": "dqn"},
         "estimator": [],
     }
+
+
+class TestPrioritizedHindsight(TestHindsight):
+    use = "replay:prioritized-hindsight"
+    config = {**TestReplay.config, "n_steps": 2}
 
 
 class TestMappedFile(TestReplay):

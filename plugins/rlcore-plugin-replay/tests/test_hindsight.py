@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_replay.goal_episodes import GoalEpisodes
+from rlcore_plugin_replay.hindsight import joined_rewards
 from tensordict import TensorDict
 
 from rlcore import build, load_config
@@ -106,6 +107,81 @@ def test_samples_are_those_of_a_search_through_the_episodes(strategy):
     assert strategy == "final" or pairs == wanted
 
 
+def joined_by_search(kept, number, goal, space, own, live):
+    """Return reward, steps, the last row, and whether it terminates, of three steps from a row on with a goal."""
+    total, steps, terminated = 0.0, 0, False
+    for other in range(number, len(kept)):
+        if kept[other][0] != kept[number][0] or steps == 3 or other not in live:
+            continue
+        row, last = kept[other][1], other
+        solved = torch.equal(goal, space.tensor(row["next", "observation"], "achieved_goal"))
+        terminated = row["next", "terminated"].item() if own else solved
+        total += 0.9**steps * (row["next", "reward"].item() if own else solved - 1.0)
+        steps += 1
+        if terminated or row["next", "truncated"].item():
+            break
+    return total, steps, last, terminated
+
+
+@pytest.mark.parametrize("use", ["replay:hindsight", "replay:prioritized-hindsight"])
+def test_three_steps_are_joined_as_the_goal_of_the_sample_says(use):
+    """Over a ring that is written twice, with ends of episodes and of what is known of those that go on."""
+    values = {**sections(use=use, n_steps=3), "loss": {"use": "dqn", "gamma": 0.9}}
+    run = make_run("collector.frames_per_batch=24", sections=values)
+    buffer, space = run.trainer.parts.buffer, run.trainer.parts.buffer._space
+    kept = collected(buffer, run.trainer, 5)
+    live = {number % 60: number for number in range(60, 120)}
+    found, others = set(), 0
+    for _ in range(100):
+        samples = buffer.sample(10)
+        for place, row in zip(samples["index"].tolist(), samples, strict=True):
+            number = live[place]
+            goal = space.tensor(row["observation"], "desired_goal")
+            own = torch.equal(goal, space.tensor(kept[number][1]["observation"], "desired_goal"))
+            reward, steps, last, terminated = joined_by_search(kept, number, goal, space, own, set(live.values()))
+            after = kept[last][1]["next", "observation"]
+            assert row["next", "reward"].item() == pytest.approx(reward)
+            assert row["steps_to_next_obs"].tolist() == [steps]
+            assert row["next", "terminated"].item() == terminated
+            assert row["next", "done"].item() == (terminated or kept[last][1]["next", "truncated"].item())
+            assert torch.equal(goal, space.tensor(row["next", "observation"], "desired_goal"))
+            for leaf in ("observation", "achieved_goal"):
+                assert torch.equal(space.tensor(row["next", "observation"], leaf), space.tensor(after, leaf))
+            assert torch.equal(row["action"], kept[number][1]["action"])
+            found.add((steps, terminated))
+            others += not own
+    assert found >= {(1, True), (2, True), (3, True), (3, False)}
+    assert others > 500
+
+
+def test_rewards_are_joined_up_to_the_end_and_no_further_than_there_are_steps():
+    reward = np.array([[1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0], [4.0, 4.0, 4.0, 4.0]])
+    done = np.array([[False, True, False, False], [False, False, True, False], [True, True, True, False]])
+    total, steps = joined_rewards(reward, done, np.array([3, 3, 3, 2]), 0.5)
+    assert total.tolist() == [3.0, 1.0, 2.0, 2.0]
+    assert steps.tolist() == [3, 1, 2, 2]
+
+
+def test_priorities_decide_which_transitions_are_sampled_and_not_which_have_another_goal():
+    keys = {"use": "replay:prioritized-hindsight", "alpha": 1.0, "beta": 1.0, "eps": 1e-6}
+    run = make_run("collector.frames_per_batch=24", sections=sections(**keys))
+    buffer, space = run.trainer.parts.buffer, run.trainer.parts.buffer._space
+    kept = collected(buffer, run.trainer, 2)
+    errors = torch.linspace(0, 3, 48)
+    buffer.update_priority(torch.arange(48), errors)
+    drawn, changed = np.zeros(48), np.zeros(20)
+    for _ in range(400):
+        samples = buffer.sample(20)
+        for slot, (place, row) in enumerate(zip(samples["index"].tolist(), samples, strict=True)):
+            drawn[place] += 1
+            own = space.tensor(kept[place][1]["observation"], "desired_goal")
+            changed[slot] += not torch.equal(space.tensor(row["observation"], "desired_goal"), own)
+        expected = (errors[samples["index"]] + 1e-6) ** -1
+        torch.testing.assert_close(samples["priority_weight"].squeeze(-1), expected / expected.max())
+    np.testing.assert_allclose(drawn / drawn.sum(), errors / errors.sum(), atol=0.004)
+    assert (changed > 100).all(), "samples of all places in the minibatch have other goals"
+
+
 def test_of_five_samples_four_have_another_goal():
     run = make_run("collector.frames_per_batch=24", sections=sections())
     buffer, asked = run.trainer.parts.buffer, []
@@ -154,16 +230,24 @@ def test_episodes_are_told_apart_where_steps_are_left_out_and_a_ring_is_written_
             for row, u in zip(live, uniform, strict=True)
         ]
         assert (episodes.later(live % 50, uniform) == np.array(expected) % 50).all()
+        found, counts = episodes.following(live % 50, 3)
+        for row, places, count in zip(live, found.T, counts, strict=True):
+            after = [other % 50 for other in rows[row] if other >= row][:3]
+            assert (places[:count].tolist(), count) == (after, len(after))
+            assert (places[count:] == after[-1]).all()
 
 
-def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(tmp_path):
+@pytest.mark.parametrize(
+    "changes", [{}, {"n_steps": 3}, {"use": "replay:prioritized-hindsight", "n_steps": 2}], ids=str
+)
+def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(tmp_path, changes):
     keys = ("run.total_frames=192", "collector.frames_per_batch=24", "checkpoint.every=24")
-    whole = make_trainer(*keys, sections=sections())
+    whole = make_trainer(*keys, sections=sections(**changes))
     whole.train()
-    stopped = make_trainer(*keys, folder=tmp_path, sections=sections())
+    stopped = make_trainer(*keys, folder=tmp_path, sections=sections(**changes))
     stopped.stop_at = 72
     stopped.train()
-    resumed = make_trainer(*keys, folder=tmp_path, sections=sections(), resume=True)
+    resumed = make_trainer(*keys, folder=tmp_path, sections=sections(**changes), resume=True)
     resumed.train()
     assert difference(whole.model.state_dict(), resumed.model.state_dict()) is None
     assert difference(whole.parts.buffer.state_dict(), resumed.parts.buffer.state_dict()) is None
@@ -175,7 +259,11 @@ def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(tmp_path):
         ({"env": {"use": "gymnasium", "id": "CartPole-v1"}}, "needs observations with the leaves achieved_goal"),
         ({"transform": [{"use": "transforms:flatten"}]}, "leave out wrappers and transforms"),
         ({"env": {**SECTIONS["env"], "frame_skip": 2}}, "frame_skip = 1"),
-        ({"buffer": {**BUFFER, "n_steps": 3}}, "n_steps = 1"),
+        ({"buffer": {**BUFFER, "stack": 4}}, "stack: unknown key for buffer 'hindsight'"),
+        (
+            {"buffer": {**BUFFER, "use": "replay:prioritized-hindsight", "stack": 4}},
+            "stack: unknown key for buffer 'prioritized-hindsight'",
+        ),
     ],
 )
 def test_what_has_no_goals_or_no_reward_of_one_step_is_refused(changes, told):

@@ -4,6 +4,7 @@ import pytest
 import torch
 from rlcore_plugin_replay.buffer import ReplayBuffer
 from rlcore_plugin_replay.prioritized import PrioritizedReplayBuffer
+from rlcore_plugin_replay.sequences import SequenceReplayBuffer
 from tensordict import TensorDict
 
 from rlcore.errors import ConfigError, RlcoreError, StorageError
@@ -88,6 +89,77 @@ def test_samples_are_those_of_whole_observations(kind, masked, n_steps):
             priority = torch.rand(len(one["index"]), generator=stream.generator)
             whole.update_priority(one["index"], priority)
             stacked.update_priority(other["index"], priority)
+
+
+def remembered(batch, over):
+    """Add what a policy with memory writes; `over` says of each env whether an episode begins next, and is updated."""
+    done = batch["next", "done"].squeeze(-1)
+    first = torch.cat([over.unsqueeze(1), done[:, :-1]], 1)
+    if "collector" in set(batch.keys()):
+        valid = batch["collector", "mask"].squeeze(-1)
+        began = over.clone()
+        for time in range(first.shape[1]):  # a step that only resets comes between
+            first[:, time] = began & valid[:, time]
+            began = torch.where(valid[:, time], done[:, time], began)
+        over[:] = began
+    else:
+        over[:] = done[:, -1]
+    batch["first"] = first.unsqueeze(-1)
+    batch["policy_state"] = batch["next", "reward"].expand(-1, -1, 2).clone()
+    return batch
+
+
+def sequence_buffers(storage="memory", frames=200, **keys):
+    """Return a buffer of whole observations, and one of frames."""
+    sizes = {"capacity": 60, "minibatch_size": 6, "sequence_length": 3, "burn_in": 2, "overlap": 1, "n_steps": 2}
+    return [
+        SequenceReplayBuffer.of(seed=1, storage=storage, **{**sizes, **keys, **stack})
+        for stack in ({}, {"stack": STACK, "frames": frames})
+    ]
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["same-step", "next-step"])
+def test_sequences_are_those_of_whole_observations(masked):
+    """Over rings that are written several times, through a checkpoint, and where the collector begins new episodes."""
+    whole, stacked = sequence_buffers()
+    stream, over = Stream(masked=masked), torch.ones(2, dtype=torch.bool)
+    found = 0
+    for number in range(30):
+        batch = remembered(stream.batch(5), over)
+        for buffer in (whole, stacked):
+            buffer.add(batch)
+        if number % 10 == 4:
+            state = through_checkpoint(stacked.state_dict())
+            stacked = sequence_buffers()[1]
+            stacked.load_state_dict(state)
+        if number == 20:
+            whole.forget_episodes()
+            stacked.forget_episodes()
+            over[:] = True
+            stream.over = [False, False]
+        if len(whole):
+            one, other = whole.sample(), stacked.sample()
+            assert one["observation"].shape[:3] == (7, 6, STACK)
+            assert_equal(one, other)
+            found += 1
+    assert found > 20
+    assert len(whole) == len(stacked)
+    assert stacked.state_dict()["episodes"]["stacks"]["written"] > 200
+
+
+def test_sequences_whose_frames_are_gone_are_refused_and_so_are_those_that_are_stored_otherwise():
+    _, few = sequence_buffers(frames=30)
+    stream, over = Stream(), torch.ones(2, dtype=torch.bool)
+    batches = [remembered(stream.batch(5), over) for _ in range(10)]
+    with pytest.raises(RlcoreError, match=r"\[buffer\] frames = 30 are too few"):
+        list(map(few.add, batches))
+    whole, stacked = sequence_buffers()
+    for buffer in (whole, stacked):
+        buffer.add(remembered(Stream().batch(5), torch.ones(2, dtype=torch.bool)))
+    with pytest.raises(StorageError, match=r"it keeps frames in the checkpoint, and whole observations here"):
+        whole.load_state_dict(stacked.state_dict())
+    with pytest.raises(StorageError, match=r"it keeps whole observations in the checkpoint, and frames here"):
+        stacked.load_state_dict(whole.state_dict())
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float32])

@@ -53,6 +53,19 @@ class TestFrameStackOfALeaf(TestRunningObservationNormOfALeaf):
     leaf = "frame"
 
 
+class TestFrameStackOfALeafAlongANewDimension(TestFrameStackOfALeaf):
+    config = {"dimension": "first", "frames": 3}
+
+
+class TestTimeFeatureOfALeaf(TestRunningObservationNormOfALeaf):
+    use = "transforms:time-feature"
+
+
+class TestSelectOfALeaf(TestRunningObservationNormOfALeaf):
+    use = "transforms:select"
+    config = {"indices": [1]}
+
+
 class TestFlatten(TransformContract):
     use = "transforms:flatten"
 

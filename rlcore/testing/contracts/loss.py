@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rlcore.envs.action_masks import masks_actions
+from rlcore.envs.action_masks import first_numbers, masks_actions
 from rlcore.envs.packed import ACTION_MASK
 from rlcore.learners.joint import rows_of
 from rlcore.learners.noise import NoisyMinibatch
@@ -161,7 +161,7 @@ class LossContract(StateContract):
         loss, found = self.make(context), minibatch(context)
         entries = {key: found[key].clone() for key in found}
         seen = [entries[key] for key in ("observation", ("next", "observation")) if key in entries]
-        choice, size = np.ravel(context.env_spec.action_space.start)[0], space.choices[0]  # type: ignore[attr-defined]
+        choice, size = first_numbers(context.env_spec.action_space)[0], space.choices[0]
         leading = space.tensor(seen[0], ACTION_MASK).shape[:-1]  # [sample], or [time, sequence]
         taken = entries["action"].reshape(*leading, -1)[..., 0].long() - int(choice)
         outcomes = []

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from rlcore.envs.action_masks import MaskCheck, masks_actions
+from rlcore.envs.action_masks import MaskCheck, first_numbers, masks_actions
 from rlcore.envs.packed import ACTION_MASK
 from rlcore.errors import PluginError
 from rlcore.testing.compare import difference
@@ -20,6 +21,9 @@ from rlcore.types import Policy
 from rlcore.types.context import Context
 from rlcore.types.optional import WithPolicy, missing, offers
 from rlcore.types.optional_learning import Foretelling, WithDistribution
+
+if TYPE_CHECKING:
+    from rlcore.types.records import EnvSpec
 
 
 class ModelContract(MemoryTests, StateContract):
@@ -128,11 +132,14 @@ class ModelContract(MemoryTests, StateContract):
         parameters = outputs_of(model, "actor", seen, leading=2)
         assert parameters.shape[-1] == model.actor.distribution.num_parameters
         parameters.retain_grad()
-        space: Any = spec.observation_space
-        forbidden = space.tensor(seen, ACTION_MASK) == 0
         log_prob, entropy = model.actor.distribution.log_prob_and_entropy(parameters, sampled.clone())
         (log_prob.sum() + entropy.sum()).backward()
-        assert (parameters.grad[forbidden] == 0).all(), "a forbidden action has a gradient"
+        assert log_prob.isfinite().all(), "an action that is allowed has no finite log-probability"
+        without = _without_gradient(spec, seen, parameters)
+        assert (parameters.grad[without] == 0).all(), "a forbidden action has a gradient"
+        for other, changed in _with_forbidden(spec, seen, sampled):
+            probability = model.actor.distribution.log_prob(parameters.detach(), other).squeeze(-1)[changed].exp()
+            assert (probability == 0).all(), "a forbidden action has a probability"
 
     def test_all_randomness_is_in_the_noise(self) -> None:
         """A resumed run repeats its actions from the state of one generator."""
@@ -235,6 +242,31 @@ class ModelContract(MemoryTests, StateContract):
         assert np.allclose(found.numpy(), expected.numpy(), atol=1e-5), (
             f"after {after} and refresh() the policy is stale"
         )
+
+
+def _without_gradient(spec: EnvSpec, seen: Tensor, parameters: Tensor) -> Tensor:
+    """Return which parameters `[..., parameter]` are those of forbidden actions, or of bits with one value left."""
+    space: Any = spec.observation_space
+    forbidden: Tensor = space.tensor(seen, ACTION_MASK) == 0
+    if parameters.shape[-1] == forbidden.shape[-1]:
+        return forbidden
+    one_for_each_bit = {*space.choices} == {2} and parameters.shape[-1] == len(space.choices)
+    assert one_for_each_bit, f"the actor has {parameters.shape[-1]} parameters, the mask {forbidden.shape[-1]} numbers"
+    return forbidden[..., ::2] | forbidden[..., 1::2]
+
+
+def _with_forbidden(spec: EnvSpec, seen: Tensor, action: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield, for each choice, actions with one that is forbidden in it, and where `[...]` there is such a one."""
+    space: Any = spec.observation_space
+    starts = first_numbers(spec.action_space).tolist()
+    masks = space.tensor(seen, ACTION_MASK).split(list(space.choices), -1)
+    for index, (mask, start) in enumerate(zip(masks, starts, strict=True)):
+        forbids = (mask == 0).any(-1)
+        number = ((mask == 0).int().argmax(-1) + start).to(action.dtype)
+        other = action.clone()
+        rows = other.view(*seen.shape[:-1], -1)
+        rows[..., index] = torch.where(forbids, number, rows[..., index])
+        yield other, forbids
 
 
 def _generator(seed: int) -> torch.Generator:

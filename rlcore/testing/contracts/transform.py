@@ -18,7 +18,7 @@ from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import actions, collected, lawful, steps_of
 from rlcore.types import Env, EnvSpec, Transform
 from rlcore.types.context import Context
-from rlcore.types.exports import ActionModule, ObservationModule
+from rlcore.types.exports import ActionModule, MemoryModule, ObservationModule
 from rlcore.types.optional import offers
 from rlcore.types.optional_transforms import ActionChanger, ActionSpaceChanger, RewardReader
 
@@ -134,8 +134,12 @@ class TransformContract(StateContract):
         context = self.bench()
         transform, spec = self.make(context).frozen(), self.env(context).spec
         observes, acts = offers(transform, ObservationModule), offers(transform, ActionModule)
-        if not (observes or acts):
+        remembers = offers(transform, MemoryModule)
+        transform.observation_space(spec.observation_space)
+        if not (observes or acts or remembers):
             pytest.skip("is no part of exported policies")
+        if remembers:
+            self._same_through_episodes(transform, self.env(context))
         if observes:
             observation = self.env(context).reset(seed=5)
             expected = transform.step(observation, np.zeros(spec.num_envs, dtype=bool))
@@ -145,8 +149,29 @@ class TransformContract(StateContract):
             for chosen in islice(random_actions(taken, seed=7), 5):
                 self._same("action_module()", transform.action_module(), chosen, transform.action(chosen))
 
+    def _same_through_episodes(self, transform: Any, env: Env) -> None:
+        """Compare what a module with a memory makes of some steps with what the transform does."""
+        module = transform.memory_module()
+        count = env.spec.num_envs
+        state, first = module.initial_state(count).fill_(torch.nan), np.ones(count, dtype=bool)
+        assert state.dtype == torch.float32, f"the state of memory_module() is {state.dtype}, not float32"
+        observation = np.array(env.reset(seed=5))
+        for chosen in actions(env, steps=7, seed=5):
+            expected = transform.step(observation, first)
+            found, following = module(torch.from_numpy(observation.copy()), state, torch.from_numpy(first))
+            assert (following.shape, following.dtype) == (state.shape, state.dtype), (
+                f"memory_module() returns a state {list(following.shape)}, {following.dtype}; it began with "
+                f"{list(state.shape)}, {state.dtype}"
+            )
+            self._equal("memory_module()", found.numpy(), expected)
+            state, step = following, env.step(chosen)
+            observation, first = np.array(step.observation), step.terminated | step.truncated
+
     def _same(self, name: str, module: torch.nn.Module, given: Array, expected: Array) -> None:
-        found = module(torch.from_numpy(given.copy())).numpy()
+        self._equal(name, module(torch.from_numpy(given.copy())).numpy(), expected)
+
+    @staticmethod
+    def _equal(name: str, found: Array, expected: Array) -> None:
         assert found.dtype == expected.dtype, f"{name} returns {found.dtype}, the transform {expected.dtype}"
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6, err_msg=f"{name} computes something else")
 

@@ -106,7 +106,8 @@ def test_a_leaf_that_is_no_array_is_refused_with_the_wrapper_to_use():
     ("actions", "message"),
     [
         (gymnasium.spaces.Discrete(4), r"action_mask is MultiBinary\(3\); Discrete\(4\) takes one of shape \[4\]"),
-        (gymnasium.spaces.Box(-1, 1, (3,)), "goes with Discrete and MultiDiscrete actions"),
+        (gymnasium.spaces.MultiBinary(3), r"MultiBinary\(3\) takes one of shape \[6\].*a choice between 0 and 1"),
+        (gymnasium.spaces.Box(-1, 1, (3,)), "goes with Discrete, MultiDiscrete and MultiBinary actions"),
     ],
 )
 def test_a_mask_has_to_fit_the_actions(actions, message):
@@ -114,16 +115,17 @@ def test_a_mask_has_to_fit_the_actions(actions, message):
         packed_space(gymnasium.spaces.Dict({"action_mask": gymnasium.spaces.MultiBinary(3)}), actions)
 
 
-@pytest.mark.parametrize("actions", ["discrete", "numbered", "choices"])
+@pytest.mark.parametrize("actions", ["discrete", "numbered", "choices", "bits"])
 def test_random_actions_keep_to_the_mask(actions):
     env = packed_env(ToyDict(ToyDict.Config(actions=actions, num_envs=4)))
     allowed = keeping_to_masks(env.spec)
     observation, space = env.reset(seed=0), env.spec.observation_space
     env.spec.action_space.seed(0)
+    starts = np.ravel(getattr(env.spec.action_space, "start", 0))
     for _ in range(20):
         action = allowed(np.stack([env.spec.action_space.sample() for _ in range(4)]), observation)
         assert all(env.spec.action_space.contains(row) for row in action)
-        begin, numbers = 0, action.reshape(4, -1) - np.ravel(env.spec.action_space.start)
+        begin, numbers = 0, action.reshape(4, -1).astype(np.int64) - starts
         for choice, size in enumerate(space.choices):
             mask = space.array(observation, "action_mask")[:, begin : begin + size]
             assert (np.take_along_axis(mask, numbers[:, choice, None], 1) == 1).all()

@@ -104,7 +104,7 @@ class QNetworkModel(nn.Module):
         elif config.quantiles > 1:
             self.q_values = QuantileQNetwork(network, num_actions, config.quantiles)
         self.target_q_values = copy.deepcopy(self.q_values).requires_grad_(False)
-        self.action_mask = mask_of(spec.observation_space)
+        self.action_mask = mask_of(spec.observation_space, spec.action_space)
         clocks = (config, context.progress)
         explorer: EpsilonGreedy
         if self.action_mask is not None:

@@ -108,7 +108,7 @@ class RecurrentQNetworkModel(nn.Module):
         head = _head(config, num_actions, torch.Generator().manual_seed(context.seed("q_values")))
         self.q_values = RecurrentQValues(Body(config.cell, config, context), head)
         self.target_q_values = copy.deepcopy(self.q_values).requires_grad_(False)
-        self.action_mask = mask_of(space)
+        self.action_mask = mask_of(space, context.env_spec.action_space)
         exploration = (self.q_values, num_actions, config, context.progress)
         masked = self.action_mask
         explorer = EpsilonGreedy(*exploration) if masked is None else MaskedEpsilonGreedy(*exploration, masked)

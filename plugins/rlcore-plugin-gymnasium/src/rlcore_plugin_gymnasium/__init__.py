@@ -15,13 +15,6 @@ def provide_components() -> list[Component]:
             "Gymnasium environments whose observations are one array",
         ),
         Component(
-            "env",
-            "envpool",
-            f"{__name__}.envpool_env:EnvpoolEnv",
-            f"{__name__}.envpool_env:Config",
-            "tasks of envpool, which steps many envs in C++",
-        ),
-        Component(
             "transform",
             "observation-norm",
             f"{__name__}.observation_norm:ObservationNorm",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,15 @@ class PackedObservations(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"its infos have no {self._mask_key!r}, which [env] mask_key names; there is "
                 f"{', '.join(info) or 'nothing'}"
             ) from None
-        return np.concatenate(mask) if isinstance(mask, tuple) else mask  # as `sample` of MultiDiscrete takes them
+        if isinstance(mask, tuple):  # as `sample` of MultiDiscrete takes them
+            mask = np.concatenate(mask)
+        if isinstance(self.action_space, gymnasium.spaces.MultiBinary) and np.shape(mask) == self.action_space.shape:
+            raise ValueError(
+                f"its info {self._mask_key!r} has one number for each bit, of which a 1 may mean 'allowed' or, for "
+                "`MultiBinary.sample`, 'the bit is 1'; give two, whether it may be 0 and whether it may be 1: of a "
+                "mask for `sample`, np.stack([mask != 1, mask != 0], -1).ravel()"
+            )
+        return mask
 
 
 def _space_of_masks(
@@ -104,7 +113,9 @@ def _space_of_masks(
         return gymnasium.spaces.MultiBinary(int(actions.n))
     if isinstance(actions, gymnasium.spaces.MultiDiscrete):
         return gymnasium.spaces.MultiBinary(int(actions.nvec.sum()))
+    if isinstance(actions, gymnasium.spaces.MultiBinary):
+        return gymnasium.spaces.MultiBinary(2 * math.prod(actions.shape))
     raise ConfigError(
-        f"[env] mask_key = {mask_key!r}: masks go with Discrete and MultiDiscrete actions, not with {actions}; "
-        "leave it out"
+        f"[env] mask_key = {mask_key!r}: masks go with Discrete, MultiDiscrete and MultiBinary actions, not with "
+        f"{actions}; leave it out"
     )

@@ -34,9 +34,25 @@ class ActionMask:
         return torch.where(self.allowed(observation), numbers, NEVER)
 
 
-def mask_of(space: gymnasium.Space[Any]) -> ActionMask | None:
-    """Return the mask in observations of a space; None where all actions are allowed."""
-    return ActionMask(space) if isinstance(space, Packed) and space.choices else None
+class BitMask(ActionMask):
+    """Which values of bits the observations of a packed space allow: `[..., 2 bit]`, of each bit its 0 and its 1."""
+
+    def __call__(self, numbers: Tensor, observation: Tensor) -> Tensor:
+        """Return logits of a 1 `[..., bit]`: where one value is forbidden, one that makes the other certain."""
+        allowed = self.allowed(observation)
+        return torch.where(allowed[..., 1::2], torch.where(allowed[..., ::2], numbers, -NEVER), NEVER)
+
+
+def mask_of(space: gymnasium.Space[Any], actions: gymnasium.Space[Any]) -> ActionMask | None:
+    """Return the mask in observations of a space for the outputs of a network; None where all actions are allowed.
+
+    Args:
+        space: of the observations.
+        actions: the space of the actions.
+    """
+    if not isinstance(space, Packed) or not space.choices:
+        return None
+    return BitMask(space) if isinstance(actions, gymnasium.spaces.MultiBinary) else ActionMask(space)
 
 
 def seen_space(space: Packed) -> gymnasium.Space[Any]:

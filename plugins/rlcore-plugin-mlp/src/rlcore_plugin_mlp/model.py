@@ -196,7 +196,7 @@ class MLPModel(nn.Module):
         super().__init__()
         spec = context.env_spec
         self._parts = tuple(config.parts)
-        mask = mask_of(spec.observation_space)
+        mask = mask_of(spec.observation_space, spec.action_space)
         shared = Networks.of(config, spec.observation_space, context.seed("encoder")) if config.share_encoder else None
         for part in config.parts:
             outputs, gain, distribution = head_of(part, spec.action_space, context.device, config.log_std is not None)

@@ -137,7 +137,7 @@ class _RecurrentModel(nn.Module):
         super().__init__()
         spec = context.env_spec
         self._parts = tuple(config.parts)
-        body, mask = Body(self.kind, config, context), mask_of(spec.observation_space)
+        body, mask = Body(self.kind, config, context), mask_of(spec.observation_space, spec.action_space)
         for part in config.parts:
             outputs, gain, distribution = head_of(part, spec.action_space, context.device, config.log_std is not None)
             sizes = [config.size, *config.hidden, outputs]

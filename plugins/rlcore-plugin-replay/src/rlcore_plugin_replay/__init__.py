@@ -22,6 +22,12 @@ def provide_components() -> list[Component]:
         ),
         Component(
             "buffer",
+            "prioritized-hindsight",
+            f"{__name__}.prioritized_hindsight:PrioritizedHindsightReplayBuffer",
+            summary="past transitions with goals that were reached later, sampled by priorities",
+        ),
+        Component(
+            "buffer",
             "sequences",
             f"{__name__}.sequences:SequenceReplayBuffer",
             summary="past sequences of steps, for policies with memory",

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import torch
-from pydantic import Field, model_validator
 from torch import Tensor
 
 from rlcore.buffers import Minibatch
-from rlcore.errors import ConfigError, StorageError
+from rlcore.errors import StorageError
 from rlcore.restore import check_array
 from rlcore.types import Context, Key
 from rlcore_plugin_replay.base import INDEX, ReplayConfig, SamplingBuffer
@@ -23,7 +22,7 @@ from rlcore_plugin_replay.layout import RowLayout
 from rlcore_plugin_replay.n_step import STEPS
 from rlcore_plugin_replay.packing import Batch
 from rlcore_plugin_replay.ring import Ring
-from rlcore_plugin_replay.stacks import OBSERVATION, Stacks
+from rlcore_plugin_replay.stacks import OBSERVATION, StackConfig, Stacks, check_same_kind, stacks_of
 from rlcore_plugin_replay.takes_sequences import take_steps
 
 if TYPE_CHECKING:
@@ -45,21 +44,8 @@ class ReplayBuffer(SamplingBuffer):
         takes_some_envs: whether batches may be of some of the envs: where nothing joins the steps of several batches.
     """
 
-    class Config(ReplayConfig):
+    class Config(StackConfig, ReplayConfig):
         """Size and use."""
-
-        stack: int | None = Field(
-            None, ge=2, description="store each frame of stacks of so many once; default: observations as they are"
-        )
-        frames: int | None = Field(
-            None, ge=2, description="with stack: frames that are kept; default: a 24th more than transitions"
-        )
-
-        @model_validator(mode="after")
-        def _stacks(self) -> Self:
-            if self.frames is not None and self.stack is None:
-                raise ValueError(f"frames = {self.frames} are those of stacks; say how many each has: stack = 4")
-            return self
 
     _config: Config
 
@@ -68,14 +54,20 @@ class ReplayBuffer(SamplingBuffer):
         take_steps(context.built.get("loss"))
         self._is_there = self._device == context.device  # whether rows lie where they are learnt from
         self._ring = Ring(config.capacity, partial(self._allocate, "transitions"))
-        stack = config.stack if isinstance(config, ReplayBuffer.Config) else None
-        self._stacks = None if stack is None else self._new_stacks(stack)
+        self._stacks: Stacks | None = None
+        if isinstance(config, StackConfig):
+            self._stacks = stacks_of(config, config.capacity, context, partial(self._allocate, "frames"))
         self._intake = self._new_intake()
-        self.takes_some_envs = config.n_steps == 1 and stack is None
+        self.takes_some_envs = config.n_steps == 1 and self._stacks is None
         self.writes: tuple[Key, ...] = (INDEX,) if config.n_steps == 1 else (INDEX, STEPS)
 
     def __len__(self) -> int:
         return len(self._ring)
+
+    @property
+    def _joined_steps(self) -> int:
+        """How many steps a row joins."""
+        return self._config.n_steps
 
     @property
     def write_count(self) -> int:
@@ -122,7 +114,7 @@ class ReplayBuffer(SamplingBuffer):
         state = self._sampling_state()
         if self._saves:
             state["ring"] = self._ring.state_dict()
-            if self._config.n_steps > 1:
+            if self._joined_steps > 1:
                 state["n_step"] = self._intake.state_dict()
             if self._stacks is not None:
                 state["stacks"] = self._stacks.state_dict()
@@ -157,23 +149,6 @@ class ReplayBuffer(SamplingBuffer):
         if self._stacks is not None:
             self._stacks.forget()
 
-    def _new_stacks(self, stack: int) -> Stacks:
-        """Return where frames are stored once.
-
-        Raises:
-            ConfigError: the run's observations are no stacks of so many frames.
-        """
-        spec = self._context.built.get("env_spec")
-        shape = None if spec is None else spec.observation_space.shape
-        if shape is not None and (len(shape) < 2 or shape[0] != stack):
-            raise ConfigError(
-                f"[buffer] stack = {stack}: observations are {list(shape)}; their first dimension must be the {stack} "
-                "frames, the oldest first, as of the env atari or of the transform frame-stack with dimension = 'first'"
-            )
-        capacity = self._config.capacity
-        frames = self._config.frames or capacity + max(capacity // 24, 1024)
-        return Stacks(stack, frames, partial(self._allocate, "frames"))
-
     def _oldest(self, num_envs: int) -> Tensor:
         """Return the numbers of the frames of the oldest transitions: of so many that none beyond has older ones."""
         layout, capacity = self._ring.layout, self._config.capacity
@@ -186,7 +161,7 @@ class ReplayBuffer(SamplingBuffer):
 
     def _new_intake(self) -> Intake:
         kind = HostIntake if self._device.type == "cpu" else TensorIntake
-        return kind(self._ring, self._config.n_steps, self._config.gamma)
+        return kind(self._ring, self._joined_steps, self._config.gamma)
 
     def _wrote(self, before: int) -> None:
         """Take notice of transitions that were written; there had been `before` of them."""
@@ -200,14 +175,13 @@ class ReplayBuffer(SamplingBuffer):
         entries = RowLayout.from_state(state.get("ring", {}).get("layout", [])).entries
         spec = self._context.built.get("env_spec")
         stacks = state.get("stacks")
-        if entries and (stacks is None) != (self._stacks is None):
-            there, here = ("whole observations", "frames") if stacks is None else ("frames", "whole observations")
-            raise StorageError(f"it keeps {there} in the checkpoint, and {here} here ([buffer] stack)")
+        if entries:
+            check_same_kind(stacks, self._stacks)
         if spec is not None and "observation" in entries:
             shape = entries["observation"][1] if stacks is None else (stacks["stack"], *stacks["shape"])
             saved = torch.empty(shape, device="meta")
             check_array("an observation", saved, spec.observation_space.shape, "[env], [[transform]]")
-        if entries and (STEPS in entries) != (self._config.n_steps > 1):
+        if entries and (STEPS in entries) != (self._joined_steps > 1):
             there, here = ("several steps", "one") if STEPS in entries else ("one step", "several")
             raise StorageError(
                 f"its transitions are of {there} in the checkpoint, and of {here} here ([buffer] n_steps)"

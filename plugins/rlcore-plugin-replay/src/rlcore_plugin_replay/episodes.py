@@ -19,7 +19,7 @@ from rlcore_plugin_replay.n_step import DONE
 from rlcore_plugin_replay.packing import Batch
 from rlcore_plugin_replay.ring import Ring
 from rlcore_plugin_replay.sequence_rows import sequences
-from rlcore_plugin_replay.stacks import FOLLOWING, OBSERVATION
+from rlcore_plugin_replay.stacks import FOLLOWING, OBSERVATION, Stacks
 from rlcore_plugin_replay.streams import Cut, Plan, Streams
 
 _FEW: Final = torch.int32
@@ -37,13 +37,21 @@ class Episodes:
         gamma: the discount of rewards that are joined.
         allocate: returns zeros `[row, word]` for what they are called and a shape.
         device: where rows lie.
+        stacks: where the frames of observations are stored once; None where rows hold observations.
 
     Attributes:
         sequences: how many can be sampled.
     """
 
     def __init__(
-        self, num_envs: int, capacity: int, cut: Cut, gamma: float, allocate: Allocate, device: torch.device
+        self,
+        num_envs: int,
+        capacity: int,
+        cut: Cut,
+        gamma: float,
+        allocate: Allocate,
+        device: torch.device,
+        stacks: Stacks | None = None,
     ) -> None:
         self.sequences = 0
         self._num_envs = num_envs
@@ -51,6 +59,7 @@ class Episodes:
         self._cut = cut
         self._gamma = gamma
         self._device = device
+        self._stacks = stacks
         self._streams = Streams(num_envs, self._rows, cut)
         self._ring = Ring(self._rows * num_envs, partial(allocate, "steps"))
         self._states = Ring(self._streams.states, partial(allocate, "states"))
@@ -69,16 +78,25 @@ class Episodes:
                 larger than there is room for.
             StorageError: there is no room for the rows.
         """
+        self._check_size(batch)
+        if self._stacks is not None:
+            batch = self._stacks.numbered(batch)
         self._begin(batch)
         columns = batch.columns
         first = columns.get(FIRST)
         valid = torch.ones_like(columns[DONE]) if batch.mask is None else batch.mask
         plan = self._streams.take(_flags(valid), _flags(columns[DONE]), None if first is None else _flags(first))
         self._write(plan, columns)
+        if self._stacks is not None:
+            oldest = torch.tensor(self._streams.oldest(), dtype=torch.int64, device=self._device)
+            if len(oldest):
+                self._stacks.check_kept(self._ring.columns[OBSERVATION][oldest])
         return self._follow(plan)
 
     def end(self) -> tuple[Tensor, Tensor]:
         """Let all episodes that run on end where they are; returns what `add` does."""
+        if self._stacks is not None:
+            self._stacks.forget()
         return self._follow(self._streams.end())
 
     def gather(self, index: Tensor, device: torch.device, further: Mapping[Key, Tensor]) -> Minibatch:
@@ -97,8 +115,11 @@ class Episodes:
         before, after, state = self._spans.index_select(0, index).long().unbind(1)
         inside = torch.minimum(torch.maximum(self._offsets, -before), after)  # [time, sequence]
         places = (index // self._num_envs + inside) % self._rows * self._num_envs + index % self._num_envs
-        packed = self._ring.rows(places.reshape(-1)).to(device)
-        rows = {key: entry.view(*inside.shape, *entry.shape[1:]) for key, entry in layout.views(packed).items()}
+        found = self._ring.rows(places.reshape(-1))
+        entries = layout.views(found.to(device))
+        if self._stacks is not None:
+            entries[OBSERVATION] = self._stacks.stacked(layout.view(found, OBSERVATION)).to(device)
+        rows = {key: entry.view(*inside.shape, *entry.shape[1:]) for key, entry in entries.items()}
         own: dict[Key, Tensor] = dict(further)
         if self._states.layout is not None:
             own[POLICY_STATE] = self._states_at(state).to(device)
@@ -113,6 +134,7 @@ class Episodes:
             "ring": self._ring.state_dict(),
             "states": self._states.state_dict(),
             "spans": self._spans[: self._streams.filled],
+            **({} if self._stacks is None else {"stacks": self._stacks.state_dict()}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -126,16 +148,20 @@ class Episodes:
         self._states.load_state_dict(state["states"])
         copy_in_pieces(self._spans[: state["spans"].shape[0]], state["spans"])
         self.sequences = int((self._spans[:, 1] > 0).sum())
+        if self._stacks is not None:
+            self._stacks.load_state_dict(state["stacks"])
 
     def entries(self) -> dict[Key, tuple[torch.dtype, tuple[int, ...]]]:
         """Return dtype and shape of what is kept of a step; nothing before the first batch."""
         return {} if self._ring.layout is None else self._ring.layout.entries
 
-    def _begin(self, batch: Batch) -> None:
-        """Check a batch, and allocate rows at the first one."""
+    def _check_size(self, batch: Batch) -> None:
         if len(batch.size) != 2 or batch.size[0] != self._num_envs:
             raise RlcoreError(f"a replay buffer of sequences takes batches [env, time], not {list(batch.size)}")
         check_room(self._rows * self._num_envs, self._num_envs, batch.size[1], self._cut, RlcoreError)
+
+    def _begin(self, batch: Batch) -> None:
+        """Check the entries of a batch, and allocate rows at the first one."""
         entries = entries_of(batch.columns, 2)
         check_joinable(entries, "a replay buffer of sequences")
         states = {key: entry for key, entry in entries.items() if key == POLICY_STATE}

@@ -61,11 +61,26 @@ class GoalEpisodes:
             uniform: `[row]` in [0, 1), which of them; None for the last.
         """
         env, count = self._env[places], self._count[places]
-        last = self._last[env, count % self._capacity]
-        last = np.where(last < 0, self._counts[env] - 1, last)
+        last = self._last_of(env, count)
         chosen = last if uniform is None else count + (uniform * (last - count + 1)).astype(np.int64)
         rows: Array = self._row[env, chosen % self._capacity] % self._capacity
         return rows
+
+    def following(self, places: Array, steps: int) -> tuple[Array, Array]:
+        """Return the places of rows and of those after them in their episodes, and how many of these there are.
+
+        Args:
+            places: int64 `[row]`.
+            steps: how many rows are asked for, at least 1; the first are those themselves.
+
+        Returns:
+            Places int64 `[step, row]`, the last ones repeated where an episode has no more; and counts `[row]`.
+        """
+        env, count = self._env[places], self._count[places]
+        last = self._last_of(env, count)
+        ahead = np.minimum(count + np.arange(steps)[:, np.newaxis], last)
+        rows: Array = self._row[env, ahead % self._capacity] % self._capacity
+        return rows, np.minimum(last - count + 1, steps)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what is known of the rows that are filled."""
@@ -89,6 +104,11 @@ class GoalEpisodes:
         for name in ("row", "last"):
             getattr(self, f"_{name}")[:, : saved[name].shape[1]] = saved[name]
         self._counts[:], self._begins[:] = saved["counts"], saved["begins"]
+
+    def _last_of(self, env: Array, count: Array) -> Array:
+        """Return the last step that is known of the episodes of steps `[row]`, counted in their envs."""
+        last = self._last[env, count % self._capacity]
+        return np.where(last < 0, self._counts[env] - 1, last)
 
     def _begin(self, num_envs: int) -> None:
         self._row = np.zeros((num_envs, self._capacity), np.int64)  # of the n-th row of an env, by n modulo capacity

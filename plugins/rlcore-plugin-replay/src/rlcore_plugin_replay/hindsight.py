@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor
 
 from rlcore.buffers import Minibatch
 from rlcore.envs import Packed
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.types import Context, Env, offers
-from rlcore_plugin_replay.base import ReplayConfig
+from rlcore.types import Context, Env, Key, offers
+from rlcore_plugin_replay.base import INDEX, ReplayConfig
 from rlcore_plugin_replay.buffer import ReplayBuffer
 from rlcore_plugin_replay.goal_episodes import GoalEpisodes
-from rlcore_plugin_replay.n_step import DONE, REWARD
+from rlcore_plugin_replay.n_step import DONE, REWARD, STEPS
 from rlcore_plugin_replay.packing import Batch
 from rlcore_plugin_replay.stacks import FOLLOWING, OBSERVATION
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 ACHIEVED: Final = "achieved_goal"
 DESIRED: Final = "desired_goal"
+TERMINATED: Final[Key] = ("next", "terminated")
+TRUNCATED: Final[Key] = ("next", "truncated")
+# which samples of a minibatch: the first of them, or int64 `[row]`
+Chosen: TypeAlias = "slice | Array"
 _USE: Final = "[buffer] use = 'replay:hindsight'"
 
 
@@ -59,6 +63,10 @@ class HindsightReplayBuffer(ReplayBuffer):
     As in hindsight experience replay (arXiv 1707.01495, section 3.3): of `goals + 1` samples, `goals` have another goal
     in the leaf `desired_goal` of both observations, and the reward, and the end, that the env gives for it. The rows
     hold what was collected; goals are chosen when they are sampled.
+
+    With `n_steps` a sample joins up to so many steps of its episode, each with the reward for the goal of the sample,
+    up to the one that ends the episode for that goal (Yang et al., 2021, arXiv 2102.12962, section 4). Where an episode
+    goes on, its latest steps are joined with as many as there are.
     """
 
     class Config(ReplayConfig):
@@ -68,12 +76,6 @@ class HindsightReplayBuffer(ReplayBuffer):
         strategy: Literal["future", "final"] = Field(
             "future", description="another goal is reached at a random later step of the episode, or at its last one"
         )
-
-        @model_validator(mode="after")
-        def _are_single_steps(self) -> Self:
-            if self.n_steps > 1:
-                raise ValueError("hindsight is of single steps, whose reward one goal decides: n_steps = 1")
-            return self
 
     _config: Config  # type: ignore[assignment]  # which has keys of stacks too
 
@@ -124,32 +126,74 @@ class HindsightReplayBuffer(ReplayBuffer):
         super().forget_episodes()
         self._episodes.end_all()
 
+    @property
+    def _joined_steps(self) -> int:
+        return 1  # which is the last one follows from the goal of a sample
+
     def _draw(self, size: int) -> Minibatch:
         minibatch = super()._draw(size)
         count = size * self._config.goals // (self._config.goals + 1)
-        if count:
-            self._relabel(minibatch, count)
+        chosen = self._chosen(size, count)
+        places = minibatch[INDEX].numpy(force=True)
+        reached = self._reached(places[chosen]) if count else None
+        if self._config.n_steps > 1:
+            self._join(minibatch, places, chosen, reached)
+        elif reached is not None:
+            achieved = self._space.tensor(minibatch[FOLLOWING], ACHIEVED)[chosen]
+            rewards, ends = self._outcome(achieved, reached)
+            _set(minibatch[REWARD], rewards, chosen)
+            if ends is not None:
+                _set(minibatch[TERMINATED], ends, chosen)
+                _set(minibatch[DONE], ends | _flat(minibatch[TRUNCATED])[chosen], chosen)
+        if reached is not None:
+            for key in (OBSERVATION, FOLLOWING):
+                self._space.tensor(minibatch[key], DESIRED)[chosen] = reached.to(minibatch[key].device)
         return minibatch
 
-    def _relabel(self, minibatch: Minibatch, count: int) -> None:
-        """Give the first samples other goals; which transitions these are is random already."""
-        places = minibatch["index"][:count].numpy(force=True)
+    def _chosen(self, size: int, count: int) -> Chosen:
+        """Return which of so many samples have another goal: the first, as which ones these are is random already."""
+        return slice(count)
+
+    def _reached(self, places: Array) -> Tensor:
+        """Return goals that were reached later than rows `[row]`, or there, `[row, *goal]`."""
         uniform = None
         if self._config.strategy == "future":
-            drawn = torch.rand(count, generator=self._generator, device=self._device, dtype=torch.float64)
+            drawn = torch.rand(len(places), generator=self._generator, device=self._device, dtype=torch.float64)
             uniform = drawn.numpy(force=True)
-        rows = torch.from_numpy(self._episodes.later(places, uniform)).to(self._device)
+        return self._space.tensor(self._entries(self._episodes.later(places, uniform))(FOLLOWING), ACHIEVED)
+
+    def _join(self, minibatch: Minibatch, places: Array, chosen: Chosen, reached: Tensor | None) -> None:
+        """Join the steps of each sample with those after it, as its goal says."""
+        steps = self._config.n_steps
+        rows, count = self._episodes.following(places, steps)
+        read = self._entries(rows.reshape(-1))
+        reward, terminated, truncated, done = (
+            _flat(read(key)).reshape(rows.shape) for key in (REWARD, TERMINATED, TRUNCATED, DONE)
+        )
+        if reached is not None:
+            achieved = self._space.tensor(read(FOLLOWING), ACHIEVED)
+            achieved = achieved.reshape(steps, -1, *achieved.shape[1:])[:, chosen]
+            given, ends = self._outcome(achieved.flatten(0, 1), reached.repeat(steps, *(1 for _ in reached.shape[1:])))
+            reward[:, chosen] = given.reshape(steps, -1)
+            if ends is not None:
+                terminated[:, chosen] = ends.reshape(steps, -1)
+                done[:, chosen] = terminated[:, chosen] | truncated[:, chosen]
+        total, joined = joined_rewards(reward, done, count, self._config.gamma)
+        every, last = slice(None), (joined - 1, np.arange(len(places)))
+        read = self._entries(rows[last])
+        for key in minibatch.keys():  # noqa: SIM118  # of entries that nobody read yet too
+            if isinstance(key, tuple) and key[0] == "next":
+                minibatch[key] = read(key).to(self._context.device)
+        minibatch[STEPS] = torch.from_numpy(joined[:, np.newaxis]).to(self._context.device)
+        _set(minibatch[REWARD], total, every)
+        _set(minibatch[TERMINATED], terminated[last], every)
+        _set(minibatch[DONE], done[last], every)
+
+    def _entries(self, places: Array) -> Callable[[Key], Tensor]:
+        """Return what finds an entry of copies of the rows at places `[row]`."""
         layout = self._ring.layout
         assert layout is not None
-        reached = self._space.tensor(layout.view(self._ring.rows(rows), FOLLOWING), ACHIEVED)
-        for key in (OBSERVATION, FOLLOWING):
-            self._space.tensor(minibatch[key][:count], DESIRED)[:] = reached.to(minibatch[key].device)
-        achieved = self._space.tensor(minibatch[FOLLOWING][:count], ACHIEVED)
-        rewards, ends = self._outcome(achieved, reached)
-        _set(minibatch[REWARD], rewards)
-        if ends is not None:
-            _set(minibatch["next", "terminated"], ends)
-            _set(minibatch[DONE], ends | minibatch["next", "truncated"][:count].reshape(-1).numpy(force=True))
+        return layout.reader(self._ring.rows(torch.from_numpy(places).to(self._device)))
 
     def _outcome(self, achieved: Tensor, desired: Tensor) -> tuple[Array, Array | None]:
         return self._env.goal_outcome(achieved.numpy(force=True), desired.numpy(force=True))
@@ -175,9 +219,33 @@ class HindsightReplayBuffer(ReplayBuffer):
             )
 
 
-def _set(entry: Tensor, values: Array) -> None:
-    """Write values `[row]` over the first rows of an entry `[sample, 1]`."""
-    entry[: len(values), 0] = torch.from_numpy(values).to(entry)
+def joined_rewards(reward: Array, done: BoolArray, count: Array, gamma: float) -> tuple[Array, Array]:
+    """Return the discounted rewards of steps up to the first that ends the episode, and how many steps these are.
+
+    Args:
+        reward: `[step, row]`.
+        done: `[step, row]`, whether the episode ends with a step.
+        count: `[row]`, how many steps there are at most.
+        gamma: the discount.
+
+    Returns:
+        Rewards `[row]`, in double precision, and steps int64 `[row]`.
+    """
+    steps = np.arange(len(reward))[:, np.newaxis]
+    before = np.zeros_like(done)
+    before[1:] = np.logical_or.accumulate(done[:-1], axis=0)
+    counts = ~before & (steps < count)
+    return (gamma**steps * counts * reward.astype(np.float64)).sum(0), counts.sum(0)
+
+
+def _flat(entry: Tensor) -> Array:
+    """Return an entry `[row, 1]` as an array `[row]` of its own."""
+    return entry.reshape(-1).numpy(force=True).copy()
+
+
+def _set(entry: Tensor, values: Array, chosen: Chosen) -> None:
+    """Write values `[row]` into those rows of an entry `[sample, 1]`."""
+    entry[chosen, 0] = torch.from_numpy(values).to(entry)
 
 
 def _space_of(context: Context) -> Packed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore.buffers import Minibatch
@@ -18,6 +18,14 @@ from rlcore_plugin_replay.td_errors import TD_ERROR, WEIGHT, TDErrors
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
+
+
+class PriorityConfig(BaseModel):
+    """The two exponents."""
+
+    alpha: float = Field(0.7, ge=0, description="how much priorities count: 0 samples uniformly")
+    beta: float = Field(0.5, ge=0, le=1, description="how much of the bias the weights take back: 1 all of it")
+    eps: float = Field(1e-8, gt=0, description="added to each error, so that every transition can be sampled")
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
@@ -33,16 +41,15 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         schedulable: `beta`, which schedules may move.
     """
 
-    class Config(ReplayBuffer.Config):
+    class Config(PriorityConfig, ReplayBuffer.Config):
         """Size, use and the two exponents."""
 
-        alpha: float = Field(0.7, ge=0, description="how much priorities count: 0 samples uniformly")
-        beta: float = Field(0.5, ge=0, le=1, description="how much of the bias the weights take back: 1 all of it")
-        eps: float = Field(1e-8, gt=0, description="added to each error, so that every transition can be sampled")
+    _name = "prioritized"
+    _instead = 'the buffer "replay"'
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
-        self._errors = TDErrors("prioritized", 'the buffer "replay"', context)
+        self._errors = TDErrors(self._name, self._instead, context)
         self._alpha, self._eps = config.alpha, config.eps
         self.schedulable = {"beta": config.beta}
         self.writes = (*self.writes, WEIGHT)

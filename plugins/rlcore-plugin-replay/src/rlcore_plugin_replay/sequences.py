@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import torch
@@ -19,7 +20,7 @@ from rlcore_plugin_replay.layout import RowLayout
 from rlcore_plugin_replay.packing import Batch
 from rlcore_plugin_replay.priorities import Priorities, new_priorities
 from rlcore_plugin_replay.sequence_rows import ADDED
-from rlcore_plugin_replay.stacks import OBSERVATION
+from rlcore_plugin_replay.stacks import OBSERVATION, StackConfig, Stacks, check_same_kind, stacks_of
 from rlcore_plugin_replay.streams import Cut
 from rlcore_plugin_replay.takes_sequences import take_sequences
 from rlcore_plugin_replay.td_errors import WEIGHT, TDErrors
@@ -57,7 +58,7 @@ class SequenceReplayBuffer(SamplingBuffer):
 
     takes_memory: Final = True
 
-    class Config(ReplayConfig):
+    class Config(StackConfig, ReplayConfig):
         """Size, use and the two exponents."""
 
         capacity: int = Field(100_000, ge=1, description="steps that are kept, over all envs")
@@ -70,16 +71,6 @@ class SequenceReplayBuffer(SamplingBuffer):
         beta: float = Field(0.6, ge=0, le=1, description="how much of the bias the weights take back: 1 all of it")
         eta: float = Field(0.9, ge=0, le=1, description="of a priority, the part of the largest error; rest: the mean")
         eps: float = Field(1e-8, gt=0, description="added to each priority, so that every sequence can be sampled")
-
-        @model_validator(mode="before")
-        @classmethod
-        def _whole(cls, keys: Any) -> Any:
-            if isinstance(keys, Mapping) and "stack" in keys:
-                raise ValueError(
-                    "stack: replay:sequences stores observations whole; leave it out. A policy with memory does with "
-                    "single frames: leave out the transform frame-stack or the env's stack too"
-                )
-            return keys
 
         @model_validator(mode="after")
         def _overlaps(self) -> Self:
@@ -109,6 +100,7 @@ class SequenceReplayBuffer(SamplingBuffer):
         self.schedulable = {"beta": config.beta}
         self.writes: tuple[Key, ...] = (INDEX, WEIGHT, *ADDED)
         self._check_room()
+        self._new_stacks()  # which looks at the observations before the first frame
         self._episodes: Episodes | None = None
         self._priorities = self._new_priorities()
 
@@ -192,7 +184,11 @@ class SequenceReplayBuffer(SamplingBuffer):
         if not num_envs:
             raise RlcoreError("a replay buffer of sequences takes batches [env, time]")
         config = self._config
-        return Episodes(num_envs, config.capacity, config.cut, config.gamma, self._allocate, self._device)
+        sizes = (num_envs, config.capacity, config.cut, config.gamma)
+        return Episodes(*sizes, self._allocate, self._device, self._new_stacks())
+
+    def _new_stacks(self) -> Stacks | None:
+        return stacks_of(self._config, self._config.capacity, self._context, partial(self._allocate, "frames"))
 
     def _follow(self, gone: Tensor, begun: Tensor) -> None:
         if len(gone):
@@ -250,7 +246,12 @@ class SequenceReplayBuffer(SamplingBuffer):
                 "buffer over with --fresh buffer"
             )
         spec = self._context.built.get("env_spec")
-        entries = RowLayout.from_state(state.get("episodes", {}).get("ring", {}).get("layout", [])).entries
+        kept = state.get("episodes", {})
+        entries = RowLayout.from_state(kept.get("ring", {}).get("layout", [])).entries
+        stacks = kept.get("stacks")
+        if entries:
+            check_same_kind(stacks, self._config.stack)
         if spec is not None and entries:
-            saved = torch.empty(entries[OBSERVATION][1], device="meta")
+            shape = entries[OBSERVATION][1] if stacks is None else (stacks["stack"], *stacks["shape"])
+            saved = torch.empty(shape, device="meta")
             check_array("an observation", saved, spec.observation_space.shape, "[env], [[transform]]")

@@ -4,19 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import torch
+from pydantic import BaseModel, Field, model_validator
 from torch import Tensor
 
-from rlcore.errors import RlcoreError, StorageError
+from rlcore.errors import ConfigError, RlcoreError, StorageError
 from rlcore.state import copy_in_pieces
-from rlcore.types import Key
+from rlcore.types import Context, Key
 from rlcore_plugin_replay.layout import WORD
 from rlcore_plugin_replay.packing import Batch
 
 OBSERVATION: Final[Key] = "observation"
 FOLLOWING: Final[Key] = ("next", "observation")
+
+
+class StackConfig(BaseModel):
+    """Which observations are stacks."""
+
+    stack: int | None = Field(
+        None, ge=2, description="store each frame of stacks of so many once; default: observations as they are"
+    )
+    frames: int | None = Field(
+        None, ge=2, description="with stack: frames that are kept; default: a 24th more than transitions"
+    )
+
+    @model_validator(mode="after")
+    def _stacks(self) -> Self:
+        if self.frames is not None and self.stack is None:
+            raise ValueError(f"frames = {self.frames} are those of stacks; say how many each has: stack = 4")
+        return self
 
 
 class Stacks:
@@ -248,6 +266,48 @@ class Stacks:
         flat = new.flatten(1).contiguous().view(torch.uint8)
         self._frames.view(torch.uint8)[places.to(self._frames.device), :size] = flat.to(self._frames.device)
         self._written += len(sources)
+
+
+def stacks_of(
+    config: StackConfig, capacity: int, context: Context, allocate: Callable[[tuple[int, int]], Tensor]
+) -> Stacks | None:
+    """Return where frames are stored once; None where observations are stored as they are.
+
+    Args:
+        config: says so.
+        capacity: transitions, or steps, that are kept.
+        context: with the env's spec, where there is one.
+        allocate: as for `Stacks`.
+
+    Raises:
+        ConfigError: the run's observations are no stacks of so many frames.
+    """
+    stack = config.stack
+    if stack is None:
+        return None
+    spec = context.built.get("env_spec")
+    shape = None if spec is None else spec.observation_space.shape
+    if shape is not None and (len(shape) < 2 or shape[0] != stack):
+        raise ConfigError(
+            f"[buffer] stack = {stack}: observations are {list(shape)}; their first dimension must be the {stack} "
+            "frames, the oldest first, as of the env atari or of the transform frame-stack with dimension = 'first'"
+        )
+    return Stacks(stack, config.frames or capacity + max(capacity // 24, 1024), allocate)
+
+
+def check_same_kind(saved: object, here: object) -> None:
+    """Refuse observations of a checkpoint that are stored otherwise.
+
+    Args:
+        saved: what is saved of frames; None where observations are whole.
+        here: what there is of frames here; None where observations are whole.
+
+    Raises:
+        StorageError: one has frames, and the other has none.
+    """
+    if (saved is None) != (here is None):
+        kinds = ("whole observations", "frames") if saved is None else ("frames", "whole observations")
+        raise StorageError(f"it keeps {kinds[0]} in the checkpoint, and {kinds[1]} here ([buffer] stack)")
 
 
 def _equal(one: Tensor, other: Tensor, dims: int) -> Tensor:

@@ -96,6 +96,11 @@ class Streams:
         """Places up to which something was written; the rest is empty."""
         return min(max(self._count) + 1, self._rows) * self._num_envs
 
+    def oldest(self) -> list[int]:
+        """Return the place of the oldest row of each env that a sequence may have, of envs that have some."""
+        counts = [(env, count) for env, count in enumerate(self._count) if count]
+        return [self._place(env, max(0, count + 1 - self._rows)) for env, count in counts]
+
     def take(
         self, valid: Sequence[Sequence[bool]], done: Sequence[Sequence[bool]], first: Sequence[Sequence[bool]] | None
     ) -> Plan:

@@ -163,7 +163,7 @@ class DiscreteActorCriticModel(nn.Module):
         generator = torch.Generator().manual_seed(context.seed("actor"))
         network = networks.network(actions, _EVERY_ACTION_ALIKE, generator)
         distribution = ShiftedCategorical(actions, self.first_action) if self.first_action else Categorical(actions)
-        mask = mask_of(space)
+        mask = mask_of(space, context.env_spec.action_space)
         self.actor = Actor(network, distribution) if mask is None else MaskedActor(network, distribution, mask)
         networks = Networks.of(config, space, context.seed("critics encoder"))
         self.critics = ActionCritics(

@@ -23,6 +23,7 @@ class FlatLeaf:
     Attributes:
         name: the same.
         size: how many numbers of the vector it takes: as many as there are choices, where it is a choice.
+        choices: the first number of each numbered choice, and how many numbers it has; none where it is no choice.
         low: the least values, `[size]`, float32.
         high: the largest values, `[size]`, float32.
     """
@@ -30,11 +31,13 @@ class FlatLeaf:
     def __init__(self, name: str, space: gymnasium.Space[Any], begin: int) -> None:
         self.name = name
         self._begin = begin
+        self.choices: list[tuple[int, int]] = []
         self._firsts: Array | None = None  # place of the first number of each choice, less that number
         if isinstance(space, gymnasium.spaces.Discrete | gymnasium.spaces.MultiDiscrete):
             counts = np.ravel(space.n if isinstance(space, gymnasium.spaces.Discrete) else space.nvec).astype(np.int64)
             self._firsts = begin + np.cumsum([0, *counts[:-1]]) - np.ravel(space.start)
             self.size = int(counts.sum())
+            self.choices = list(zip(np.ravel(space.start).tolist(), counts.tolist(), strict=True))
         else:
             self.size = prod(space.shape or ())
         bounds = gymnasium.spaces.flatten_space(space)

@@ -12,6 +12,7 @@ from rlcore.envs import ACTION_MASK, Packed, PassThrough
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_transforms.flat_leaf import FlatLeaf
+from rlcore_plugin_transforms.modules import Flattened
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
@@ -66,6 +67,11 @@ class Flatten(PassThrough):
         """Return the vector of the last observation of an episode."""
         result: Array = self._flattened(observation[None])[0]
         return result
+
+    def observation_module(self) -> Flattened:
+        """Return the same as a module."""
+        before = self._before if isinstance(self._before, Packed) else None
+        return Flattened([(leaf.name, leaf.choices) for leaf in self._leaves], _VECTOR, before, self._after)
 
     def _flattened(self, observation: Array) -> Array:
         before = self._before

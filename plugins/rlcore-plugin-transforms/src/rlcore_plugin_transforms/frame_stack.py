@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from rlcore.envs import PassThrough, box_of
 from rlcore.errors import ConfigError
 from rlcore.types import Context
+from rlcore_plugin_transforms.modules import Stacked
 
 if TYPE_CHECKING:
     from typing import Self
@@ -38,6 +39,7 @@ class FrameStack(PassThrough):
     def __init__(self, config: Config, context: Context) -> None:
         self._frames = config.frames
         self._dimension = config.dimension
+        self._shape: tuple[int, ...] = ()  # of one observation
         self._memory: Array | None = None  # [env, frames, *shape]; replaced, never changed in place
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.spaces.Box:
@@ -47,6 +49,7 @@ class FrameStack(PassThrough):
             raise ConfigError(
                 "[transform] frame-stack: observations without a dimension have no last one; set dimension = 'first'"
             )
+        self._shape = box.shape
         low, high = (self._joined(np.stack([bound] * self._frames), axis=0) for bound in (box.low, box.high))
         return gymnasium.spaces.Box(low, high, dtype=box.dtype)
 
@@ -71,6 +74,10 @@ class FrameStack(PassThrough):
         copied = super().frozen()
         copied._memory = None
         return copied
+
+    def memory_module(self) -> Stacked:
+        """Return the same as a module; its state is the latest observations."""
+        return Stacked(self._frames, self._shape, joined=self._dimension == "last")
 
     def state_dict(self) -> dict[str, Any]:
         """Return the latest observations of every env."""

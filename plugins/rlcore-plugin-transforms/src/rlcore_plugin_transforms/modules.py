@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from rlcore.envs import ACTION_MASK
+
 if TYPE_CHECKING:
+    from rlcore.envs import Packed
     from rlcore.types import Array
 
 
@@ -41,6 +44,99 @@ class Normalised(nn.Module):
         """Return `[env, *shape]`."""
         normalised = (observation.double() - self.mean) / self.deviation
         return (normalised.clamp(-self._clip, self._clip) if self._clip else normalised).float()
+
+
+class Selected(nn.Module):
+    """The numbers at some places along the last dimension.
+
+    Args:
+        indices: the places.
+    """
+
+    indices: Tensor
+
+    def __init__(self, indices: list[int]) -> None:
+        super().__init__()
+        self.register_buffer("indices", torch.tensor(indices))
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return `[env, *shape]`."""
+        return observation.index_select(-1, self.indices)
+
+
+class Flattened(nn.Module):
+    """Arrays of any shape as one float32 vector, numbered choices as one-hot vectors.
+
+    Args:
+        leaves: the name of each array, and the first number and the count of each of its choices, if it is numbered.
+        vector: the leaf that is the vector, where a mask stays beside it.
+        before: the space of the rows that come in; None where they are one array.
+        after: the space of the rows that go out; None where they are the vector alone.
+    """
+
+    def __init__(
+        self, leaves: list[tuple[str, list[tuple[int, int]]]], vector: str, before: Packed | None, after: Packed | None
+    ) -> None:
+        super().__init__()
+        self._leaves, self._vector = leaves, vector
+        self._before, self._after = before, after
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return vectors `[env, number]`, or rows `[env, words]`."""
+        arrays = {"": observation} if self._before is None else self._before.tensors(observation)
+        flat = torch.cat([_flat(arrays[name], choices) for name, choices in self._leaves], -1)
+        if self._after is None:
+            return flat
+        return self._after.joined({self._vector: flat, ACTION_MASK: arrays[ACTION_MASK]})
+
+
+class Stacked(nn.Module):
+    """The latest observations, the oldest first; an episode begins with its first observation repeated.
+
+    Args:
+        frames: observations in a stack.
+        shape: of one observation.
+        joined: whether they lie along the last dimension, and not along a new first one.
+    """
+
+    def __init__(self, frames: int, shape: tuple[int, ...], joined: bool) -> None:
+        super().__init__()
+        self._frames, self._shape, self._joined = frames, shape, joined
+
+    def initial_state(self, num_envs: int) -> Tensor:
+        """Return zeros `[env, frames, *shape]`."""
+        return torch.zeros(num_envs, self._frames, *self._shape)
+
+    def forward(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the stacks, and the latest observations, which are their state."""
+        latest = observation.unsqueeze(1)
+        going_on = torch.cat([state[:, 1:].to(observation.dtype), latest], 1)
+        begins = first.reshape(-1, *(1 for _ in going_on.shape[1:]))
+        stack = torch.where(begins, latest.expand(-1, self._frames, *self._shape), going_on)
+        return torch.cat(stack.unbind(1), -1) if self._joined else stack, stack.float()
+
+
+class Timed(nn.Module):
+    """Observations with the fraction of the step limit that has passed.
+
+    Args:
+        limit: of steps in an episode.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def initial_state(self, num_envs: int) -> Tensor:
+        """Return zeros `[env, 1]`."""
+        return torch.zeros(num_envs, 1)
+
+    def forward(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        """Return observations `[env, size + 1]`, and how many steps came before."""
+        elapsed = torch.where(first.unsqueeze(-1), 0.0, state + 1)
+        fraction = (elapsed.double() / self._limit).clamp(max=1.0)
+        dtype = observation.dtype if observation.is_floating_point() else torch.float32
+        return torch.cat([observation.to(dtype), fraction.to(dtype)], -1), elapsed
 
 
 class Clipped(nn.Module):
@@ -84,3 +180,17 @@ class Scaled(Clipped):
         low, high = (bound if bound.is_floating_point() else bound.double() for bound in (self.low, self.high))
         scaled = torch.minimum(torch.maximum(low + fraction * (high - low), low), high)
         return (scaled if self.low.is_floating_point() else scaled.round()).to(self.low.dtype)
+
+
+def _flat(array: Tensor, choices: list[tuple[int, int]]) -> Tensor:
+    """Return `[env, number]`, float32."""
+    numbers = array.reshape(array.shape[0], -1)
+    if not choices:
+        return numbers.float()
+    each = zip(numbers.long().unbind(-1), choices, strict=True)
+    return torch.cat([_one_hot(number, start, count) for number, (start, count) in each], -1)
+
+
+def _one_hot(number: Tensor, start: int, count: int) -> Tensor:
+    places = torch.arange(start, start + count, device=number.device)
+    return (number.unsqueeze(-1) == places).float()

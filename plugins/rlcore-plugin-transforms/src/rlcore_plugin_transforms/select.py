@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, NonNegativeInt
 from rlcore.envs import PassThrough, box_of
 from rlcore.errors import ConfigError
 from rlcore.types import Context
+from rlcore_plugin_transforms.modules import Selected
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
@@ -54,3 +55,7 @@ class Select(PassThrough):
     def final(self, observation: Array, env_index: int) -> Array:
         """Return those numbers of the last observation of an episode."""
         return np.take(observation, self._indices, axis=-1)
+
+    def observation_module(self) -> Selected:
+        """Return the same as a module."""
+        return Selected(self._indices)

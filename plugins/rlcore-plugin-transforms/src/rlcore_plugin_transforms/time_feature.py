@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from rlcore.envs import PassThrough
 from rlcore.errors import ConfigError
 from rlcore.types import Context
+from rlcore_plugin_transforms.modules import Timed
 
 if TYPE_CHECKING:
     from typing import Self
@@ -69,6 +70,10 @@ class TimeFeature(PassThrough):
         copied = super().frozen()
         copied._elapsed = None
         return copied
+
+    def memory_module(self) -> Timed:
+        """Return the same as a module; its state is the number of steps."""
+        return Timed(self._limit)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the steps of the running episodes."""

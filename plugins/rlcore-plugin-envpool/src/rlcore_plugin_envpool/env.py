@@ -46,8 +46,7 @@ class EnvpoolEnv:
             self._envpool: Any = importlib.import_module("envpool")
         except ImportError as error:
             raise ConfigError(
-                f"[env] use = 'gymnasium:envpool' needs envpool: {error}; pip install "
-                "'rlcore-plugin-gymnasium[envpool]'"
+                f"[env] use = 'envpool' needs envpool, which is not installed: {error}; pip install 'rlcore[envpool]'"
             ) from error
         known = self._envpool.list_all_envs()
         if config.id not in known:

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from rlcore_plugin_gymnasium.envpool_env import Config, EnvpoolEnv
+from rlcore_plugin_envpool.env import Config, EnvpoolEnv
 
 from rlcore.errors import ConfigError
 from rlcore.types import Context
@@ -19,7 +19,7 @@ def made(**keys):
 
 def test_without_envpool_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "envpool", None)
-    with pytest.raises(ConfigError, match=r"pip install 'rlcore-plugin-gymnasium\[envpool\]'"):
+    with pytest.raises(ConfigError, match=r"use = 'envpool' needs envpool, .*pip install 'rlcore\[envpool\]'"):
         made(id="CartPole-v1")
 
 
