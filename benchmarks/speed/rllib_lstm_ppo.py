@@ -1,4 +1,7 @@
-"""Speed of RLlib's PPO with an LSTM that actor and critic share: `Algorithm.train`, envs and learner in one process."""
+"""Speed of RLlib's PPO with an LSTM that actor and critic share: `Algorithm.train`, envs and learner in one process.
+
+It needs a layer before the LSTM, which the others here go without.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def main() -> None:
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     register_env("positions", lambda settings: make_env())
     network = DefaultModelConfig(
-        fcnet_hiddens=[],
+        fcnet_hiddens=[SIZE],
         head_fcnet_hiddens=[],
         vf_share_layers=True,
         use_lstm=True,
