@@ -21,6 +21,10 @@ class Remembers(Protocol):
 
     body: Body
 
+
+class Acts(Remembers, Protocol):
+    """One that acts."""
+
     def raw(self) -> Step:
         """Return a step of rows without gradients, from the state of its own memory to outputs and its next state."""
         ...
@@ -47,7 +51,7 @@ def initial_states(parts: Sequence[Remembers], rows: int) -> Tensor:
     return states[0] if len(states) == 1 else torch.cat(states, -1)
 
 
-def joint_step(acting: Remembers, parts: Sequence[Remembers]) -> Step:
+def joint_step(acting: Acts, parts: Sequence[Remembers]) -> Step:
     """Return a step of the part that acts, which brings the memories of all parts on.
 
     Those that do not act stop behind their memory: their outputs are nobody's.
@@ -64,7 +68,7 @@ def joint_step(acting: Remembers, parts: Sequence[Remembers]) -> Step:
         return acting.raw()
     sizes = [part.body.state_size for part in parts]
     number = next(number for number, part in enumerate(parts) if part is acting)
-    steps = [part.raw() if part is acting else part.body.raw() for part in parts]
+    steps = [acting.raw() if part is acting else part.body.raw() for part in parts]
 
     def step(observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         states = torch.split(state, sizes, -1)

@@ -18,29 +18,26 @@ from rlcore_plugin_recurrent.cell import Step
 from rlcore_plugin_recurrent.memories import initial_states, joint_step, places
 
 
-class RecurrentPart(nn.Module):
-    """A head behind a memory, called `part(observation, state, first)` as `rlcore.types` says.
+class PartWithMemory(nn.Module):
+    """A memory, and what a part makes of what it knows.
 
     Args:
         body: the memory, which parts may share.
-        head: what is known `[..., size]` to outputs `[..., outputs]`; has `raw()`, see `MLP.raw`.
-        mask: of the outputs, in the observations; None where all actions are allowed.
+        head: of what is known `[..., size]`.
         place: of the state of this memory, in that which is carried for several; None where there is one memory.
     """
 
-    def __init__(self, body: Body, head: nn.Module, mask: ActionMask | None = None, place: slice | None = None) -> None:
+    def __init__(self, body: Body, head: nn.Module, place: slice | None = None) -> None:
         super().__init__()
         self.body = body
         self.head = head
-        self.mask = mask
         self.place = place
 
-    def forward(self, observation: Tensor, state: Tensor, first: Tensor) -> Tensor:
-        """Return the outputs `[..., outputs]`."""
-        return self.of_known(self.known(observation, state, first), observation)
-
     def known(self, observation: Tensor, state: Tensor, first: Tensor) -> Tensor:
-        """Return what the memory makes of the observations, `[..., size]`."""
+        """Return what the memory makes of the observations, `[..., size]`.
+
+        The arguments are those with which a part is called, as `rlcore.types` says.
+        """
         return self.body(observation, self._own(state), first)  # type: ignore[no-any-return]
 
     def after(self, observation: Tensor, state: Tensor, first: Tensor) -> Tensor:
@@ -52,6 +49,28 @@ class RecurrentPart(nn.Module):
         if self.place is None:
             return following
         return torch.cat([state[..., : self.place.start], following, state[..., self.place.stop :]], -1)
+
+    def _own(self, state: Tensor) -> Tensor:
+        return state if self.place is None else state[..., self.place]
+
+
+class RecurrentPart(PartWithMemory):
+    """A head behind a memory, called `part(observation, state, first)` as `rlcore.types` says.
+
+    Args:
+        body: the memory, which parts may share.
+        head: what is known `[..., size]` to outputs `[..., outputs]`; has `raw()`, see `MLP.raw`.
+        mask: of the outputs, in the observations; None where all actions are allowed.
+        place: of the state of this memory; see `PartWithMemory`.
+    """
+
+    def __init__(self, body: Body, head: nn.Module, mask: ActionMask | None = None, place: slice | None = None) -> None:
+        super().__init__(body, head, place)
+        self.mask = mask
+
+    def forward(self, observation: Tensor, state: Tensor, first: Tensor) -> Tensor:
+        """Return the outputs `[..., outputs]`."""
+        return self.of_known(self.known(observation, state, first), observation)
 
     def of_known(self, known: Tensor, observation: Tensor) -> Tensor:
         """Return the outputs, from what the memory made of the observations."""
@@ -72,9 +91,6 @@ class RecurrentPart(nn.Module):
             return (outputs if mask is None else mask(outputs, observation)), following
 
         return act
-
-    def _own(self, state: Tensor) -> Tensor:
-        return state if self.place is None else state[..., self.place]
 
 
 class RecurrentActor(RecurrentPart):
@@ -97,9 +113,9 @@ class RecurrentPolicy:
         parts: all that have a memory of their own, in the order of their states; None where there is one memory.
     """
 
-    def __init__(self, part: RecurrentPart, parts: Sequence[RecurrentPart] | None = None) -> None:
+    def __init__(self, part: RecurrentPart, parts: Sequence[PartWithMemory] | None = None) -> None:
         self._part = part
-        self._parts = [part] if parts is None else [*parts]
+        self._parts: list[PartWithMemory] = [part] if parts is None else [*parts]
         self._step = joint_step(part, self._parts)
 
     def initial_state(self, num_envs: int) -> Tensor:
@@ -116,7 +132,7 @@ class RecurrentActorPolicy(RecurrentPolicy):
 
     writes = ("sample_log_prob",)
 
-    def __init__(self, actor: RecurrentActor, parts: Sequence[RecurrentPart] | None = None) -> None:
+    def __init__(self, actor: RecurrentActor, parts: Sequence[PartWithMemory] | None = None) -> None:
         super().__init__(actor, parts)
         self._distribution = actor.distribution
 
