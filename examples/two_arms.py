@@ -6,7 +6,7 @@ from gymnasium.spaces import Box, Discrete
 
 
 class TwoArms(gymnasium.Env):
-    """One of two arms pays 1 for each pull, the other nothing; which one is drawn anew for each episode.
+    """One of two arms pays 1 for each pull, the other nothing; each episode draws one of them.
 
     The smallest of the tasks of Duan et al. (2016, arXiv 1611.02779) and Wang et al. (2016, arXiv 1611.05763). A policy
     that is shown its last action and its last reward pulls the wrong arm at most once; for any other one half of the

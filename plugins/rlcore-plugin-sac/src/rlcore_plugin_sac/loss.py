@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from rlcore.errors import ConfigError
 from rlcore.learners import TargetConfig, TargetUpdater
 from rlcore.types import Context, Key, has_memory, offers
-from rlcore.types.models import part_of
 from rlcore_plugin_sac.critics import Critics
 from rlcore_plugin_sac.entropy import TRAINS
 from rlcore_plugin_sac.sequences import SEQUENCES, SequenceRows, Unrolled
@@ -87,7 +86,8 @@ class ActorCriticLoss(nn.Module):
     def _begin_sequences(self, model: Any, names: Iterable[str]) -> None:
         """Read sequences from now on."""
         for name in names:
-            if not offers(part_of(model, name), Unrolled):
+            part: Any = getattr(model, name)
+            if not offers(part, Unrolled):
                 raise ConfigError(
                     f"[loss] {type(self).__name__}: the model has a memory, but its part {name!r} does not say what it "
                     "knows along a sequence (head, known, after); take the model sac:recurrent-actor-critic"
