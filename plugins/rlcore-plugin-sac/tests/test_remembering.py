@@ -72,7 +72,7 @@ def test_a_memory_keeps_what_the_first_observation_said(kind, cell):
     loss, optimizers, actor = kind
     model = {"use": "sac:recurrent-actor-critic", "cell": cell, "size": 16, "encoder_hidden": [], "actor": actor}
     buffer = {"use": "replay:sequences", "sequence_length": STEPS, "burn_in": 0, "n_steps": 1, "minibatch_size": 16}
-    assert mean_return(model, loss, optimizers, {**buffer, "alpha": 0.0}) > 0.8 * STEPS
+    assert mean_return(model, loss, optimizers, {**buffer, "alpha": 0.0}) > 0.7 * STEPS
 
 
 def test_without_a_memory_the_first_step_is_all_that_can_be_right():
