@@ -13,7 +13,7 @@ from rlcore.types.optional_learning import MemoryTaker
 _ADVICE = {
     "buffer": 'it hands out steps one by one, without what came before them; use = "rollout-sequences", or for replay '
     '"replay:sequences"',
-    "loss": "it calls the parts of the model without a state; ppo, a2c and r2d2 do with one",
+    "loss": "it calls the parts of the model without a state; ppo, a2c, r2d2, sac, td3 and ddpg do with one",
     "estimator": "it calls the critic without a state; gae does with one",
 }
 

@@ -37,7 +37,7 @@ SCRIPTS = {
     "rlpyt_runner.py": ["--algo", "ppo", "--n-steps", "1e3"],
     "ppo_tutorial.py": ["--frames", "2000", "--out", "curves.png"],
 }
-MODULES = {"bit_flip.py", "sighted_envs.py"}
+MODULES = {"bit_flip.py", "sighted_envs.py", "two_arms.py"}
 LOOSE_FILES = {"my_hooks.py": ["stop-when-solved", "stopwatch"]}
 
 

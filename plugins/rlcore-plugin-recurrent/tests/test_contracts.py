@@ -22,6 +22,18 @@ class TestGRUOfDiscreteActions(ModelContract):
     around = {**SEQUENCES, "env": {"use": "testing:toy", "actions": "discrete"}}
 
 
+class TestLSTMForEachPart(ModelContract):
+    use = "recurrent:lstm"
+    config = {**SMALL, "shared": False, "log_std": 0.0}
+    around = SEQUENCES
+
+
+class TestGRUForEachPart(ModelContract):
+    use = "recurrent:gru"
+    config = {**SMALL, "shared": False, "layers": 2, "parts": ["critic", "actor", "q_values"]}
+    around = {**SEQUENCES, "env": {"use": "testing:toy-dict"}}
+
+
 class TestLSTMWithoutAnEntrance(ModelContract):
     use = "recurrent:lstm"
     config = {"size": 4, "encoder_hidden": [], "log_std": 0.0}

@@ -17,6 +17,28 @@ DETERMINISTIC = {
 }
 ONE_CRITIC = {**DETERMINISTIC, "model": {**DETERMINISTIC["model"], "critics": 1}, "loss": {"use": "sac:ddpg"}}
 
+SEQUENCES = {
+    **AROUND,
+    "env": {**AROUND["env"], "episode_lengths": [7, 13]},
+    "model": {"use": "sac:recurrent-actor-critic", "size": 6, "encoder_hidden": [5], "hidden": [8], "random_frames": 0},
+    "buffer": {
+        "use": "replay:sequences",
+        "capacity": 200,
+        "minibatch_size": 4,
+        "sequence_length": 4,
+        "burn_in": 3,
+        "overlap": 2,
+        "n_steps": 2,
+        "updates_per_batch": 2,
+        "warmup_frames": 32,
+    },
+}
+DETERMINISTIC_SEQUENCES = {
+    **SEQUENCES,
+    "model": {**SEQUENCES["model"], "actor": "deterministic", "cell": "gru"},
+    "loss": {"use": "sac:td3"},
+}
+
 
 def around(model=None, loss=None, **sections):
     """Return the sections with other keys of the model and the loss."""

@@ -6,7 +6,7 @@ from rlcore.testing.contracts import LossContract, ModelContract, PluginContract
 from rlcore.testing.contracts.data import observations
 
 from .more_sections import CROSSQ, DISCRETE
-from .sections import AROUND, DETERMINISTIC, DROPOUT, ONE_CRITIC, around
+from .sections import AROUND, DETERMINISTIC, DETERMINISTIC_SEQUENCES, DROPOUT, ONE_CRITIC, SEQUENCES, around
 
 
 class TestPlugin(PluginContract):
@@ -92,6 +92,70 @@ class TestDeterministicActorCritic(ActorCriticContract):
         with torch.no_grad():
             found = {part: getattr(component, part)(seen, actions) for part in ("critics", "target_critics")}
             return {**found, "actor": component.actor(seen), "target_actor": component.target_actor(seen)}
+
+
+class RecurrentContract(ModelContract):
+    """The critics see actions besides, and the temperature sees nothing."""
+
+    use = "sac:recurrent-actor-critic"
+    around = SEQUENCES
+
+    def called(self, model, name):
+        part = getattr(model, name)
+        if name == "temperature":
+            return None
+        if "critics" not in name:
+            return part
+
+        def values(observation, state, first):
+            leading = first.shape[:-1]
+            action = model.box.from_unit(torch.linspace(-1, 1, 2)).expand(*leading, 2)
+            return part(observation, state, first, action).movedim(0, -1).flatten(len(leading))
+
+        return values
+
+    def behaviour(self, component, context):
+        seen = observations(context.env_spec, 5)
+        state, first = component.policy.initial_state(5), torch.ones(5, 1, dtype=torch.bool)
+        with torch.no_grad():
+            return {name: part(seen, state, first) for name, part in self.remembering_parts(component).items()}
+
+
+class TestRecurrentActorCritic(RecurrentContract):
+    config = {"size": 6, "encoder_hidden": [5], "hidden": [8], "critics": 3, "random_frames": 0}
+
+
+class TestRecurrentActorCriticThatBeginsAtRandom(RecurrentContract):
+    config = {"cell": "gru", "size": 6, "layers": 2, "encoder_hidden": [], "hidden": [8], "random_frames": 10}
+
+
+class TestDeterministicRecurrentActorCritic(RecurrentContract):
+    config = {"actor": "deterministic", "size": 6, "hidden": [8], "norm": "layer", "dropout": 0.1, "random_frames": 0}
+    around = DETERMINISTIC_SEQUENCES
+
+
+class TestSACOverSequences(LossContract):
+    use = "sac"
+    around = SEQUENCES
+
+
+class TestREDQOverSequences(LossContract):
+    use = "sac"
+    config = {"target_subset": 2, "temperature": 0.2}
+    around = {**SEQUENCES, "model": {**SEQUENCES["model"], "critics": 5}}
+
+
+class TestTD3OverSequencesWithDropout(LossContract):
+    use = "sac:td3"
+    around = {
+        **DETERMINISTIC_SEQUENCES,
+        "model": {**DETERMINISTIC_SEQUENCES["model"], "norm": "layer", "dropout": 0.25},
+    }
+
+
+class TestDDPGOverSequences(LossContract):
+    use = "sac:ddpg"
+    around = {**DETERMINISTIC_SEQUENCES, "model": {**DETERMINISTIC_SEQUENCES["model"], "critics": 1}}
 
 
 class TestSAC(LossContract):

@@ -1,5 +1,8 @@
 """The last action and the last reward in observations: which, when, and of whom; and what carries them."""
 
+import sys
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 import pytest
@@ -10,9 +13,13 @@ import rlcore
 from rlcore.cli import command_line
 from rlcore.envs import Packed
 from rlcore.errors import ConfigError
+from rlcore.testing import make_run
 from rlcore.testing.faults.recorder import compare
+from rlcore.types import MASK
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 LAST = {"use": "transforms:last-step"}
+TOY_ACTIONS = 3
 CARTPOLE = {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 2}
 LSTM = {
     "model": {"use": "recurrent:lstm", "size": 8, "encoder_hidden": [8]},
@@ -84,6 +91,71 @@ def test_vectors_end_with_what_led_to_them(tmp_path):
         assert batch["observation"].shape[-1] == 4 + 2 + 1
         before = check(batch, before, lambda seen: (seen[..., 4:6], seen[..., 6:]))
     assert batch["next", "done"].any(), "no episode ended"
+
+
+def one_hot_of(action):
+    return torch.nn.functional.one_hot(action.long(), TOY_ACTIONS).float()
+
+
+@pytest.mark.parametrize("reset_mode", ["same_step", "next_step"])
+def test_ends_and_beginnings_under_each_reset_mode(reset_mode):
+    """The last observation of an episode has what led to it; the first one has zeros, whatever the step that reset."""
+    env = {"use": "testing:toy", "actions": "discrete", "reset_mode": reset_mode, "episode_lengths": [7, 4]}
+    trainer = make_run(sections={"env": env, "transform": [LAST]}).trainer
+    batch = torch.cat([trainer.collector.collect().clone() for _ in range(3)], dim=1)
+    counts = batch.get(MASK, torch.ones_like(batch["next", "done"])).squeeze(-1)
+    assert counts.all() == (reset_mode == "same_step")
+    one_hot, reward = one_hot_of(batch["action"]), batch["next", "reward"]
+    following = batch["next", "observation"][..., -TOY_ACTIONS - 1 :]
+    assert torch.equal(following[counts], torch.cat([one_hot, reward], -1)[counts])
+    done = batch["next", "done"].squeeze(-1)
+    ends = int((done & counts).sum())
+    assert ends >= 4
+    begins = torch.zeros_like(done)
+    begins[:, 0] = True
+    delay = 1 if reset_mode == "same_step" else 2
+    begins[:, delay:] |= done[:, :-delay]
+    seen = batch["observation"][..., -TOY_ACTIONS - 1 :]
+    assert not seen[begins].any()
+    inside = ~begins[:, 1:] & counts[:, 1:]
+    assert torch.equal(seen[:, 1:][inside], following[:, :-1][inside])
+
+
+@pytest.mark.parametrize("buffer", [{"use": "replay"}, {"use": "replay:prioritized"}])
+def test_samples_of_the_past_have_what_led_to_both_ends(buffer):
+    sections = {
+        "env": {"use": "testing:toy", "actions": "discrete", "episode_lengths": [7, 4]},
+        "transform": [LAST],
+        "model": {"use": "dqn:q-network", "hidden": [8]},
+        "loss": {"use": "dqn"},
+        "estimator": None,
+        "buffer": {"capacity": 200, "minibatch_size": 8, "warmup_frames": 16, **buffer},
+    }
+    trainer = make_run(sections=sections).trainer
+    trainer.train()
+    samples = trainer.buffer.sample(100)
+    following = samples["next", "observation"][:, -TOY_ACTIONS - 1 :]
+    assert torch.equal(following, torch.cat([one_hot_of(samples["action"]), samples["next", "reward"]], -1))
+    assert samples["next", "terminated"].any()
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_memory_finds_out_what_only_actions_and_rewards_tell(shown, tmp_path, monkeypatch):
+    """Observations are the same in all states: a policy that is not shown what it did is right every second time."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    changes = [f"run.folder='{tmp_path}'", "run.total_frames=10_240", "evaluator.every=10_240"]
+    path = EXAMPLES / "ppo-two-arms-lstm.toml"
+    if not shown:
+        text = path.read_text()
+        assert text.count("[[transform]]") == 1
+        path = tmp_path / path.name
+        path.write_text(text.replace('[[transform]]\nuse = "transforms:last-step"\n', ""))
+    trainer = rlcore.build(rlcore.load_config(path, changes)).trainer
+    trainer.train()
+    sys.modules.pop("two_arms", None)
+    gymnasium.registry.pop("TwoArms-v0", None)
+    found = trainer.last_evaluation.mean_return
+    assert found > 6.5 if shown else 3.0 < found < 5.5
 
 
 def test_images_become_a_dict_with_further_leaves(tmp_path):

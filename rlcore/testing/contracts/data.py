@@ -14,6 +14,7 @@ from torch import Tensor
 from rlcore.buffers.minibatch import Minibatch
 from rlcore.envs.action_masks import keeping_to_masks, masks_actions
 from rlcore.envs.rollout import random_actions
+from rlcore.learners.joint import rows_of
 from rlcore.types import FIRST, MASK, NEXT_POLICY_STATE, POLICY_STATE, has_memory
 from rlcore.types.context import Context
 
@@ -92,7 +93,9 @@ def minibatch(context: Context) -> Minibatch:
     batch = collected(context)
     context.buffer.add(batch)
     first = next(iter(context.buffer.minibatches(batch)))
-    return Minibatch.of({key: first[key].clone() for key in first})
+    copied = Minibatch.of({key: first[key].clone() for key in first})
+    copied.size = rows_of(first)  # of sequences, the number of their steps
+    return copied
 
 
 def made_up(context: Context, terminated: Tensor, truncated: Tensor, mask: Tensor | None = None) -> TensorDict:

@@ -19,7 +19,7 @@ from rlcore.learners.noise import NoisyMinibatch
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import StateContract
 from rlcore.testing.contracts.data import minibatch
-from rlcore.types import Key
+from rlcore.types import MASK, Key
 from rlcore.types.context import Context
 from rlcore.types.models import part_of
 from rlcore.types.optional import EntryReader, NoiseSampler, offers
@@ -284,12 +284,18 @@ def noise(loss: Any, entries: Mapping[Key, Tensor], seed: int = 0) -> dict[Key, 
     """Return the noise of a loss for a minibatch; nothing for one without."""
     if not offers(loss, NoiseSampler):
         return {}
-    found: Any = loss.sample_noise(rows_of(entries), torch.Generator().manual_seed(seed))
+    found: Any = loss.sample_noise(_samples(entries), torch.Generator().manual_seed(seed))
     assert isinstance(found, Mapping), (
         f"sample_noise returns a {type(found).__name__}; return a dict of entries, which the loss reads from its "
         "minibatch"
     )
     return dict(found)
+
+
+def _samples(entries: Mapping[Key, Tensor]) -> int:
+    """Return how many samples entries have, also of sequences `[time, sequence, ...]` in a plain mapping."""
+    sequences = type(entries) is dict and MASK in entries
+    return entries[MASK].numel() if sequences else rows_of(entries)
 
 
 def with_noise(loss: Any, entries: Mapping[Key, Tensor]) -> Mapping[Key, Tensor]:
@@ -313,7 +319,7 @@ class _Recorder(dict[Key, Tensor]):
     def __init__(self, entries: Mapping[Key, Tensor]) -> None:
         super().__init__()
         self._entries = entries
-        self.batch_size = (rows_of(entries),)
+        self.batch_size = (_samples(entries),)
         self.read: set[Key] = set()
 
     def __missing__(self, key: Key) -> Tensor:

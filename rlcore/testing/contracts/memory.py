@@ -67,6 +67,18 @@ def outputs_of(model: Any, name: str, seen: Tensor, leading: int = 1) -> Any:
 class MemoryTests(StateContract):
     """Tests of a model whose policy has a state; skipped for others."""
 
+    def called(self, model: Any, name: str) -> Any:
+        """Return a part as `part(observation, state, first)`; override it for one that takes more, such as actions.
+
+        None for a part that remembers nothing.
+        """
+        return part_of(model, name)
+
+    def remembering_parts(self, model: Any) -> dict[str, Any]:
+        """Return what is called for each part that remembers, by its name."""
+        found = {name: self.called(model, name) for name in model.parts()}
+        return {name: part for name, part in found.items() if part is not None}
+
     def remembering(self) -> tuple[Any, Any, Context]:
         """Return a model, its policy with a state and the bench."""
         context = self.bench()
@@ -145,8 +157,7 @@ class MemoryTests(StateContract):
         model, policy, context = self.remembering()
         seen, first = observations(context.env_spec, 4, 3), _first_of_sequences()
         states = _run(policy, seen, first)
-        for name in model.parts():
-            part = part_of(model, name)
+        for name, part in self.remembering_parts(model).items():
             with torch.no_grad():
                 whole = part(seen, states[0], first)
                 rows = part(seen.flatten(0, 1), torch.stack(states[:-1]).flatten(0, 1), first.flatten(0, 1))
@@ -161,9 +172,9 @@ class MemoryTests(StateContract):
         if not seen.is_floating_point():
             pytest.skip("observations are integers, which have no gradient")
         first = _first_of_sequences()
-        for name in model.parts():
+        for name, part in self.remembering_parts(model).items():
             leaf, state = seen.clone().requires_grad_(), _states(policy, 3).clone().requires_grad_()
-            part_of(model, name)(leaf, state, first)[-1].sum().backward()
+            part(leaf, state, first)[-1].sum().backward()
             assert leaf.grad is not None, f"{name} gives no gradient to observations"
             assert state.grad is not None, f"{name} gives no gradient to the state"
             reached = leaf.grad.flatten(2).abs().sum(-1) > 0

@@ -23,10 +23,6 @@ from rlcore_plugin_dqn.policy import Epsilon, EpsilonConfig, EpsilonGreedy
 class RecurrentQValues(RecurrentPart):
     """Values of all actions behind a memory, called `q_values(observation, state, first)` as `rlcore.types` says."""
 
-    def after(self, observation: Tensor, state: Tensor, first: Tensor) -> Tensor:
-        """Return the state after the last row of `[time, sequence, ...]`, without gradients."""
-        return self.body.after(observation, state, first)
-
 
 class RecurrentEpsilonGreedy(RecurrentPolicy):
     """Takes the action of the highest value, by what it remembers, or with probability epsilon any action.

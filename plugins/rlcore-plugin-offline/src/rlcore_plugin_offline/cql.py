@@ -31,6 +31,8 @@ class CQLLoss(SACLoss):
         ConfigError: the model has dropout, or the target a subset of critics.
     """
 
+    takes_memory = False
+
     class Config(SACLoss.Config):
         """CQL."""
 

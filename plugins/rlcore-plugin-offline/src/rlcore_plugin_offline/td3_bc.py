@@ -25,6 +25,8 @@ class TD3BCLoss(TD3Loss):
         schedulable: `alpha` and `target_noise`.
     """
 
+    takes_memory = False
+
     class Config(TD3Loss.Config):
         """TD3+BC."""
 

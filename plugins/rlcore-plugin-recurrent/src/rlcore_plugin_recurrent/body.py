@@ -45,18 +45,19 @@ class Entrance(nn.Module):
     Args:
         config: says which.
         context: has the space of observations, and the seeds.
+        owner: in front of the names of the seeds; none where parts share the memory.
 
     Attributes:
         features: how many there are.
     """
 
-    def __init__(self, config: BodyConfig, context: Context) -> None:
+    def __init__(self, config: BodyConfig, context: Context, owner: str = "") -> None:
         super().__init__()
         space = context.env_spec.observation_space
         names = ("activation", "initialisation", "encoder", "encoder_kwargs", "encoders")
         keys: dict[str, Any] = {key: getattr(config, key) for key in names}
         networks = Networks.of(
-            MLPModel.Config(hidden=config.encoder_hidden[:-1], **keys), space, context.seed("encoder")
+            MLPModel.Config(hidden=config.encoder_hidden[:-1], **keys), space, context.seed(f"{owner}encoder")
         )
         self.features = networks.inputs
         self.network: MLP | EncodedMLP | None = None
@@ -64,7 +65,7 @@ class Entrance(nn.Module):
         self._bare: EncodedMLP | None = None
         if config.encoder_hidden:
             self.features = config.encoder_hidden[-1]
-            generator = torch.Generator().manual_seed(context.seed("encoder_hidden"))
+            generator = torch.Generator().manual_seed(context.seed(f"{owner}encoder_hidden"))
             self.network = networks.network(self.features, 2**0.5, generator)
         elif networks.encoder is not None:
             self._bare = EncodedMLP(networks.encoder, nn.Identity(), space.shape or ())
@@ -93,17 +94,20 @@ class Body(nn.Module):
         kind: of the recurrent layer.
         config: of the section.
         context: of the model.
+        owner: the part whose own memory it is; none where parts share it.
 
     Attributes:
         entrance: before the recurrent layer.
         cell: the recurrent layer, or several of them.
         size: how many numbers it returns.
+        state_size: how many its state has.
     """
 
-    def __init__(self, kind: Kind, config: BodyConfig, context: Context) -> None:
+    def __init__(self, kind: Kind, config: BodyConfig, context: Context, owner: str = "") -> None:
         super().__init__()
-        self.entrance = Entrance(config, context)
-        generator = torch.Generator().manual_seed(context.seed("memory"))
+        prefix = f"{owner} " if owner else ""
+        self.entrance = Entrance(config, context, prefix)
+        generator = torch.Generator().manual_seed(context.seed(f"{prefix}memory"))
         features, sampling = self.entrance.features, (config.size, config.initialisation, generator)
         self.cell: Cell | Layers = (
             CELLS[kind](features, *sampling)
@@ -111,6 +115,7 @@ class Body(nn.Module):
             else Layers(CELLS[kind], config.layers, features, *sampling)
         )
         self.size = config.size
+        self.state_size = self.cell.initial_state(0).shape[-1]
 
     def forward(self, observation: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """Return what is known after each observation."""

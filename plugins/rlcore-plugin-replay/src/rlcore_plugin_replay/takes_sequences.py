@@ -29,7 +29,8 @@ def take_sequences(loss: object, burn_in: int) -> None:
     if not offers(loss, TakesSequences):
         raise ConfigError(
             "[buffer] use: replay:sequences samples sequences, and this loss takes single steps; take the loss r2d2 "
-            "of rlcore-plugin-dqn with it, or the buffer 'replay' or 'replay:prioritized'"
+            "of rlcore-plugin-dqn with it, or for sac, td3 and ddpg the model sac:recurrent-actor-critic; or the "
+            "buffer 'replay' or 'replay:prioritized'"
         )
     loss.burn_in = burn_in
 

@@ -10,6 +10,12 @@ def provide_components() -> list[Component]:
         Component(
             "model", "actor-critic", f"{__name__}.model:ActorCriticModel", summary="an actor, N critics, their targets"
         ),
+        Component(
+            "model",
+            "recurrent-actor-critic",
+            f"{__name__}.recurrent:RecurrentActorCriticModel",
+            summary="the same with a memory each, LSTM or GRU",
+        ),
         Component("loss", "sac", f"{__name__}.sac:SACLoss", summary="soft actor-critic; REDQ and DroQ are settings"),
         Component(
             "model", "crossq", f"{__name__}.crossq_model:CrossQModel", summary="an actor and critics, renormalised"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from rlcore.errors import ConfigError
 from rlcore.learners import TargetConfig, TargetUpdater
-from rlcore.types import Context, Key
+from rlcore.types import Context, Key, has_memory, offers
 from rlcore_plugin_sac.critics import Critics
 from rlcore_plugin_sac.entropy import TRAINS
+from rlcore_plugin_sac.sequences import SEQUENCES, SequenceRows, Unrolled
 
 # what every loss here reads of a minibatch
 TRANSITION: Final[tuple[Key, ...]] = (
@@ -35,7 +37,13 @@ class ActorCriticConfig(TargetConfig):
 class ActorCriticLoss(nn.Module):
     """Holds the networks, moves the targets, and takes the critics' error.
 
+    Of a model with memory, minibatches are sequences, as the buffer `replay:sequences` has them: each memory goes
+    through them once, from the state that was stored, and rows that are masked do not count. A subclass that asks
+    `at` for its heads and what they see, and `mean` for means, has no line for it but `takes_memory = True`.
+
     Attributes:
+        takes_memory: whether it knows models with memory.
+        burn_in: with memory, rows at the beginning of each sequence that are not trained on; set by the buffer.
         target_updater: moves the targets, called by the learner.
         loss_names: every loss that it returns.
         trains: by loss, the parts that it trains.
@@ -47,6 +55,7 @@ class ActorCriticLoss(nn.Module):
     trains = TRAINS
     sides: tuple[tuple[str, ...], ...] = (("loss_critics",), ("loss_actor", "loss_temperature"))
     error_scale: ClassVar[float] = 1.0
+    takes_memory: bool = False
     reads: tuple[Key, ...] = TRANSITION
 
     def __init__(self, config: ActorCriticConfig, context: Context, pairs: Sequence[tuple[str, str]]) -> None:
@@ -56,6 +65,9 @@ class ActorCriticLoss(nn.Module):
             config: of the loss.
             context: of the loss.
             pairs: names of parts and of their targets.
+
+        Raises:
+            ConfigError: the model has a memory, and parts that cannot be run over sequences.
         """
         super().__init__()
         model: Any = context.model
@@ -67,6 +79,62 @@ class ActorCriticLoss(nn.Module):
         self._box = model.box
         self._dropout = float(model.dropout)
         self._gamma = config.gamma
+        self._remembers = self.takes_memory and has_memory(model)
+        if self._remembers:
+            self._begin_sequences(model, ["actor", *(name for pair in pairs for name in pair)])
+
+    def _begin_sequences(self, model: Any, names: Iterable[str]) -> None:
+        """Read sequences from now on."""
+        for name in names:
+            part: Any = getattr(model, name)
+            if not offers(part, Unrolled):
+                raise ConfigError(
+                    f"[loss] {type(self).__name__}: the model has a memory, but its part {name!r} does not say what it "
+                    "knows along a sequence (head, known, after); take the model sac:recurrent-actor-critic"
+                )
+        self.burn_in = 0
+        self.reads = SEQUENCES
+
+    def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
+        """Return the losses that are asked for, all of them by default, and their metrics."""
+        if not self._remembers:
+            return self.losses(minibatch, names)
+        rows = SequenceRows(minibatch, self.burn_in)
+        result = self.losses(rows, names)
+        if "td_error" in result:
+            result["td_error"] = rows.over_time(result["td_error"])
+        return result
+
+    def losses(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None) -> dict[str, Tensor]:
+        """Return the losses that are asked for and their metrics.
+
+        Args:
+            minibatch: entries `[sample, ...]`.
+            names: the losses; None for all.
+        """
+        raise NotImplementedError
+
+    def at(
+        self, name: str, minibatch: Mapping[Key, Tensor], following: bool = False, moved: bool = True
+    ) -> tuple[Any, Tensor]:
+        """Return the head of a part, and what it sees, `[sample, ...]`: observations, or what its memory knows.
+
+        Args:
+            name: of the part.
+            minibatch: that `losses` was given.
+            following: of the observations that follow; what a memory knows of them has no gradient.
+            moved: whether the memory has gradients of the loss.
+        """
+        part: Any = getattr(self, name)
+        if self._remembers:
+            rows: Any = minibatch
+            return part.head, rows.known(name, part, following, moved)
+        return part, minibatch["next", "observation"] if following else minibatch["observation"]
+
+    def mean(self, values: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        """Return the mean over the samples that count of values `[..., sample, 1]`, 0-d."""
+        rows: Any = minibatch
+        return rows.mean(values) if self._remembers else values.mean()
 
     def _masks(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
         """Return what dropout leaves, by hidden layer: `[use, critic, sample, size]`, of 0 and `1 / (1 - rate)`.
@@ -103,7 +171,11 @@ class ActorCriticLoss(nn.Module):
             target: `[sample, 1]`.
         """
         unit = self._box.to_unit(minibatch["action"])
-        values = self.critics.values(minibatch["observation"], unit, masks=self._dropped(minibatch, 1))
+        critics, seen = self.at("critics", minibatch)
+        values = critics.values(seen, unit, masks=self._dropped(minibatch, 1))
+        if self._remembers:
+            rows: Any = minibatch
+            return rows.critics_loss(values, target, self.error_scale)  # type: ignore[no-any-return]
         return critics_loss(minibatch, values, target, self.error_scale)
 
 

@@ -57,11 +57,22 @@ class UniformFirst:
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions `[env, action]`, and the same again: nothing more is to be described."""
-        own = noise[..., : self._box.size] if self._random_frames else noise
-        action = self._explore(self._forward(observation), own)
-        if self._begins:
-            action = torch.where(noise[..., -1:] > 0, own, action)
+        action = self.explored(self._forward(observation), noise)
         return action, action
+
+    def explored(self, outputs: Tensor, noise: Tensor) -> Tensor:
+        """Return actions `[env, action]`, by the outputs of the actor `[env, outputs]` and the noise of the step."""
+        own = noise[..., : self._box.size] if self._random_frames else noise
+        action = self._explore(outputs, own)
+        return torch.where(noise[..., -1:] > 0, own, action) if self._begins else action
+
+    def best(self, outputs: Tensor) -> Tensor:
+        """Return the actions of an evaluation `[env, action]`, by the outputs of the actor `[env, outputs]`."""
+        raise NotImplementedError
+
+    def mode(self, observation: Tensor) -> Tensor:
+        """Return the actions of an evaluation, `[env, action]`."""
+        return self.best(self._forward(observation))
 
     def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
         """Return nothing: the losses need no more than the transition."""
@@ -86,9 +97,9 @@ class SamplingPolicy(UniformFirst):
 
     _actor: StochasticActor
 
-    def mode(self, observation: Tensor) -> Tensor:
+    def best(self, outputs: Tensor) -> Tensor:
         """Return the squashed means, `[env, action]`."""
-        return self._actor.distribution.mode(self._forward(observation))
+        return self._actor.distribution.mode(outputs)
 
     def mean(self, observation: Tensor) -> Tensor:
         """Return the mean actions, `[env, action]`."""
@@ -113,9 +124,9 @@ class NoisyPolicy(UniformFirst):
         self.schedulable = Noise(noise)
         super().__init__(actor, box, random_frames, context)
 
-    def mode(self, observation: Tensor) -> Tensor:
+    def best(self, outputs: Tensor) -> Tensor:
         """Return the actions without noise, `[env, action]`."""
-        return self._box.from_unit(self._forward(observation))
+        return self._box.from_unit(outputs)
 
     def _scaled(self, normal: Tensor) -> Tensor:
         return normal.mul_(self.schedulable["noise"])

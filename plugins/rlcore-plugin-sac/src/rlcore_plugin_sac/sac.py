@@ -31,10 +31,16 @@ class SACLoss(SoftLoss, ActorCriticLoss):
     `[sample, 1]`, the largest absolute error of the critics; with `loss_actor` comes `entropy`, and with
     `loss_temperature` `temperature`.
 
+    With memory it reads sequences instead, as the buffer `replay:sequences` has them: `first`, `policy_state`, the
+    mask, `steps_to_next_obs` and `bootstrap_row` besides, and no next observations. The first `burn_in` rows bring the
+    memories up to date, those of the targets with the weights of the targets (Kapturowski et al., 2019).
+
     Attributes:
+        takes_memory: True.
         schedulable: `target_entropy`, or `temperature` where it is fixed.
     """
 
+    takes_memory = True
     requires = ("actor", "critics", "target_critics", "temperature")
     error_scale = 0.5
 
@@ -83,8 +89,8 @@ class SACLoss(SoftLoss, ActorCriticLoss):
             entries["target_members"] = order[: self._subset]
         return entries
 
-    def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
-        """Return the losses that are asked for, all of them by default, and their metrics."""
+    def losses(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None) -> dict[str, Tensor]:
+        """Return the losses that are asked for and their metrics."""
         result: dict[str, Tensor] = {}
         if asked("loss_critics", names):
             result |= self._critics_loss(minibatch, self._target(minibatch))
@@ -94,7 +100,8 @@ class SACLoss(SoftLoss, ActorCriticLoss):
             result |= {"loss_actor": loss, "entropy": entropy}
         elif learns:
             with torch.no_grad():
-                entropy = -self.actor.rsample(minibatch["observation"], minibatch["noise"])[1].mean()
+                actor, seen = self.at("actor", minibatch)
+                entropy = -self.mean(actor.rsample(seen, minibatch["noise"])[1], minibatch)
         if learns:
             result |= self.temperature_loss(entropy)
         return result
@@ -102,20 +109,22 @@ class SACLoss(SoftLoss, ActorCriticLoss):
     @torch.no_grad()
     def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         """Return the target of the critics, `[sample, 1]`."""
-        observation = minibatch["next", "observation"]
-        unit, log_prob = self.actor.rsample(observation, minibatch["next", "noise"])
+        actor, seen = self.at("actor", minibatch, following=True)
+        unit, log_prob = actor.rsample(seen, minibatch["next", "noise"])
         masks = self._dropped(minibatch, 0)
         take: Take = whole
         if self._subset is not None:
             take = members(minibatch["target_members"])
             masks = None if masks is None else [take(mask) for mask in masks]
-        values = self.target_critics.values(observation, unit, take, masks)
+        critics, seen = self.at("target_critics", minibatch, following=True)
+        values = critics.values(seen, unit, take, masks)
         return self._returns(minibatch, values.amin(0) - self.alpha() * log_prob)
 
     def _actor_loss(self, minibatch: Mapping[Key, Tensor]) -> tuple[Tensor, Tensor]:
         """Return the loss, and the mean entropy without gradients."""
-        observation = minibatch["observation"]
-        unit, log_prob = self.actor.rsample(observation, minibatch["noise"])
-        values = self.critics.values(observation, unit, frozen, self._dropped(minibatch, 2))
+        actor, seen = self.at("actor", minibatch)
+        unit, log_prob = actor.rsample(seen, minibatch["noise"])
+        critics, seen = self.at("critics", minibatch, moved=False)
+        values = critics.values(seen, unit, frozen, self._dropped(minibatch, 2))
         value = values.amin(0) if self._subset is None else values.mean(0)
-        return (self.alpha() * log_prob - value).mean(), -log_prob.detach().mean()
+        return self.mean(self.alpha() * log_prob - value, minibatch), -self.mean(log_prob.detach(), minibatch)

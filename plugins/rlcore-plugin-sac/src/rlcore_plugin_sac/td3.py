@@ -21,12 +21,16 @@ class DDPGLoss(ActorCriticLoss):
     `loss_critics` is the mean squared error of the one critic, `loss_actor` minus the mean value of the actor's own
     actions. Reads `observation`, `action`, and under `next` `observation`, `reward`, `terminated`; where they are
     there, also `steps_to_next_obs` and `priority_weight`. With `loss_critics` come the metrics `q_value` and `td_error`
-    `[sample, 1]`, the absolute error.
+    `[sample, 1]`, the absolute error. With memory it reads sequences, as `SACLoss` does.
+
+    Attributes:
+        takes_memory: True.
 
     Raises:
         ConfigError: the model has several critics.
     """
 
+    takes_memory = True
     requires = ("actor", "critics", "target_actor", "target_critics")
     Config: type[ActorCriticConfig] = ActorCriticConfig
 
@@ -44,8 +48,8 @@ class DDPGLoss(ActorCriticLoss):
         if not self._dropout:
             self.sample_noise = None
 
-    def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
-        """Return the losses that are asked for, both by default, and their metrics."""
+    def losses(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None) -> dict[str, Tensor]:
+        """Return the losses that are asked for and their metrics."""
         result: dict[str, Tensor] = {}
         if asked("loss_critics", names):
             result |= self._critics_loss(minibatch, self._target(minibatch))
@@ -56,20 +60,24 @@ class DDPGLoss(ActorCriticLoss):
     @torch.no_grad()
     def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         """Return the target of the critics, `[sample, 1]`: by the least of their targets."""
-        observation, unit = minibatch["next", "observation"], self._next_unit(minibatch)
-        values = self.target_critics.values(observation, unit, masks=self._dropped(minibatch, 0))
+        unit = self._next_unit(minibatch)
+        critics, seen = self.at("target_critics", minibatch, following=True)
+        values = critics.values(seen, unit, masks=self._dropped(minibatch, 0))
         return self._returns(minibatch, values.amin(0))
 
     def _next_unit(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         """Return the next actions, scaled to [-1, 1]."""
-        return self.target_actor.unit(minibatch["next", "observation"])  # type: ignore[no-any-return]
+        actor, seen = self.at("target_actor", minibatch, following=True)
+        return actor.unit(seen)  # type: ignore[no-any-return]
 
     def _actor_loss(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
-        observation = minibatch["observation"]
         masks = self._dropped(minibatch, 2)
         if masks is not None:
             masks = [mask[:1] for mask in masks]
-        return -self.critics.values(observation, self.actor.unit(observation), first, masks).mean()
+        actor, seen = self.at("actor", minibatch)
+        unit = actor.unit(seen)
+        critics, seen = self.at("critics", minibatch, moved=False)
+        return -self.mean(critics.values(seen, unit, first, masks), minibatch)
 
 
 class TD3Loss(DDPGLoss):
