@@ -101,7 +101,7 @@ def test_a_disk_that_refuses_a_file_is_an_error_and_leaves_nothing(disk, monkeyp
 
     monkeypatch.setattr(syncing, "sync", refuse)
     monkeypatch.setattr(syncing, "_AT_ONCE", 8)
-    with pytest.raises(StorageError, match="cannot be written: .*No space left"):
+    with pytest.raises(StorageError, match=r"cannot be written: .*No space left"):
         write_dataset(disk / "toy", SPACES, EPISODES, {}, data_format="arrow")
     assert calls
     assert list(disk.iterdir()) == []
