@@ -13,7 +13,7 @@ from rlcore.types import exports, optional, optional_learning, optional_transfor
 
 # by kind of component, in the order in which a run is built; what several kinds have comes last
 INTERFACES: Final[dict[str, tuple[type, ...]]] = {
-    "env": (types.Env, types.RenderableEnv),
+    "env": (types.Env, types.RenderableEnv, types.InfoTeller),
     "transform": (types.Transform, types.ActionTransform),
     "model": (types.Model, types.Policy, types.StatefulPolicy, types.Distribution),
     "loss": (types.Loss,),

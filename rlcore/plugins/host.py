@@ -36,6 +36,7 @@ class PluginHost:
         self.registry = Registry()
         self.loaded: dict[str, Owner] = {}
         self._modules: dict[str, str] = {}
+        self._files: dict[str, str] = {}
         self._disabled = set(disable)
         self._installed = [p for p in installed() if p.name == CORE or not os.environ.get(NO_PLUGINS)]
         self.load(CORE)
@@ -57,6 +58,10 @@ class PluginHost:
             for plugin, module in self._modules.items()
             if kinds.get(plugin) != {"logger"}
         }
+
+    def files(self) -> dict[str, str]:
+        """Return the module name of each plugin that was loaded from a loose file, to the absolute path of the file."""
+        return dict(self._files)
 
     def is_installed(self, name: str) -> bool:
         """Return whether a plugin of that entry-point name exists."""
@@ -169,6 +174,7 @@ class PluginHost:
             sys.modules.pop(path.stem, None)
             raise _broken(f"plugin file {str(path)!r}", error) from error
         self._register(module, owner)
+        self._files[module.__name__] = str(path.absolute())
 
     def _check_free(self, path: Path, name: str) -> None:
         """Refuse a loose file that is disabled, or would hide a plugin or a module."""

@@ -58,24 +58,22 @@ def power_cuts(run: Run, checkpoints: Path, scratch: Path, most: int, step: Call
     newest, states = run.backend.store(checkpoints).load_newest()
     folder = scratch / "power"
     folder.mkdir()
-    total = max(1, run.trainer.run_info.total_frames)
     with CrashRecorder(folder) as recorder:
-        for frames in (newest.frames, newest.frames + 1):
-            snapshot = Snapshot.of(states, Progress(total, frames))
-            run.backend.store(folder, keep_last=1).save(snapshot, Provenance())
-            recorder.acknowledge(frames)
+        for reached in (newest.reached, newest.reached + 1):
+            run.backend.store(folder, keep_last=1).save(Snapshot.of(states, _clocks(run, reached)), Provenance())
+            recorder.acknowledge(reached)
     found = list(recorder.states(most=8))
     chosen = found[:: max(1, len(found) // most)]
     place = scratch / "after-power-cut"
     for state in chosen:
         state.write(place)
         try:
-            frames = run.backend.store(place).load_newest()[0].frames
+            reached = run.backend.store(place).load_newest()[0].reached
         except StorageError:
-            frames = -1
+            reached = -1
         shutil.rmtree(place)
-        if frames < (state.acknowledged or -1):
-            return Row(claim, "does not hold", f"{state.event}: frame {state.acknowledged} is lost")
+        if reached < (state.acknowledged or -1):
+            return Row(claim, "does not hold", f"{state.event}: {newest.unit} {state.acknowledged} is lost")
     step("power cuts")
     return Row(claim, "holds", f"{len(chosen)} states of the disk, of {len(recorder.events)} moments in two saves")
 
@@ -116,6 +114,12 @@ def open_watched(config: str, checkpoints: str) -> None:
     heard = ()
     tensors = Snapshot.of(states, Progress(1)).tensors
     sys.stdout.write("\n" + json.dumps({"events": events, "tensors": len(tensors)}) + "\n")
+
+
+def _clocks(run: Run, reached: int) -> Progress:
+    """Return the clocks of a run that is so far on its own."""
+    info = run.trainer.run_info
+    return Progress(info.total_frames, total_updates=info.total_updates, **{run.trainer.progress.clock: reached})
 
 
 def _refuses(store: Store, wanted: Any) -> bool:

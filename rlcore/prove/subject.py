@@ -54,7 +54,10 @@ class Subject:
 
     @property
     def between_checkpoints(self) -> int:
-        """Frames between two checkpoints; of ranks several iterations, so that what they keep in memory is proved."""
+        """How far apart two checkpoints are, on the clock of the run.
+
+        Of ranks it is several iterations, so that what they keep in memory is proved.
+        """
         return self.per_iteration if self.config.ranks is None else _BETWEEN * self.per_iteration
 
     def job(self, name: str) -> Job:

@@ -100,6 +100,7 @@ def _context(config: Config, folder: Path | None, device: torch.device, heart: H
         progress=Progress(config.run.frames, total_updates=config.run.total_updates),
         heart=heart,
         group=group,
+        plugin_files=config.host.files(),
     )
 
 

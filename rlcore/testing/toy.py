@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.types import EnvSpec, Step
+from rlcore.types import EnvSpec, InfoListener, Step
 from rlcore.types.context import Context
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class ToyEnv:
         self._terminated = np.zeros(count, dtype=bool)
         self._truncated = np.zeros(count, dtype=bool)
         self.closed = False
+        self._listener: InfoListener | None = None
 
     def length(self, index: int, episode: int) -> int:
         """Return the length of an episode of env `index`."""
@@ -123,6 +124,10 @@ class ToyEnv:
                     self._begin(index)
         return Step(self._observation, self._reward, self._terminated, self._truncated, finals, infos)
 
+    def tell_infos(self, listener: InfoListener) -> None:
+        """Hand over the infos of every reset and step: where the episode began, and of a step how far it is besides."""
+        self._listener = listener
+
     def render(self, indices: Sequence[int] | None = None) -> Array:
         """Return pictures of these envs, or of all, uint8 `[picture, 32, 48, 3]`."""
         if self._config.render_mode is None:
@@ -159,6 +164,8 @@ class ToyEnv:
         self._over[index] = False
         self._start[index] = self._generators[index].uniform(-1, 1)
         self._observe(index)
+        if self._listener is not None:
+            self._listener(index, {"began": {"at": float(self._start[index])}}, True)
 
     def _advance(self, index: int, action: float) -> None:
         self._elapsed[index] += 1
@@ -171,6 +178,10 @@ class ToyEnv:
             flags = self._terminated if self.end(index, episode) == "terminated" else self._truncated
             flags[index] = True
         self._observe(index)
+        if self._listener is not None:
+            began, position = {"at": float(self._start[index])}, float(self._position[index])
+            infos = {"began": began, "elapsed": int(self._elapsed[index]), "position": position}
+            self._listener(index, {**infos, "episode": episode}, False)
 
     def _observe(self, index: int) -> None:
         self._observation[index] = (self._elapsed[index] / 10, self._start[index], self._position[index])

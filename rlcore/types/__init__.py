@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from rlcore.types.data import Evaluator as Evaluator
     from rlcore.types.envs import ActionTransform as ActionTransform
     from rlcore.types.envs import Env as Env
+    from rlcore.types.envs import InfoListener as InfoListener
+    from rlcore.types.envs import InfoTeller as InfoTeller
     from rlcore.types.envs import RenderableEnv as RenderableEnv
     from rlcore.types.envs import Transform as Transform
     from rlcore.types.group import Alone as Alone
@@ -98,7 +100,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.collected": "CollectedBatch",
         "rlcore.types.context": "Context",
         "rlcore.types.data": "BackgroundCollector Buffer Collector Evaluator",
-        "rlcore.types.envs": "ActionTransform Env RenderableEnv Transform",
+        "rlcore.types.envs": "ActionTransform Env InfoListener InfoTeller RenderableEnv Transform",
         "rlcore.types.group": "Alone Group",
         "rlcore.types.heart": "Heart",
         "rlcore.types.launcher": (

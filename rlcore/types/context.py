@@ -6,7 +6,7 @@ Nothing here builds anything.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -47,6 +47,8 @@ class Context:
         parts: what was built before, by kind (`env`, `model`, …): the name of `built` in the constructor.
         heart: to count on whatever takes long without a step of the loop: `context.heart.beats += 1`.
         group: the processes that train together.
+        plugin_files: module name and path of the run's plugins that are one file; processes that the run starts import
+            them too.
 
     Called in `rlcore/plugins/registry.py`:
 
@@ -61,6 +63,7 @@ class Context:
     parts: dict[str, Any] = field(default_factory=dict)
     heart: Heart = field(default_factory=Heart)
     group: Group = field(default_factory=Alone)
+    plugin_files: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def alone(cls, name: str, seed: int = 0, total_frames: int = 1, device: str | torch.device = "cpu") -> Context:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     import gymnasium
     from tensordict import TensorDict
 
     from rlcore.types.records import Array, BoolArray, EnvSpec, Step
+
+
+# takes the number of an env, its infos, and whether they are those of a reset
+InfoListener: TypeAlias = Callable[[int, Mapping[str, Any], bool], None]
 
 
 class Env(Protocol):
@@ -97,6 +101,21 @@ class RenderableEnv(Env, Protocol):
 
         Raises:
             EnvError: it was made without a `render_mode`, or there is nothing to render with; says what to install.
+        """
+        ...
+
+
+class InfoTeller(Protocol):
+    """An env that hands over the infos of every step to whoever asks; others have those of the ends of episodes."""
+
+    def tell_infos(self, listener: InfoListener) -> None:
+        """Hand over the infos of every reset and step from now on; called at most once, before the first reset.
+
+        Args:
+            listener: called as `listener(index, infos, first)` with the number of the env, in the order of what
+                happens: with `first` after each reset, without it after each step. Where a step ends an episode and
+                begins the next one, it is called for both. It copies what it keeps, as the env may write the next
+                infos into the same arrays. What it raises ends the run. Loading a state tells of nothing.
         """
         ...
 

@@ -124,6 +124,21 @@ class AlikeEnv(ToyEnv):
         return self._observation
 
 
+class ResetlessEnv(ToyEnv):
+    """Tells of its steps alone."""
+
+    def tell_infos(self, listener):
+        super().tell_infos(lambda index, infos, first: None if first else listener(index, infos, first))
+
+
+class EchoingEnv(ToyEnv):
+    """Tells of where it is when its state is loaded."""
+
+    def load_state_dict(self, state):
+        super().load_state_dict(state)
+        self._listener(0, {}, True)
+
+
 class RepeatingEnv(ToyEnv):
     """Begins every episode alike."""
 

@@ -163,6 +163,8 @@ BROKEN = [
     (c.EnvContract, "RepeatingEnv", "test_envs_and_episodes_begin_differently", "every episode of an env begins alike"),
     (c.EnvContract, "UntoldEnv", "test_state_is_restored", "other infos: count"),
     (c.EnvContract, "DrawingEnv", "test_state_is_restored", "goes on differently"),
+    (c.EnvContract, "ResetlessEnv", "test_infos_are_told_of_every_reset_and_step", "a reset tells of each env"),
+    (c.EnvContract, "EchoingEnv", "test_infos_are_told_of_every_reset_and_step", "steps that were told before"),
     (c.EnvContract, "NextEnv", "test_ends_follow_the_reset_mode", "the first observation of the next episode"),
     (c.EnvContract, "FinallessEnv", "test_ends_follow_the_reset_mode", "final_observation"),
     (c.EnvContract, "SingleEnv", "test_builds_as_many_envs_as_asked", "num_envs = 1 gave"),

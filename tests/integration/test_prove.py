@@ -136,7 +136,15 @@ def test_a_store_that_forgets_to_sync_is_found_out(saved, workdir, monkeypatch):
     monkeypatch.setattr("rlcore.checkpoints.store.sync_folder", lambda folder: None)
     row = storage.power_cuts(run, checkpoints, workdir, 200, lambda what: None)
     assert row.verdict == "does not hold"
-    assert "is lost" in row.figures
+    assert re.search(r"frame \d+ is lost", row.figures)
+
+
+def test_what_a_power_cut_loses_is_told_by_the_clock_of_the_run(toy, workdir, monkeypatch):
+    run = build(load_config(toy(run={"name": "toy", "total_updates": 4})))
+    run.trainer.train()
+    monkeypatch.setattr("rlcore.checkpoints.store.sync_folder", lambda folder: None)
+    row = storage.power_cuts(run, run.folder / "checkpoints", workdir, 200, lambda what: None)
+    assert re.search(r"update [45] is lost", row.figures)
 
 
 @pytest.mark.slow

@@ -41,15 +41,19 @@ class OnToyData:
 
     Attributes:
         keys: of its section, besides that of the path.
+        shares: whether rows share observations, as those of large data do.
     """
 
     keys = {}
+    shares = False
 
     @pytest.fixture(autouse=True)
     def _data(self, tmp_path_factory, monkeypatch):
         folder = tmp_path_factory.mktemp("data") / "toy"
         write_dataset(folder, SPACES, toy_episodes(), {})
         monkeypatch.setattr(type(self), "config", {"path": str(folder), **self.keys})
+        if self.shares:
+            monkeypatch.setattr("rlcore_plugin_datasets.rows.SHARED_FROM", 0)
 
 
 class TestDataset(OnToyData, DataBufferContract):
@@ -65,6 +69,10 @@ class TestMappedDatasetOfSeveralSteps(TestDataset):
     keys = {**TestDataset.keys, "storage": "memmap", "n_steps": 3, "best": 0.5, "return_to_go": True}
 
 
+class TestSharedObservations(TestDataset):
+    shares = True
+
+
 class TestSequences(OnToyData, DataBufferContract):
     use = "datasets:dataset-sequences"
     around = {**COLLECTS_NOTHING, "model": {"use": "testing:toy-memory"}, "loss": {"use": "testing:toy"}}
@@ -72,6 +80,10 @@ class TestSequences(OnToyData, DataBufferContract):
 
     def test_runs_and_resumes_in_a_small_run(self, tmp_path):
         """It is in the tests of rlcore-plugin-offline, whose losses read what is in the data."""
+
+
+class TestSequencesOfSharedObservations(TestSequences):
+    shares = True
 
 
 class TestMixed(OnToyData, BufferContract):

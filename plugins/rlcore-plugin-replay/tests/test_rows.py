@@ -46,6 +46,20 @@ def test_every_dtype_and_shape_comes_back_bit_for_bit():
     assert torch.equal(samples["index"], samples["action"])
 
 
+def test_layouts_are_joined_one_behind_the_other():
+    columns = {"a": torch.rand(4, 3), "b": torch.arange(4), "c": torch.arange(8, dtype=torch.uint8).view(4, 2)}
+    parts = [RowLayout.of({key: columns[key] for key in keys}) for keys in ("c", "ab")]
+    joined = RowLayout.joined(parts, ["a", "b", "c"])
+    assert (joined.keys, joined.words) == (("a", "b", "c"), sum(part.words for part in parts))
+    rows = torch.zeros(4, joined.words, dtype=torch.int64)
+    for key, column in columns.items():
+        joined.view(rows, key).copy_(column)
+    for part, words in zip(parts, (rows[:, :1], rows[:, 1:]), strict=True):
+        for key in part.keys:
+            assert torch.equal(part.view(words.contiguous(), key), columns[key])
+            assert torch.equal(joined.reader(rows)(key), columns[key])
+
+
 def test_rows_are_packed_without_holes_between_dtypes():
     columns = {
         "flag": torch.zeros(1, 1, dtype=torch.bool),

@@ -13,7 +13,8 @@ from rlcore.envs.packing import packed_env
 from rlcore.testing.compare import difference
 from rlcore.testing.contracts.base import ComponentContract, saved
 from rlcore.testing.contracts.data import actions, infos_of, lawful, steps_of
-from rlcore.types import Env, RenderableEnv
+from rlcore.types import Env, InfoListener, InfoTeller, RenderableEnv
+from rlcore.types.optional import missing
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
@@ -196,6 +197,38 @@ class EnvContract(ComponentContract):
         differing = different_infos(expected[1], found[1]) - different_infos(expected[1], untouched[1])
         assert not differing, f"the restored env gives other infos: {', '.join(sorted(differing))}"
 
+    def test_infos_are_told_of_every_reset_and_step(self) -> None:
+        """Recorders of infos hear of what an episode begins with, and of each of its steps; nothing else changes."""
+        env, plain, telling = (self.env() for _ in range(3))
+        if missing(env, InfoTeller):
+            pytest.skip("has no tell_infos: infos are there only where an episode ends")
+        told: list[tuple[int, bool, dict[str, Any]]] = []
+        tell(env, lambda index, infos, first: told.append((index, first, dict(infos))))
+        resets, mode = [(index, True) for index in range(env.spec.num_envs)], env.spec.reset_mode
+        env.reset(seed=0)
+        assert [entry[:2] for entry in told] == resets, "a reset tells of each env, in their order"
+        plan, over = actions(env, self.steps), np.zeros(env.spec.num_envs, dtype=bool)
+        for action in plan:
+            told.clear()
+            step = env.step(action)
+            before, over = over, step.terminated | step.truncated
+            for index in range(env.spec.num_envs):
+                own = [(first, infos) for number, first, infos in told if number == index]
+                only_reset = mode == "next_step" and bool(before[index])
+                expected = [only_reset, *([True] if over[index] and mode == "same_step" else [])]
+                assert [first for first, _ in own] == expected, f"env {index} tells {own} of a step, not {expected}"
+                last, of_step = step.infos.get(index, {}), own[0][1]
+                differing = [name for name in last if difference(last[name], of_step.get(name))]
+                assert not differing, f"Step.infos has another {', '.join(differing)} than is told"
+        told.clear()
+        if (state := saved(env)) is not None:
+            env.load_state_dict(state)  # type: ignore[attr-defined]
+            assert not told, "loading a state tells of steps that were told before"
+        tell(telling, lambda index, infos, first: None)
+        with_infos, without = ([np.array(one.reset(seed=3)), *steps_of(one, plan)] for one in (telling, plain))
+        where = difference(with_infos, without)
+        assert where is None, f"an env whose infos are told goes on differently: {where}"
+
     def test_rendering_shows_and_changes_nothing(self) -> None:
         """Videos are made of envs with `render_mode = "rgb_array"`; those must go on as they do without."""
         if "render_mode" not in type(self.settings()).model_fields:
@@ -229,6 +262,11 @@ class EnvContract(ComponentContract):
         env.reset(seed=0)
         env.close()
         env.close()
+
+
+def tell(env: Any, listener: InfoListener) -> None:
+    """Have an env tell of its infos, which it offers to."""
+    env.tell_infos(listener)
 
 
 def several_rows(env: Env, plan: list[Array]) -> Iterator[tuple[list[dict[str, Array]], BoolArray]]:

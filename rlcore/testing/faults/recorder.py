@@ -203,7 +203,7 @@ def compare(reference: Path, recorded: Path) -> Comparison:
 
 
 def iterations(path: Path) -> list[int]:
-    """Return the frames of every recorded iteration, in the order in which they were trained."""
+    """Return where every recorded iteration ended, on the clock of the run, in the order in which they were trained."""
     return [line["frames"] for line in read(path) if "evaluation" not in line] if path.exists() else []
 
 

@@ -277,6 +277,14 @@ def test_a_loose_file_beside_the_config_is_a_plugin(write_config, workdir, monke
     config = rlcore.load_config(path)
     owners = [section.provided.owner for section in config.sections["hook"]]
     assert [str(owner) for owner in owners] == ["my_hooks.py loose file"] * 2
+    assert config.host.files() == {"my_hooks": str(workdir / "my_hooks.py")}
+
+
+def test_files_are_those_of_one_host_and_not_of_another_in_the_same_process(write_config, workdir):
+    (workdir / "my_hooks.py").write_text(LOOSE)
+    rlcore.load_config(write_config(plugins={"files": ["my_hooks.py"]}, hook=[{"use": "loose"}]))
+    assert "my_hooks" in sys.modules
+    assert PluginHost().files() == {}
 
 
 def test_components_of_a_loose_file_can_be_named_by_text(write_config, workdir):

@@ -33,7 +33,7 @@ def _record(options: argparse.Namespace) -> int:
     with closing(source.env) as env:
         seeds = range(options.seed, options.seed + options.episodes)
         spaces = (env.spec.observation_space, env.spec.action_space)
-        episodes = played(env, source.act, source.begin, seeds, options.most_steps)
+        episodes = played(env, source.act, source.begin, seeds, options.most_steps, options.infos)
         dataset = write_dataset(out, spaces, episodes, source.more, data_format=options.format)
     return _tell(dataset)
 

@@ -40,12 +40,13 @@ def write_table(file: Path, table: pyarrow.Table, compression: int | None) -> No
     Raises:
         OSError: it cannot be written.
     """
-    if file.suffix == ".parquet":
-        how = "gzip" if compression else "none"
-        parquet.write_table(table, file, compression=how, compression_level=compression)
-        return
-    with ipc.new_file(str(file), table.schema) as writer:
-        writer.write_table(table)
+    with file.open("xb") as stream:
+        if file.suffix == ".parquet":
+            how = "gzip" if compression else "none"
+            parquet.write_table(table, stream, compression=how, compression_level=compression)
+            return
+        with ipc.new_file(stream, table.schema) as writer:
+            writer.write_table(table)
 
 
 def read_table(file: Path) -> pyarrow.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import torch
 from pydantic import Field
@@ -51,6 +51,8 @@ class OfflineBuffer(ABC):
 
     Attributes:
         has_data: True; a run with it needs no collector.
+        shares_observations: whether each observation of large data may be in memory once; `columns` of the data are
+            copies then.
         num_epochs: always 1; `updates_per_iteration` says how many minibatches an iteration has.
         warmup_frames: 0.
 
@@ -60,6 +62,7 @@ class OfflineBuffer(ABC):
     """
 
     has_data: Final = True
+    shares_observations: ClassVar[bool] = True
 
     def __init__(self, config: OfflineConfig, joined: HowJoined, size: int, context: Context) -> None:
         if context.group.size > 1:
@@ -71,7 +74,7 @@ class OfflineBuffer(ABC):
         self._updates_per_iteration = config.updates_per_iteration
         self._progress = context.progress
         self._target = context.device
-        self._data = DataRows(config, joined, config.storage, context)
+        self._data = DataRows(config, joined, config.storage, context, self.shares_observations)
         self._generator = torch.Generator(self._data.device).manual_seed(context.seed("draw"))
 
     @classmethod

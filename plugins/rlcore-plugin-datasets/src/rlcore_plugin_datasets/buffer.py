@@ -52,7 +52,8 @@ class DatasetBuffer(OfflineBuffer):
         super().__init__(config, joined, config.minibatch_size, context)
         self.writes: tuple[Key, ...] = self._data.layout.keys
         self._data.check_size(config.minibatch_size)
+        self._moves = self._data.device != self._target
 
     def _draw(self, size: int) -> Minibatch:
-        layout = self._data.layout
-        return Minibatch(size, layout.keys, layout.reader(self._data.draw(size, self._generator).to(self._target)))
+        layout, rows = self._data.layout, self._data.draw(size, self._generator)
+        return Minibatch(size, layout.keys, layout.reader(rows.to(self._target) if self._moves else rows))

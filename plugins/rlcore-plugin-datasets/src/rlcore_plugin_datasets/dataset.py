@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
@@ -14,6 +13,7 @@ from rlcore_plugin_datasets.checksums import describe_files, first_changed
 from rlcore_plugin_datasets.episode import Episode, problems
 from rlcore_plugin_datasets.formats import FORMATS
 from rlcore_plugin_datasets.metadata import METADATA, Metadata, metadata_text, read_metadata
+from rlcore_plugin_datasets.syncing import sync, sync_all
 
 if TYPE_CHECKING:
     import gymnasium
@@ -109,7 +109,7 @@ def write_dataset(
     compression: int | None = None,
     data_format: str = "hdf5",
 ) -> Dataset:
-    """Write a dataset, whole or not at all, and return it.
+    """Write a dataset, whole or not at all, and return it. After a power cut it is whole or not there, too.
 
     Args:
         folder: where; must not exist.
@@ -135,9 +135,12 @@ def write_dataset(
             raise ConfigError(f"{str(folder)!r}: there is no episode to write")
         described = describe_files(place, form.files(place, count))
         text = metadata_text(spaces, count, steps, folder.name, described, more, data_format)
+        sync_all(place)  # before the metadata, which tell of data that are there
         (place / METADATA).write_text(text, encoding="utf-8")
-        _sync(place)
+        sync(place / METADATA)
+        sync(place)
         place.rename(folder)
+        sync(folder.parent)
     except OSError as error:
         raise StorageError(f"{str(folder)!r} cannot be written: {error}") from error
     finally:
@@ -170,12 +173,3 @@ def merged(datasets: list[Dataset], folder: Path, data_format: str = "hdf5") -> 
     more = {**first.kept, "combined_datasets": ids, "rlcore": {"env": first.metadata.env_id}}
     episodes = (episode for dataset in datasets for episode in dataset.episodes(infos=True))
     return write_dataset(folder, first.spaces, episodes, more, data_format=data_format)
-
-
-def _sync(folder: Path) -> None:
-    for path in (*folder.rglob("*"), folder):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

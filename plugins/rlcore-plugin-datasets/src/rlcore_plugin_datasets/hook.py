@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, Field
 
 from rlcore import hookimpl
+from rlcore.collectors import LocalCollector
 from rlcore.errors import ConfigError
 from rlcore.types import BackgroundCollector, Context
 from rlcore_plugin_datasets.dataset import write_dataset
+from rlcore_plugin_datasets.infos import StepInfos
 from rlcore_plugin_datasets.journal import SUFFIX, Journal, read_journal
 from rlcore_plugin_datasets.recording import env_spec_text
 from rlcore_plugin_datasets.running import RunningEpisodes
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from rlcore_plugin_datasets.episode import Episode
 
 log = logging.getLogger(__name__)
+
+_INFOS: Final = "[hook] record infos"
 
 
 class RecordHook:
@@ -51,6 +55,7 @@ class RecordHook:
             "recorded", pattern=r"^[\w][\w.-]*$", description="of the dataset, inside of the run folder"
         )
         every: int = Field(1, ge=1, description="record one of so many episodes")
+        infos: bool = Field(False, description="whether the infos of the steps are recorded too")
 
     def __init__(self, config: Config, context: Context) -> None:
         if context.group.size > 1:
@@ -64,10 +69,12 @@ class RecordHook:
         self._run, spec = context.run, context.env.spec
         self._spaces = (spec.observation_space, spec.action_space)
         self._env_id = spec.id
-        self._running = RunningEpisodes((spec.observation_space.dtype, spec.action_space.dtype))
+        self._infos: StepInfos | None = None
         self._journal: Journal | None = None
         if context.run.folder is not None:
+            self._infos = StepInfos(context.env, _INFOS) if config.infos else None
             self._journal = Journal(context.run.folder / f"{config.folder}{SUFFIX}", self._spaces)
+        self._running = RunningEpisodes((spec.observation_space.dtype, spec.action_space.dtype), self._infos)
         self._ended = 0
         self._goes_on = False
 
@@ -80,6 +87,12 @@ class RecordHook:
         """
         if isinstance(trainer.collector, BackgroundCollector):
             raise ConfigError("[hook] record: this collector fills its buffer in the background; no batch comes by")
+        if self._infos is not None and not isinstance(trainer.collector, LocalCollector):
+            raise ConfigError(
+                f"{_INFOS}: the collector {type(trainer.collector).__name__} steps envs in other processes, whose "
+                "infos do not come by; use the collector 'local', or record the run afterwards (rlcore data record "
+                "--infos)"
+            )
         if self._journal is not None and not self._goes_on:
             self._journal.begin()
 
@@ -115,14 +128,24 @@ class RecordHook:
     def state_dict(self) -> dict[str, Any]:
         """Return how far the file goes, and the episodes that are running."""
         position = None if self._journal is None else self._journal.position()
-        return {"position": position, "running": self._running.state_dict(), "ended": self._ended}
+        infos = {} if self._infos is None else {"infos": self._infos.state_dict()}
+        return {"position": position, "running": self._running.state_dict(), "ended": self._ended, **infos}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Cut the file back, and go on in the middle of these episodes.
 
         Raises:
+            ConfigError: infos were recorded and are not any more, or the other way round.
             StorageError: the file is not what it was at the checkpoint.
         """
+        if self._journal is not None and ("infos" in state) != (self._infos is not None):
+            before, now = (str(there).lower() for there in ("infos" in state, self._infos is not None))
+            raise ConfigError(
+                f"{_INFOS} = {now}, and the episodes that were running were recorded with {before}; leave it as it "
+                "was, or resume with --fresh for this hook"
+            )
+        if self._infos is not None:
+            self._infos.load_state_dict(state["infos"])
         self._running.load_state_dict(state["running"])
         self._ended = state["ended"]
         if self._journal is not None and state["position"] is not None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SUFFIX: Final = ".episodes"
 _FORMAT: Final = 1
+_INFOS: Final = "infos"
 
 
 class Journal:
@@ -51,7 +52,9 @@ class Journal:
         """
         if not self._file.size:
             self._file.append(_line(self._head))
-        arrays = {name: _packed(getattr(episode, name)) for name in ARRAYS}
+        arrays: dict[str, Any] = {name: _packed(getattr(episode, name)) for name in ARRAYS}
+        if episode.infos:
+            arrays[_INFOS] = {name: _packed(values) for name, values in episode.infos.items()}
         self._guarded(lambda: self._file.append(_line(arrays)))
 
     def sync(self) -> None:
@@ -141,8 +144,9 @@ def _packed(array: Any) -> list[Any]:
 
 def _episode(path: Path, number: int, arrays: Any) -> Episode:
     try:
-        return Episode(**{name: _unpacked(*arrays[name]) for name in ARRAYS})
-    except (KeyError, ValueError, TypeError) as error:
+        infos = {name: _unpacked(*values) for name, values in arrays.get(_INFOS, {}).items()}
+        return Episode(**{name: _unpacked(*arrays[name]) for name in ARRAYS}, infos=infos)
+    except (AttributeError, KeyError, ValueError, TypeError) as error:
         raise StorageError(f"{path}, line {number}: {error}") from None
 
 

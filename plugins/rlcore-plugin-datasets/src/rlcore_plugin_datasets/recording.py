@@ -11,6 +11,7 @@ import numpy as np
 from rlcore.errors import EnvError
 from rlcore.types import Env
 from rlcore_plugin_datasets.episode import Episode
+from rlcore_plugin_datasets.infos import StepInfos
 
 if TYPE_CHECKING:
     from rlcore.types import Array
@@ -21,7 +22,9 @@ _OF_THE_SECTION: Final = frozenset({"use", "name", "id", "num_envs"})
 Act = Callable[["Array"], "Array"]
 
 
-def played(env: Env, act: Act, begin: Callable[[], None], seeds: range, most_steps: int) -> Iterator[Episode]:
+def played(
+    env: Env, act: Act, begin: Callable[[], None], seeds: range, most_steps: int, infos: bool = False
+) -> Iterator[Episode]:
     """Yield an episode for each seed, to its end.
 
     Args:
@@ -30,10 +33,13 @@ def played(env: Env, act: Act, begin: Callable[[], None], seeds: range, most_ste
         begin: called before each episode.
         seeds: of the resets.
         most_steps: of an episode.
+        infos: whether those of the steps are recorded too.
 
     Raises:
-        EnvError: an episode has no end.
+        ConfigError: the env hands over no infos of its steps.
+        EnvError: an episode has no end, or its infos are not the same of each step.
     """
+    listening = StepInfos(env, "--infos") if infos else None
     for seed in seeds:
         begin()
         observation = np.array(env.reset(seed=seed))
@@ -52,7 +58,10 @@ def played(env: Env, act: Act, begin: Callable[[], None], seeds: range, most_ste
                     "env a time limit, or raise --most-steps"
                 )
         last = np.array(step.final_observation.get(0, observation[0]))
-        yield _episode(rows, last, seed)
+        told = {} if listening is None else listening.take(0, len(rows))
+        if listening is not None:
+            listening.forget()  # the reset that follows an end at once; the next episode begins with another
+        yield _episode(rows, last, seed, told)
 
 
 def env_spec_text(env_id: str, section: Mapping[str, Any]) -> dict[str, str]:
@@ -74,7 +83,9 @@ def env_spec_text(env_id: str, section: Mapping[str, Any]) -> dict[str, str]:
     return {"env_spec": text}
 
 
-def _episode(rows: list[tuple[Array, Array, float, bool, bool]], last: Array, seed: int) -> Episode:
+def _episode(
+    rows: list[tuple[Array, Array, float, bool, bool]], last: Array, seed: int, infos: Mapping[str, Array]
+) -> Episode:
     observations, actions, rewards, terminations, truncations = zip(*rows, strict=True)
     return Episode(
         np.stack([*observations, last]),
@@ -83,4 +94,5 @@ def _episode(rows: list[tuple[Array, Array, float, bool, bool]], last: Array, se
         np.array(terminations),
         np.array(truncations),
         seed,
+        infos,
     )

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+import numpy as np
 import torch
 from pydantic import BaseModel, Field
-from rlcore_plugin_replay.layout import RowLayout
-from rlcore_plugin_replay.storage import StorageKind, allocate
+from rlcore_plugin_replay.storage import StorageKind
 from torch import Tensor
 
+from rlcore.envs import observation_dtype
 from rlcore.errors import ConfigError, StorageError
 from rlcore.types import Context, EnvSpec, Key
 from rlcore_plugin_datasets.dataset import Dataset
-from rlcore_plugin_datasets.transitions import STEPS, HowJoined, transitions
+from rlcore_plugin_datasets.stored import PackedRows, Place, SharedRows, StoredRows
+from rlcore_plugin_datasets.transitions import HowJoined, shared_transitions, transitions
 
 log = logging.getLogger(__name__)
+
+# bytes of rows with both observations from which on they share them
+SHARED_FROM: Final = 128 << 20
 
 
 class DataConfig(BaseModel, extra="forbid"):
@@ -43,27 +48,37 @@ class DataRows:
         joined: how many steps a transition has, and what it says of those after it.
         storage: where rows lie.
         context: of the run.
+        share: whether each observation may be stored once, where the next one of a row is that of the row behind it.
+            So it is where rows with both would take much memory: a draw costs some microseconds more then.
 
     Attributes:
-        layout: of a row.
+        layout: of a row that is taken.
 
     Raises:
         ConfigError: spaces of data and env differ, or values lie outside of them.
         StorageError: the data are damaged, or there is no room for them.
     """
 
-    def __init__(self, config: DataConfig, joined: HowJoined, storage: StorageKind, context: Context) -> None:
+    def __init__(
+        self, config: DataConfig, joined: HowJoined, storage: StorageKind, context: Context, share: bool = False
+    ) -> None:
         self._dataset = Dataset(config.path)
         _check_spaces(self._dataset, context.env.spec)
         self._checksum = self._dataset.verified()
-        count, parts = transitions(self._dataset, config, joined, context)
-        first = next(parts)
-        self.layout = RowLayout.of(first)
-        self._rows = allocate(storage, (count, self.layout.words), context.device, context.run.folder)
-        self._fill(itertools.chain([first], parts))
+        place = Place(storage, context.device, context.run.folder)
+        large = share and _packed_bytes(self._dataset, context.env_spec) >= SHARED_FROM
+        shared = shared_transitions(self._dataset, config, joined, context) if large else None
+        rows: PackedRows | SharedRows
+        if shared is None:
+            rows = PackedRows(*transitions(self._dataset, config, joined, context), place)
+        else:
+            rows = SharedRows(*shared, place)
+        self._rows: StoredRows = rows
+        self._check_count(rows.found)
+        self.layout = rows.layout
 
     def __len__(self) -> int:
-        return self._rows.shape[0]
+        return len(self._rows)
 
     @property
     def device(self) -> torch.device:
@@ -71,8 +86,8 @@ class DataRows:
         return self._rows.device
 
     def columns(self) -> dict[Key, Tensor]:
-        """Return the entries of all rows, `[row, *shape]` by key, in their memory."""
-        return self.layout.views(self._rows)
+        """Return the entries of all rows, `[row, *shape]` by key: copies where rows share observations."""
+        return self._rows.columns()
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         """Return copies of so many rows `[sample, word]`.
@@ -81,23 +96,19 @@ class DataRows:
             count: how many.
             generator: on the device of the rows.
         """
-        return self.take(torch.randint(len(self), (count,), generator=generator, device=self.device))
+        return self._rows.draw(count, generator)
 
     def take(self, rows: Tensor) -> Tensor:
         """Return copies `[sample, word]` of rows, by their numbers `[sample]`."""
-        return self._rows.index_select(0, rows)
+        return self._rows.take(rows)
 
     def begins(self) -> Tensor:
         """Return in which rows episodes begin, `[episode]`."""
-        columns = self.columns()
-        ends = columns["next", "done"].reshape(-1)
-        if STEPS in columns:  # several steps end with an episode where they are joined; the last is the one of one step
-            ends = ends & (columns[STEPS].reshape(-1) == 1)
-        return torch.cat([ends.new_ones(1), ends[:-1]]).nonzero().reshape(-1)
+        return self._rows.begins()
 
     def initial_observations(self) -> Tensor:
         """Return the first observation of each episode, `[episode, *shape]`."""
-        return self.columns()["observation"][self.begins()]
+        return self.layout.view(self.take(self.begins()), "observation").clone()
 
     def check_size(self, needed: int) -> None:
         """Refuse data of fewer transitions than an update takes from them.
@@ -132,25 +143,25 @@ class DataRows:
                 "begin another run"
             )
 
-    def _fill(self, parts: Iterable[Mapping[Key, Tensor]]) -> None:
-        """Write the rows; they are as many as there is room for."""
-        places, rows = self.columns(), 0
-        for columns in parts:
-            start, rows = rows, rows + columns["action"].shape[0]
-            if rows <= len(self):
-                for key, place in places.items():
-                    place[start:rows].copy_(columns[key])
-        if rows != len(self):
+    def _check_count(self, found: int) -> None:
+        if found != len(self):
             raise StorageError(
-                f"{self._dataset.file} has {rows:,} steps, and its metadata say {len(self):,}; one of them is damaged"
+                f"{self._dataset.file} has {found:,} steps, and its metadata say {len(self):,}; one of them is damaged"
             )
         log.info(
             "dataset %s: %s transitions, %.1f MiB, checksum %s",
             self._dataset.metadata.dataset_id,
-            f"{rows:,}",
+            f"{found:,}",
             self._rows.nbytes / 2**20,
             self._checksum,
         )
+
+
+def _packed_bytes(dataset: Dataset, spec: EnvSpec) -> int:
+    """Return about how many bytes the transitions take with both observations in each row."""
+    shape = spec.observation_space.shape or ()
+    observation = math.prod(shape) * np.dtype(observation_dtype(spec.observation_space)).itemsize
+    return dataset.metadata.steps * 2 * int(observation)
 
 
 def _check_spaces(dataset: Dataset, spec: EnvSpec) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
 
     from rlcore.types import Array
+    from rlcore_plugin_datasets.infos import StepInfos
 
 _ENTRIES: Final[dict[str, Key]] = {
     "observation": "observation",
@@ -31,9 +32,11 @@ class RunningEpisodes:
 
     Args:
         dtypes: of observations and actions, as their spaces have them.
+        infos: of the steps of the envs, where episodes have them.
     """
 
-    def __init__(self, dtypes: tuple[Any, Any]) -> None:
+    def __init__(self, dtypes: tuple[Any, Any], infos: StepInfos | None = None) -> None:
+        self._infos = infos
         self._dtypes = dict(zip(("observation", "action"), dtypes, strict=True))
         self._open: dict[int, list[_Steps]] = {}
 
@@ -53,6 +56,8 @@ class RunningEpisodes:
     def forget(self) -> None:
         """Drop the running episodes: others begin."""
         self._open.clear()
+        if self._infos is not None:
+            self._infos.forget()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the steps of each running episode, by env."""
@@ -70,7 +75,7 @@ class RunningEpisodes:
         pieces = self._open.setdefault(env, [])
         for end in np.flatnonzero(steps["terminated"] | steps["truncated"]).tolist():
             pieces.append({name: column[begin : end + 1] for name, column in steps.items()})
-            yield self._episode(_joined(pieces), following[end])
+            yield self._episode(env, _joined(pieces), following[end])
             pieces.clear()
             begin = end + 1
         if begin < len(following):  # copies: the tensors of a batch are overwritten by the next one
@@ -78,7 +83,7 @@ class RunningEpisodes:
         if not pieces:
             del self._open[env]
 
-    def _episode(self, steps: _Steps, last: Array) -> Episode:
+    def _episode(self, env: int, steps: _Steps, last: Array) -> Episode:
         terminated = steps["terminated"].reshape(-1)
         return Episode(
             np.concatenate([steps["observation"], last[np.newaxis]]).astype(self._dtypes["observation"]),
@@ -86,6 +91,7 @@ class RunningEpisodes:
             steps["reward"].reshape(-1).astype(np.float64),
             terminated,
             steps["truncated"].reshape(-1) & ~terminated,
+            infos={} if self._infos is None else self._infos.take(env, len(terminated)),
         )
 
 

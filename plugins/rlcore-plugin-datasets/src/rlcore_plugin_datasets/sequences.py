@@ -55,7 +55,7 @@ class DatasetSequences(OfflineBuffer):
         self._initial_state: Callable[[int], Tensor] = policy.initial_state
         self._burn_in, self._length = config.burn_in, config.sequence_length
         begins = self._data.begins()
-        ends = torch.cat([begins[1:], begins.new_tensor([len(self._data)])])
+        ends = torch.cat([begins[1:], torch.tensor([len(self._data)], device=begins.device)])
         self._begins, self._ends = begins, ends
         # a stretch may begin so many steps before its episode that one of its steps is left: each step is then in
         # as many stretches as any other

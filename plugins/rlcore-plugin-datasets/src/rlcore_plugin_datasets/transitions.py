@@ -72,6 +72,43 @@ class HowJoined(NamedTuple):
 Columns = dict[Key, Tensor]
 
 
+class EpisodeColumns(NamedTuple):
+    """The steps of one episode, with each observation once.
+
+    Attributes:
+        observations: `[step + 1, *shape]`, the last one included.
+        steps: the other entries of a transition, `[step, *shape]` by key.
+        seen: dtype of the observations that a policy is given.
+    """
+
+    observations: Array
+    steps: dict[Key, Array]
+    seen: Any
+
+    def __len__(self) -> int:
+        return len(self.observations) - 1
+
+    def entries(self) -> dict[Key, tuple[torch.dtype, tuple[int, ...]]]:
+        """Return dtype and shape of every entry of a transition, in the order of `ENTRIES`."""
+        observed = (_torch(self.seen), self.observations.shape[1:])
+        own = {key: (_torch(column.dtype), column.shape[1:]) for key, column in self.steps.items()}
+        return {key: own.get(key, observed) for key in (*ENTRIES, *(key for key in own if key not in ENTRIES))}
+
+
+class SharedTransitions(NamedTuple):
+    """The transitions of a dataset with each observation once, to be taken once.
+
+    Attributes:
+        steps: how many there are, by what the dataset says of itself.
+        episodes: how many they are in.
+        parts: some episodes at a time.
+    """
+
+    steps: int
+    episodes: int
+    parts: Iterator[list[EpisodeColumns]]
+
+
 class Transitions(NamedTuple):
     """The transitions of a dataset, to be taken once.
 
@@ -108,6 +145,50 @@ def transitions(dataset: Dataset, config: DataConfig, joined: HowJoined, context
     if joined.n_steps > 1:
         columns = _joined(columns, joined.n_steps, joined.gamma)
     return Transitions(columns["action"].shape[0], iter([columns]))
+
+
+def shared_transitions(
+    dataset: Dataset, config: DataConfig, joined: HowJoined, context: Context
+) -> SharedTransitions | None:
+    """Return the transitions of a dataset with each observation once; None where the next one is another than that.
+
+    So it is where steps are joined. Where observations are transformed they are all in memory anyway.
+
+    Args:
+        dataset: whose data.
+        config: which episodes.
+        joined: how many steps a transition has, and what it says of those after it.
+        context: of the run.
+
+    Raises:
+        ConfigError: an episode is not as it should be; see `transitions`.
+    """
+    if joined.n_steps > 1 or context.transforms:
+        return None
+    episodes = _closed(dataset, config.open_episodes == "truncate")
+    steps, count = dataset.metadata.steps, dataset.metadata.episodes
+    if config.best < 1.0:
+        chosen = _chosen(list(episodes), config.best)
+        steps, count, episodes = sum(map(len, chosen)), len(chosen), iter(chosen)
+    parts = ([_of_episode(episode, joined, context) for episode in some] for some in _some_at_a_time(episodes))
+    return SharedTransitions(steps, count, parts)
+
+
+def _of_episode(episode: Episode, joined: HowJoined, context: Context) -> EpisodeColumns:
+    """Return the columns of one episode, in the dtypes that a run trains with."""
+    actions = episode.actions.astype(context.env_spec.action_space.dtype, copy=False)
+    trained = np.float32 if actions.dtype.kind == "f" else np.int64
+    terminated, truncated = episode.terminations, episode.truncations
+    steps: dict[Key, Array] = {
+        "action": actions.astype(trained, copy=False),
+        ("next", "reward"): episode.rewards.astype(np.float32)[:, np.newaxis],
+        ("next", "done"): (terminated | truncated)[:, np.newaxis],
+        ("next", "terminated"): terminated[:, np.newaxis],
+        ("next", "truncated"): (truncated & ~terminated)[:, np.newaxis],
+    }
+    if joined.return_to_go:
+        steps[RETURN_TO_GO] = episode.returns_to_go(joined.gamma).astype(np.float32)[:, np.newaxis]
+    return EpisodeColumns(episode.observations, steps, observation_dtype(context.env_spec.observation_space))
 
 
 def _columns(episodes: Sequence[Episode], joined: HowJoined, context: Context) -> Columns:

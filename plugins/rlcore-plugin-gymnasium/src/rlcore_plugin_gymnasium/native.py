@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
-from rlcore.types import EnvSpec, Heart, Step
+from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium.chain import modules
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
 from rlcore_plugin_gymnasium.probe import tried_out
@@ -44,6 +44,8 @@ class NativeEnv:
         self._reason: str | None = None
         self._ignored: frozenset[str] = frozenset()
         self._lost: list[str] = []
+        self._listener: InfoListener | None = None
+        self._over = np.zeros(config.num_envs, dtype=bool)  # whose episodes ended; only where infos are handed over
         arguments = dict(config.kwargs)
         if config.max_episode_steps is not None:
             arguments["max_episode_steps"] = config.max_episode_steps
@@ -79,13 +81,24 @@ class NativeEnv:
         prev_done = getattr(self._env, "prev_done", None)
         if isinstance(prev_done, np.ndarray):
             prev_done[:] = False
-        observation, _ = self._guarded(self._env.reset, seed=seed)
+        observation, infos = self._guarded(self._env.reset, seed=seed)
+        if self._listener is not None:
+            self._over[:] = True
+            self._tell(self._listener, infos)
+            self._over[:] = False
         return observation  # type: ignore[no-any-return]
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Step every env; one whose episode ended in the step before is only reset."""
-        observation, reward, terminated, truncated, _ = self._guarded(self._env.step, action)
+        observation, reward, terminated, truncated, infos = self._guarded(self._env.step, action)
+        if self._listener is not None:
+            self._tell(self._listener, infos)
+            np.logical_or(terminated, truncated, out=self._over)
         return Step(observation, reward, terminated, truncated, _NOTHING, _NOTHING)
+
+    def tell_infos(self, listener: InfoListener) -> None:
+        """Hand over the infos of every reset and step."""
+        self._listener = listener
 
     def begin(self) -> npt.NDArray[Any]:
         """Begin a new episode in every env."""
@@ -109,7 +122,8 @@ class NativeEnv:
         """Return the data among the attributes of the vector env."""
         data = {name: value for name, value in vars(self._env).items() if isinstance(value, _DATA)}
         generator = dict(self._env.np_random.bit_generator.state)
-        return {"data": data, "generator": generator, "held": self.held(), "kwargs": self._config.kwargs}
+        over = {} if self._listener is None else {"over": self._over.copy()}
+        return {"data": data, "generator": generator, "held": self.held(), "kwargs": self._config.kwargs, **over}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set the attributes.
@@ -124,6 +138,7 @@ class NativeEnv:
         self._env.np_random.bit_generator.state = state["generator"]  # made here, if there was none yet
         for name, value in state["data"].items():
             setattr(self._env, name, np.array(value) if isinstance(value, np.ndarray) else value)
+        self._over[:] = state.get("over", False)
         self._lost = differing(state.get("held"), self.held())
 
     def unrestored(self) -> str | None:
@@ -153,6 +168,10 @@ class NativeEnv:
         """Close the envs."""
         self._guarded(self._env.close)
 
+    def _tell(self, listener: InfoListener, infos: Mapping[str, Any]) -> None:
+        for index, first in enumerate(self._over.tolist()):
+            listener(index, _of_env(infos, index), first)
+
     def _guarded(self, call: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         try:
             return call(*arguments, **keywords)
@@ -160,3 +179,18 @@ class NativeEnv:
             raise
         except BaseException as error:  # an exit too: it is the env's error, and no end of the run
             raise EnvError(f"env {self.spec.id!r} raised {describe(error)}") from error
+
+
+def _of_env(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Return the infos of one env; under `_` and its name a vector env says of each info which envs have it."""
+    own: dict[str, Any] = {}
+    for name, values in infos.items():
+        is_flag = name.startswith("_") and name[1:] in infos
+        has_it = f"_{name}" not in infos or infos[f"_{name}"][index]
+        if is_flag or not has_it:
+            continue
+        if isinstance(values, Mapping):
+            own[name] = _of_env(values, index)
+        else:
+            own[name] = values[index] if np.ndim(values) else values
+    return own

@@ -58,12 +58,14 @@ class Recording:
         actions: since the reset, in order.
         too_much: whether the env remembers more than can be taken.
         lost: attributes that were not as before after the last `play`.
+        infos: of the last reset.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], way: Way = PLAIN, seed: int = 0) -> None:
         self.actions: list[Any] = []
         self.too_much = False
         self.lost: list[str] = []
+        self.infos: Mapping[str, Any] = {}
         self._env = env
         self._reset = reset_of(env)
         self._way = way
@@ -86,7 +88,8 @@ class Recording:
             self._memory, complete = take(self._env, ignored=self._way.ignored)
             self.too_much = not complete
         self.actions.clear()
-        return self._reset(seed=seed)[0]  # type: ignore[no-any-return]
+        observation, self.infos = self._reset(seed=seed)
+        return observation  # type: ignore[no-any-return]
 
     def state_dict(self, observation: npt.NDArray[Any]) -> dict[str, Any]:
         """Return the recording, with the last observation to check it against."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from rlcore.envs import wrapper_for
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
-from rlcore.types import EnvSpec, Heart, Step
+from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium import goals
 from rlcore_plugin_gymnasium.chain import layers, modules
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
@@ -80,6 +80,7 @@ class SerialEnv:
         self._closed = False
         self._asked = False
         self._reason: str | None = None
+        self._listener: InfoListener | None = None
         self._record(way)
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
@@ -101,6 +102,8 @@ class SerialEnv:
         size, dtype, reward_type, terminated_type, truncated_type = self._form.fast
         observations, rewards, recorded = self._observation, self._reward, self._actions
         step_one = self._repeat if self._frame_skip > 1 else self._step_one
+        if self._listener is not None:
+            step_one = self._telling(step_one)
         for index, own_action in enumerate(action.tolist() if self._discrete else action):
             observation, reward, terminated, truncated, info = step_one(index, own_action)
             try:
@@ -129,6 +132,10 @@ class SerialEnv:
         return Step(
             self._observation, self._reward, self._terminated, self._truncated, finals or _NOTHING, infos or _NOTHING
         )
+
+    def tell_infos(self, listener: InfoListener) -> None:
+        """Hand over the infos of every reset and step; of an action that is repeated, those of its last repetition."""
+        self._listener = listener
 
     def render(self, indices: Sequence[int] | None = None) -> npt.NDArray[Any]:
         """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`."""
@@ -246,6 +253,8 @@ class SerialEnv:
             raise self._blame(index, error) from None
         self._observation[index] = observation
         self._elapsed[index] = 0
+        if self._listener is not None:
+            self._listener(index, self._recordings[index].infos, True)
         return observation
 
     def _fitting(self, index: int, *returned: Any) -> tuple[Any, ...]:
@@ -265,6 +274,18 @@ class SerialEnv:
         if elapsed >= self._longest:
             truncated = True
         return observation, reward, terminated, truncated, info
+
+    def _telling(self, step_one: Any) -> Any:
+        """Return what steps one env and hands its infos over."""
+        listener = self._listener
+        assert listener is not None
+
+        def told(index: int, action: Any) -> Any:
+            returned = step_one(index, action)
+            listener(index, returned[4], False)
+            return returned
+
+        return told
 
     def _repeat(self, index: int, action: Any) -> tuple[Any, Any, bool, bool, Mapping[str, Any]]:
         total = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 from rlcore_plugin_datasets.buffer import DatasetBuffer
@@ -25,6 +25,8 @@ class ImaginedDataset(DatasetBuffer):
     Attributes:
         hooks: what logs the figures of the dynamics and of the rollouts.
     """
+
+    shares_observations: ClassVar[bool] = False  # the dynamics train on all rows where they lie
 
     class Config(ImaginationConfig, DatasetBuffer.Config):
         """The data, the dynamics, and the rollouts."""

@@ -203,21 +203,22 @@ class WorkersBase(EnvCollector):
         return blocks, noise, [memory.batch_storage(entries, self._masked, space) for entries in tensors]
 
     def _start(self) -> Pool:
-        config, spec, model = self._config, self._spec, self._context.model
-        packed = Bundle(self._context.make_env_for, spec, self._context.transforms, model).pack()
+        config, spec, context = self._config, self._spec, self._context
+        model = context.model
+        packed = Bundle(context.make_env_for, spec, context.transforms, model, context.plugin_files).pack()
         processes = multiprocessing.get_context(config.start_method)
         places = self._allocate(processes, Bundle.unpack(packed))
         weights = memory.weight_fields(model)  # type: ignore[arg-type]
         versions = [memory.Block(processes, weights) for _ in range(self._ahead + 1)]
         self._weights = [block.tensors() for block in versions]
         counters = memory.Counters(processes, config.num_workers)
-        folder, first = self._context.run.folder, self._context.first_env
+        folder, first = context.run.folder, context.first_env
         assignments = [
             Assignment(
                 index=index,
                 envs=share,
                 first_env=first,
-                seed=self._context.seed(f"worker {index} from {first}" if first else f"worker {index}") % 2**63,
+                seed=context.seed(f"worker {index} from {first}" if first else f"worker {index}") % 2**63,
                 packed=packed,
                 batches=batches,
                 rows=rows,

@@ -6,8 +6,8 @@ import importlib.util
 import io
 import pickle
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cloudpickle
@@ -29,12 +29,15 @@ class Bundle:
         spec: of the envs of all workers, as the policy sees them.
         transforms: before the policy.
         model: a module whose `policy` acts.
+        plugin_files: module name and file of the run's plugins that are one file. A worker imports them again, as it
+            may not find them by their names, and for what they register.
     """
 
     make_env: Callable[..., Env]
     spec: EnvSpec
     transforms: list[Transform]
     model: Any
+    plugin_files: Mapping[str, str] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         """Return it as bytes, which hold copies of everything.
@@ -54,16 +57,16 @@ class Bundle:
                     f"{error}; use what can be pickled, or the collector 'local'"
                 ) from error
             parts[name] = stream.getvalue()
-        return pickle.dumps((_loose_modules(), parts))
+        return pickle.dumps((dict(self.plugin_files), parts))
 
     @classmethod
     def unpack(cls, packed: bytes) -> Bundle:
         """Return what `pack` packed in this or another process, with every tensor on the CPU."""
-        loose, parts = pickle.loads(packed)
-        for name, path in loose.items():
+        plugin_files, parts = pickle.loads(packed)
+        for name, path in plugin_files.items():
             if name not in sys.modules:
                 _import_file(name, path)
-        return cls(**{name: _load(content) for name, content in parts.items()})
+        return cls(**{name: _load(content) for name, content in parts.items()}, plugin_files=plugin_files)
 
     def given(self, steps: int, num_envs: int | None = None) -> dict[Key, Tensor]:
         """Return what the policy gives in one step, `[env, ...]`, by trying it out.
@@ -88,20 +91,6 @@ class Bundle:
 def _load(content: bytes) -> Any:
     # of this very program, so that what is not plain tensors may be in it
     return torch.load(io.BytesIO(content), map_location="cpu", weights_only=False)
-
-
-def _loose_modules() -> dict[str, str]:
-    """Return name and file of the plugins that are one file, such as those that a config names by their files.
-
-    A worker imports them again, as it may not find them by their names, and for what they register.
-    """
-    paths = {}
-    for name, module in list(sys.modules.items()):
-        path = getattr(module, "__file__", None)
-        if path and "." not in name and not hasattr(module, "__path__") and "provide_components" in vars(module):
-            paths[name] = path
-    paths.pop("__main__", None)
-    return paths
 
 
 def _import_file(name: str, path: str) -> None:

@@ -99,7 +99,8 @@ class CentralCollector(LocalCollector):
             context.transforms, context.env.spec.observation_space, spec.num_envs, [part.share for part in parts]
         )
         self._stepper: Any = Halves(context, parts, config.exact_rows)
-        bundle = Bundle.unpack(Bundle(context.make_env_for, spec, [], context.model).pack())
+        packed = Bundle(context.make_env_for, spec, [], context.model, context.plugin_files).pack()
+        bundle = Bundle.unpack(packed)
         fields = memory.batch_fields(self._steps, spec.num_envs, spec.observation_space, bundle.given(self._steps))
         tensors = memory.Block(multiprocessing.get_context("spawn"), fields).tensors()
         self._storage = memory.batch_storage(tensors, self._masked, spec.observation_space)

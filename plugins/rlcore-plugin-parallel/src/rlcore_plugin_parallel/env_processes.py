@@ -101,7 +101,7 @@ class EnvProcesses:
         block = memory.Block(processes, step_fields(context.env.spec))
         self.arrays = {str(name): tensor.numpy() for name, tensor in block.tensors().items()}
         counters = memory.Counters(processes, len(shares))
-        packed = Bundle(context.make_env_for, context.env.spec, [], None).pack()
+        packed = Bundle(context.make_env_for, context.env.spec, [], None, context.plugin_files).pack()
         folder, first = context.run.folder, context.first_env
         tasks = [
             EnvTask(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -56,6 +56,25 @@ class RowLayout:
     def of(cls, columns: Mapping[Key, Tensor], dims: int = 1) -> RowLayout:
         """Return the layout for columns `[*batch, *shape]` with so many dimensions of the batch."""
         return cls(entries_of(columns, dims))
+
+    @classmethod
+    def joined(cls, parts: Sequence[RowLayout], keys: Sequence[Key]) -> RowLayout:
+        """Return the layout of rows whose words are those of several layouts, one behind the other.
+
+        Args:
+            parts: with other keys each.
+            keys: of all of them, in the order in which they are told.
+        """
+        entries = {key: entry for part in parts for key, entry in part.entries.items()}
+        layout = cls({key: entries[key] for key in keys})
+        layout.words = 0
+        for part in parts:
+            for key, own in part._fields.items():
+                by = layout.words * (WORD.itemsize // own.dtype.itemsize)
+                layout._fields[key] = replace(own, begin=own.begin + by, end=own.end + by)
+            layout.words += part.words
+        layout._places = {key: layout._place(key) for key in keys}
+        return layout
 
     def view(self, rows: Tensor, key: Key) -> Tensor:
         """Return one entry `[row, *shape]` of packed rows `[row, words]`, in the same memory."""
