@@ -6,7 +6,7 @@ The compiled step is in `compiled.py`. Collecting is somewhere else entirely.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -18,7 +18,7 @@ from rlcore.learners.base import Updating
 from rlcore.learners.gradient_step import GradientStep
 from rlcore.learners.joint import JointGradients, rows_of
 from rlcore.learners.noise import LossNoise, noise_of
-from rlcore.learners.paces import Paces, check_losses, check_optimizers, check_trained, every_of, losses_of
+from rlcore.learners.paces import Due, Paces, check_losses, check_optimizers, check_trained, every_of, losses_of
 from rlcore.learners.schedules import Scheduled, ScheduledOfPart, bind
 from rlcore.learners.side_by_side import SideBySide, side_by_side
 from rlcore.learners.statistics import statistics_of
@@ -90,7 +90,7 @@ class GradientLearner(Updating):
         if self._paces.loss_names is not None:
             check_losses(self._named_steps, self._paces.loss_names)
         check_trained(self._named_steps, self._loss, self.model)
-        self._due = self._paces.at(1)
+        self._due = self._paces.at(1)[0]
         self._schedules = bind(context.schedulers, self.optimizers, context.built)
         of_parts = [schedule for schedule in self._schedules if isinstance(schedule, ScheduledOfPart)]
         self._of_parts = {schedule.scheduler.target: schedule for schedule in of_parts}
@@ -98,6 +98,8 @@ class GradientLearner(Updating):
         self._noise: LossNoise | None = noise_of(self._loss, context)
         self._statistics = statistics_of(self._loss, context.group)
         self._moved = False  # whether the targets moved in the graph of this update
+        self._first_turn = self._last_turn = True
+        self._entries: Mapping[Key, Tensor] = {}
         self._targets: Any = self._loss.target_updater if offers(self._loss, WithTargetUpdater) else None
         self._compiled: CompiledUpdate | None = self._compile(context) if config.compile else None
         self._beside: SideBySide | None = side_by_side(
@@ -109,23 +111,44 @@ class GradientLearner(Updating):
 
         Nothing is computed where no optimizer steps.
         """
-        self._due = self._paces.at(self.progress.updates + 1)
+        turns = self._paces.at(self.progress.updates + 1)
         self._moved = False
-        metrics: Mapping[str, Tensor] = {}
-        if self._due.numbers:
-            metrics = self._minimise(minibatch) if self._joint is None else self._minimise_jointly(minibatch)
+        metrics = self._take_turn(minibatch, turns[0]) if len(turns) == 1 else self._take_turns(minibatch, turns)
         if self._moved:
             self._targets.step(moved=True)
         elif self._targets is not None:
             self._targets.step()
         return metrics
 
+    def _take_turns(self, minibatch: Mapping[Key, Tensor], turns: Sequence[Due]) -> Mapping[str, Tensor]:
+        """Let one optimizer step after the other, each at the weights that the one before left."""
+        metrics: dict[str, Tensor] = {}
+        for due in turns:
+            metrics |= self._take_turn(minibatch, due, first=due is turns[0], last=due is turns[-1])
+        return metrics
+
+    def _take_turn(
+        self, minibatch: Mapping[Key, Tensor], due: Due, first: bool = True, last: bool = True
+    ) -> Mapping[str, Tensor]:
+        self._due, self._first_turn, self._last_turn = due, first, last
+        if not due.numbers:
+            return {}
+        return self._minimise(minibatch) if self._joint is None else self._minimise_jointly(minibatch)
+
+    def _with_noise(self, minibatch: Mapping[Key, Tensor]) -> Mapping[Key, Tensor]:
+        """Return what the loss reads; its noise is the same in all turns of an update."""
+        if self._noise is None:
+            return minibatch
+        if self._first_turn:
+            self._entries = self._noise.add_to(minibatch)
+        return self._entries
+
     def _minimise(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         hooks = self._hooks
         hooked = self._hooked()
-        entries = minibatch if self._noise is None else self._noise.add_to(minibatch)
+        entries = self._with_noise(minibatch)
         if self._compiled is not None and not hooked and self._compiled.fits():
-            self._moved = self._compiled.moves_targets()
+            self._moved = self._last_turn and self._compiled.moves_targets()
             return self._compiled(entries, self._due, self._moved)
         statistics = self._statistics
         if statistics is not None:
@@ -178,10 +201,10 @@ class GradientLearner(Updating):
         self.rows = rows_of(minibatch)
         if self.rows:
             return self._minimise(minibatch)
-        if self._noise is not None:
+        if self._noise is not None and self._first_turn:
             self._noise(0)  # so that its generator goes on as those of the others
         if self._compiled is not None and not self._hooked() and self._compiled.fits():
-            self._moved = self._compiled.moves_targets()
+            self._moved = self._last_turn and self._compiled.moves_targets()
             # by the same kernels, and so with the same bits, as the others
             return self._compiled.without_rows(self._due, self._moved)
         return self.step({})

@@ -12,7 +12,7 @@ from torch import nn
 from rlcore.errors import ConfigError, did_you_mean
 from rlcore.types.models import part_of
 from rlcore.types.optional import offers
-from rlcore.types.optional_learning import LossChooser, Paced, PartTrainer, SeparableLoss
+from rlcore.types.optional_learning import LossChooser, LossInTurn, Paced, PartTrainer, SeparableLoss
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,6 +39,10 @@ class Paces:
     Args:
         loss: the losses of one that is a `SeparableLoss` are asked for by name.
         steps: of each optimizer.
+
+    Attributes:
+        loss_names: of the loss; None for one that computes all of its losses.
+        in_turn: whether each optimizer sees the weights that the one before it left.
     """
 
     def __init__(self, loss: Any, steps: Sequence[GradientStep]) -> None:
@@ -46,17 +50,31 @@ class Paces:
         self._everies = tuple(step.every for step in steps)
         self._losses = tuple(step.names for step in steps)
         self._due: dict[tuple[int, ...], Due] = {}
-        self._always = self._of(tuple(range(len(steps)))) if set(self._everies) <= {1} else None
+        self._turns: dict[tuple[int, ...], tuple[Due, ...]] = {}
+        self.in_turn = takes_turns(loss) and all(self._losses)
+        self._always = self._turns_of(tuple(range(len(steps)))) if set(self._everies) <= {1} else None
 
-    def at(self, update: int) -> Due:
-        """Return what is due in an update.
+    def at(self, update: int) -> tuple[Due, ...]:
+        """Return what is due in an update, one after the other; most losses are taken at once, at equal weights.
 
         Args:
             update: its number, counted from 1 over the whole run.
         """
         if self._always is not None:
             return self._always
-        return self._of(tuple([number for number, every in enumerate(self._everies) if not update % every]))
+        return self._turns_of(tuple([number for number, every in enumerate(self._everies) if not update % every]))
+
+    def _turns_of(self, numbers: tuple[int, ...]) -> tuple[Due, ...]:
+        turns = self._turns.get(numbers)
+        if turns is None:
+            alone = [(number,) for number in sorted(numbers, key=self._place)] if self.in_turn else []
+            turns = self._turns[numbers] = tuple(map(self._of, alone or [numbers]))
+        return turns
+
+    def _place(self, number: int) -> int:
+        """Return where the first loss of an optimizer stands among those of the loss."""
+        assert self.loss_names is not None
+        return min(self.loss_names.index(name) for name in self._losses[number])
 
     def _of(self, numbers: tuple[int, ...]) -> Due:
         due = self._due.get(numbers)
@@ -85,6 +103,11 @@ def is_separable(loss: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+def takes_turns(loss: Any) -> bool:
+    """Return whether the losses of one follow each other, each at the weights that the step before left."""
+    return offers(loss, LossInTurn) and bool(loss.in_turn) and is_separable(loss)
 
 
 def every_of(optimizer: Any) -> int:

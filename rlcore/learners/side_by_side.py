@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
 from rlcore.learners.gradient_step import total_loss
-from rlcore.learners.paces import is_separable
+from rlcore.learners.paces import is_separable, takes_turns
 from rlcore.learners.side_threads import SideThread, run_side_by_side
 from rlcore.process.cores import usable_cores
 from rlcore.types.optional import offers
@@ -276,6 +276,8 @@ def side_by_side(
 def _obstacle(loss: Any, context: Context, hooked: bool) -> str | None:
     if not offers(loss, SideBySideLoss) or len(loss.sides) < 2 or not is_separable(loss):
         return f"{type(loss).__name__} declares no `sides` of which each can be computed alone"
+    if takes_turns(loss):
+        return f"the losses of {type(loss).__name__} follow each other ([loss] in_turn = true)"
     if not isinstance(loss, nn.Module):
         return f"{type(loss).__name__} is no torch.nn.Module, so that nobody knows its buffers"
     if context.device.type != "cpu":

@@ -35,6 +35,20 @@ class SeparableLoss(Protocol):
         ...
 
 
+class LossInTurn(Protocol):
+    """A loss, a `SeparableLoss` too, whose losses may be taken one after the other within an update.
+
+    The optimizers that are due then step in the order of their losses in `loss_names`, and each loss is computed at the
+    weights that the step before it left, as of an actor that follows the critics of the same update. Optimizers that
+    name no losses step together.
+
+    Attributes:
+        in_turn: whether they are.
+    """
+
+    in_turn: bool
+
+
 class SideBySideLoss(Protocol):
     """A loss, a `SeparableLoss` too, that may be asked for some of its losses by several threads at the same time.
 

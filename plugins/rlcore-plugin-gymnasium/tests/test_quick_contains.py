@@ -8,7 +8,25 @@ import numpy as np
 import pytest
 from rlcore_plugin_gymnasium.quick_contains import answer_quickly
 
-NUMBERS = [-3, -2, -1, 0, 1, 2, 3, 2**40, 2**70, True, 1.0, np.int64(1), np.int8(0), np.array(1), np.array([1]), None, "1"]
+NUMBERS = [
+    -3,
+    -2,
+    -1,
+    0,
+    1,
+    2,
+    3,
+    2**40,
+    2**70,
+    True,
+    1.0,
+    np.int64(1),
+    np.int8(0),
+    np.array(1),
+    np.array([1]),
+    None,
+    "1",
+]
 
 
 class _Env(gymnasium.Env):

@@ -164,7 +164,7 @@ class NoisyEpsilonGreedy(EpsilonGreedy):
     """
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """Sample for a batch, float32 `[time, env, 1 + noise]`: the random action, or a higher number, and the noise."""
+        """Sample for a batch, float32 `[time, env, 1 + noise]`: a random action or a higher number, and the noise."""
         action = super().draw(steps, num_envs, generator).unsqueeze(-1)
         size = noise_size(self._q_values)
         return torch.cat([action.float(), factorised((steps, num_envs, size), generator)], -1)

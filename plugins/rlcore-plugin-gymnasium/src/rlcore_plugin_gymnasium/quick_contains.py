@@ -22,7 +22,7 @@ def answer_quickly(env: gymnasium.Env[Any, Any]) -> None:
     space = env.unwrapped.action_space
     if type(space) is not gymnasium.spaces.Discrete:  # a class of somebody's own may mean something else
         return
-    plain = gymnasium.spaces.Discrete(int(space.n), start=int(space.start), dtype=space.dtype)  # type: ignore[arg-type]
+    plain = gymnasium.spaces.Discrete(int(space.n), start=int(space.start), dtype=space.dtype)
     first = int(space.start)
     space.contains = partial(_is_among, first, first + int(space.n) - 1, plain.contains)  # type: ignore[method-assign]
 

@@ -65,6 +65,7 @@ class DiscreteSACLoss(SoftLoss):
         pair = (self.critics, self.target_critics)
         self.target_updater = TargetUpdater([pair], config.target_interval, config.target_tau)
         self._gamma = config.gamma
+        self.in_turn = config.in_turn
         self._first_action: int = model.first_action
         self._largest = math.log(self.actor.distribution.num_parameters)
         self.keep_temperature(model.temperature, config, config.target_entropy * self._largest)

@@ -26,12 +26,19 @@ TRANSITION: Final[tuple[Key, ...]] = (
 )
 
 
+IN_TURN: Final = (
+    "each loss at the weights that the step of the one before left, as of an actor that follows the critics of the same "
+    "update; false: all at equal weights, so that several cores may compute them at the same time"
+)
+
+
 class ActorCriticConfig(TargetConfig):
     """What the losses share."""
 
     target_interval: int = Field(1, ge=1, description="optimisation steps between two updates of the targets")
     target_tau: float = Field(0.005, gt=0, le=1, description="how far an update moves the targets: 1 copies")
     gamma: float = Field(0.99, ge=0, le=1, description="discount")
+    in_turn: bool = Field(False, description=IN_TURN)
 
 
 class ActorCriticLoss(nn.Module):
@@ -48,6 +55,7 @@ class ActorCriticLoss(nn.Module):
         loss_names: every loss that it returns.
         trains: by loss, the parts that it trains.
         sides: the losses that may be computed at the same time, as none moves what another does.
+        in_turn: whether they are taken one after the other instead.
         error_scale: times the squared error of the critics.
     """
 
@@ -79,6 +87,7 @@ class ActorCriticLoss(nn.Module):
         self._box = model.box
         self._dropout = float(model.dropout)
         self._gamma = config.gamma
+        self.in_turn = config.in_turn
         self._remembers = self.takes_memory and has_memory(model)
         if self._remembers:
             self._begin_sequences(model, ["actor", *(name for pair in pairs for name in pair)])

@@ -12,7 +12,13 @@ from torch import Tensor
 from rlcore.errors import ConfigError
 from rlcore.types import Context, Key
 from rlcore_plugin_sac.critics import first
-from rlcore_plugin_sac.loss import ActorCriticConfig, ActorCriticLoss, asked
+from rlcore_plugin_sac.loss import IN_TURN, ActorCriticConfig, ActorCriticLoss, asked
+
+
+class DDPGConfig(ActorCriticConfig):
+    """DDPG; as published, the actor follows the critics that this update left (algorithm 1 of both papers)."""
+
+    in_turn: bool = Field(True, description=IN_TURN)
 
 
 class DDPGLoss(ActorCriticLoss):
@@ -32,9 +38,9 @@ class DDPGLoss(ActorCriticLoss):
 
     takes_memory = True
     requires = ("actor", "critics", "target_actor", "target_critics")
-    Config: type[ActorCriticConfig] = ActorCriticConfig
+    Config: type[DDPGConfig] = DDPGConfig
 
-    def __init__(self, config: ActorCriticConfig, context: Context) -> None:
+    def __init__(self, config: DDPGConfig, context: Context) -> None:
         super().__init__(config, context, [("critics", "target_critics"), ("actor", "target_actor")])
         model: Any = context.model
         self.target_actor = model.target_actor
@@ -92,7 +98,7 @@ class TD3Loss(DDPGLoss):
         schedulable: `target_noise`.
     """
 
-    class Config(ActorCriticConfig):
+    class Config(DDPGConfig):
         """TD3."""
 
         target_interval: int = Field(2, ge=1, description="optimisation steps between two updates of the targets")
