@@ -201,7 +201,7 @@ class SharedRows:
         return torch.cat([apart.new_ones(1), apart]).nonzero().reshape(-1)
 
     def _room(self, count: int) -> tuple[Tensor, Tensor]:
-        """Return room for what is drawn, which is kept, as to take it anew would cost what the table does."""
+        """Return room for what is drawn, which is kept: to allocate it again would cost what the table does."""
         with torch.inference_mode(False):  # whoever draws first, others may draw later
             numbers = torch.empty(count, dtype=torch.int64, device=self.device)
             return numbers, torch.empty(count, dtype=self._table.dtype, device=self.device)
