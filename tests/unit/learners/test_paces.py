@@ -188,6 +188,51 @@ def test_one_optimizer_for_all_trains_what_three_do():
         torch.testing.assert_close(left, right, rtol=1e-5, atol=1e-7)
 
 
+class Following(Separate):
+    """Its losses are taken in turn, each at the weights that the step before left."""
+
+    in_turn = True
+
+
+class FollowingNormalised(Normalised):
+    """The same, with statistics and targets."""
+
+    in_turn = True
+
+
+def test_losses_in_turn_are_those_of_a_loop_that_steps_after_each():
+    """By hand, in the order of the losses, which is not that of the config; the noise is that of the update."""
+    learner = learner_of(*reversed(sections(every=1, kind="sgd")), loss=Following)
+    model = Model()
+    loss, rates = Separate(model), {"critics": 0.01, "actor": 0.02, "temperature": 0.03}
+    generator = torch.Generator()
+    for minibatch in minibatches():
+        generator.set_state(learner._noise._generator.get_state())
+        entries = minibatch | loss.sample_noise(len(minibatch["x"]), generator)
+        values = learner.update(dict(minibatch))
+        for name, part in zip(Separate.loss_names, rates, strict=True):
+            taken = loss(entries, (name,))[name]
+            assert torch.equal(values[name], taken)
+            parameters = list(getattr(model, part).parameters())
+            for parameter, gradient in zip(parameters, torch.autograd.grad(taken, parameters), strict=True):
+                parameter.data.sub_(rates[part] * gradient)
+    torch.testing.assert_close(weights(learner), weights(loss), rtol=1e-6, atol=1e-7)
+    assert learner._loss.asked == [(name,) for name in Separate.loss_names] * 6
+    together = learner_of(*sections(every=1, kind="sgd"))
+    train(together, minibatches())
+    assert not torch.equal(weights(together, "actor")[0], weights(learner, "actor")[0])
+
+
+def test_optimizers_in_turn_keep_their_paces_and_those_that_name_no_losses_step_together():
+    learner = learner_of(*sections(every=3), loss=Following)
+    train(learner, minibatches())
+    alone = [(name,) for name in Separate.loss_names]
+    assert learner._loss.asked == [("loss_critic",), ("loss_critic",), *alone] * 2
+    of_all = learner_of(("adam", "adam", {"lr": 0.01}), loss=Following)
+    train(of_all, minibatches(1))
+    assert of_all._loss.asked == [Separate.loss_names]
+
+
 def test_an_update_at_which_nobody_steps_computes_nothing_and_counts():
     learner = learner_of(("adam", "adam", {"every": 2}))
     before = weights(learner)
@@ -300,7 +345,7 @@ COMPILED = pytest.param(True, marks=pytest.mark.slow)
 
 @pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.parametrize("compiled", [False, COMPILED], ids=["eager", "compiled"])
-@pytest.mark.parametrize("loss", [Normalised])
+@pytest.mark.parametrize("loss", [Normalised, FollowingNormalised])
 def test_a_resume_between_two_steps_of_the_actor_goes_on_exactly(loss, compiled):
     used = learner_of(*sections(), loss=loss, compile=compiled)
     train(used, minibatches()[:3])
@@ -310,10 +355,11 @@ def test_a_resume_between_two_steps_of_the_actor_goes_on_exactly(loss, compiled)
     assert all(map(torch.equal, weights(used), weights(other)))
 
 
+@pytest.mark.parametrize("loss", [Separate, Following])
 @pytest.mark.parametrize("sizes", [(4, 4), (8, 0)], ids=str)
-def test_two_ranks_step_at_the_same_pace(sizes):
+def test_two_ranks_step_at_the_same_pace(sizes, loss):
     def states(group):
-        learner = learner_of(*sections(kind="sgd"), group=group)
+        learner = learner_of(*sections(kind="sgd"), loss=loss, group=group)
         first = sizes[0] if group.rank else 0
         for minibatch in minibatches():
             rows = slice(first, first + sizes[group.rank])
@@ -422,7 +468,9 @@ class Often(Normalised):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.parametrize(("loss", "every"), [(Normalised, 2), (Often, 1), (Whole, 1), (ThroughCritics, 1)])
+@pytest.mark.parametrize(
+    ("loss", "every"), [(Normalised, 2), (Often, 1), (Whole, 1), (ThroughCritics, 1), (FollowingNormalised, 2)]
+)
 def test_compiled_updates_are_eager_ones(loss, every):
     learners = [learner_of(*sections(every), loss=loss, max_grad_norm=0.5, compile=flag) for flag in (False, True)]
     for number, minibatch in enumerate(minibatches(8)):
@@ -500,11 +548,12 @@ class Doubling:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.parametrize("every", [1, 2])
-def test_compiled_updates_of_a_rank_are_eager_ones_at_every_pace(every):
+@pytest.mark.parametrize(("every", "loss"), [(1, Separate), (2, Separate), (2, Following)])
+def test_compiled_updates_of_a_rank_are_eager_ones_at_every_pace(every, loss):
     """Three optimizers with clipping; the compiler is not for threads, so that the sum is made by hand."""
     learners = [
-        learner_of(*sections(every), group=Doubling(), max_grad_norm=0.5, compile=flag) for flag in (False, True)
+        learner_of(*sections(every), loss=loss, group=Doubling(), max_grad_norm=0.5, compile=flag)
+        for flag in (False, True)
     ]
     eager, compiled = (train(learner, minibatches()) for learner in learners)
     assert learners[1]._compiled._functions, "it ran eagerly"
