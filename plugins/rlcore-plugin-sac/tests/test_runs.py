@@ -69,10 +69,27 @@ def test_optimizers_that_move_other_parts_than_their_losses_train_are_refused(op
 def test_critics_and_actor_side_by_side_are_trained_to_the_same_bits(name):
     states = []
     for parallel in ("false", "true"):
-        trainer = make_trainer(f"learner.parallel={parallel}", "learner.max_grad_norm=0.5", sections=RUNS[name])
+        together = (f"learner.parallel={parallel}", "loss.in_turn=false")
+        trainer = make_trainer(*together, "learner.max_grad_norm=0.5", sections=RUNS[name])
         trainer.train()
         states.append(trainer.model.state_dict())
     assert all(torch.equal(value, states[1][key]) for key, value in states[0].items())
+
+
+@pytest.mark.parametrize("name", ["sac", "sac three optimizers", "td3"])
+def test_losses_in_turn_train_otherwise_than_at_equal_weights(name):
+    states = []
+    for in_turn in ("false", "true", "true"):
+        trainer = make_trainer(f"loss.in_turn={in_turn}", "learner.parallel=false", sections=RUNS[name])
+        trainer.train()
+        states.append(trainer.model.actor.state_dict())
+    assert all(torch.equal(value, states[2][key]) for key, value in states[1].items())
+    assert not all(torch.equal(value, states[0][key]) for key, value in states[1].items())
+
+
+def test_an_actor_that_follows_the_critics_of_the_same_update_is_not_computed_beside_them():
+    with pytest.raises(ConfigError, match=r"\[learner\] parallel = true: the losses of TD3Loss.*\[loss\] in_turn"):
+        make_trainer("learner.parallel=true", sections=RUNS["td3"])
 
 
 @pytest.mark.slow
