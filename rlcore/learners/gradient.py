@@ -18,7 +18,16 @@ from rlcore.learners.base import Updating
 from rlcore.learners.gradient_step import GradientStep
 from rlcore.learners.joint import JointGradients, rows_of
 from rlcore.learners.noise import LossNoise, noise_of
-from rlcore.learners.paces import Due, Paces, check_losses, check_optimizers, check_trained, every_of, losses_of
+from rlcore.learners.paces import (
+    Due,
+    Paces,
+    check_losses,
+    check_optimizers,
+    check_trained,
+    every_of,
+    losses_of,
+    takes_turns,
+)
 from rlcore.learners.schedules import Scheduled, ScheduledOfPart, bind
 from rlcore.learners.side_by_side import SideBySide, side_by_side
 from rlcore.learners.statistics import statistics_of
@@ -86,6 +95,11 @@ class GradientLearner(Updating):
         self._named_steps = dict(zip(self.optimizers, self._steps, strict=True))
         check_optimizers(self._named_steps)
         self._paces = Paces(self._loss, self._steps)
+        if takes_turns(self._loss) and not self._paces.in_turn:
+            log.warning(
+                "[loss] in_turn: an optimizer without `losses` minimises all of them in one step, so that none follows "
+                "another; give each loss an [[optimizer]] of its own, or set in_turn = false"
+            )
         self._checked = self._paces.loss_names is not None  # otherwise the first losses are the first to know
         if self._paces.loss_names is not None:
             check_losses(self._named_steps, self._paces.loss_names)

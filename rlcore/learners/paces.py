@@ -67,7 +67,9 @@ class Paces:
     def _turns_of(self, numbers: tuple[int, ...]) -> tuple[Due, ...]:
         turns = self._turns.get(numbers)
         if turns is None:
-            alone = [(number,) for number in sorted(numbers, key=self._place)] if self.in_turn else []
+            alone: list[tuple[int, ...]] = (
+                [(number,) for number in sorted(numbers, key=self._place)] if self.in_turn else []
+            )
             turns = self._turns[numbers] = tuple(map(self._of, alone or [numbers]))
         return turns
 

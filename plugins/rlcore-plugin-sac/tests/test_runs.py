@@ -76,7 +76,12 @@ def test_critics_and_actor_side_by_side_are_trained_to_the_same_bits(name):
     assert all(torch.equal(value, states[1][key]) for key, value in states[0].items())
 
 
-@pytest.mark.parametrize("name", ["sac", "sac three optimizers", "td3"])
+def test_one_optimizer_of_all_losses_takes_them_together_and_says_so(caplog):
+    make_trainer("loss.in_turn=true", sections=RUNS["sac"])
+    assert caplog.text.count("in_turn: an optimizer without `losses` minimises all of them in one step") == 1
+
+
+@pytest.mark.parametrize("name", ["sac three optimizers", "td3"])
 def test_losses_in_turn_train_otherwise_than_at_equal_weights(name):
     states = []
     for in_turn in ("false", "true", "true"):

@@ -27,8 +27,8 @@ TRANSITION: Final[tuple[Key, ...]] = (
 
 
 IN_TURN: Final = (
-    "each loss at the weights that the step of the one before left, as of an actor that follows the critics of the same "
-    "update; false: all at equal weights, so that several cores may compute them at the same time"
+    "each loss at the weights that the step of the one before left, as of an actor that follows the critics of the "
+    "same update; false: all at equal weights, so that several cores may compute them at the same time"
 )
 
 
