@@ -113,7 +113,7 @@ PUBLISHED: Final = {
     "sac": Published(
         {
             "loss": ("crossq", "ddpg", "discrete-sac", "sac", "td3"),
-            "model": ("actor-critic", "crossq", "discrete-actor-critic"),
+            "model": ("actor-critic", "crossq", "discrete-actor-critic", "recurrent-actor-critic"),
         },
         presets={
             "crossq": ("crossq-generic",),

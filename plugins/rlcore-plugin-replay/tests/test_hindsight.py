@@ -179,7 +179,7 @@ def test_priorities_decide_which_transitions_are_sampled_and_not_which_have_anot
         expected = (errors[samples["index"]] + 1e-6) ** -1
         torch.testing.assert_close(samples["priority_weight"].squeeze(-1), expected / expected.max())
     np.testing.assert_allclose(drawn / drawn.sum(), errors / errors.sum(), atol=0.004)
-    assert (changed > 100).all(), "samples of all places in the minibatch have other goals"
+    assert (changed > 20).all(), "samples of all places in the minibatch have other goals"
 
 
 def test_of_five_samples_four_have_another_goal():
