@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from rlcore import EnvError, RlcoreError, errors
 from rlcore.process import STOPPING, companion
+from rlcore_plugin_parallel.forks import wait_for_torch
 from rlcore_plugin_parallel.worker import Task, main
 
 TICK: Final = 0.1
@@ -64,6 +65,7 @@ class WorkerProcess:
 
     def start(self) -> None:
         """Start a process, which says "up" when its envs are made."""
+        wait_for_torch()
         self.pipe, theirs = self._context.Pipe()
         self.task = self.task.prepared(self._context)
         # not a daemon, so that an env may start processes of its own
