@@ -67,10 +67,10 @@ class Paces:
     def _turns_of(self, numbers: tuple[int, ...]) -> tuple[Due, ...]:
         turns = self._turns.get(numbers)
         if turns is None:
-            alone: list[tuple[int, ...]] = (
-                [(number,) for number in sorted(numbers, key=self._place)] if self.in_turn else []
-            )
-            turns = self._turns[numbers] = tuple(map(self._of, alone or [numbers]))
+            steps = [numbers]
+            if self.in_turn and numbers:
+                steps = [(number,) for number in sorted(numbers, key=self._place)]
+            turns = self._turns[numbers] = tuple(map(self._of, steps))
         return turns
 
     def _place(self, number: int) -> int:

@@ -106,14 +106,31 @@ class ActorCriticModel(nn.Module):
 
 def _critics(config: ActorCriticModel.Config, box: ActionBox, context: Context) -> Critics:
     networks = Networks.of(config, context.env_spec.observation_space, context.seed("critics encoder"))
+    return critics_of(config, networks.inputs, box, context, networks.encoder)
+
+
+def critics_of(
+    config: ActorCriticModel.Config, inputs: int, box: ActionBox, context: Context, encoder: nn.Module | None = None
+) -> Critics:
+    """Return the critics of a config.
+
+    Args:
+        config: of the model.
+        inputs: size of what they see besides the action.
+        box: of the actions.
+        context: of the model.
+        encoder: of observations; None where they see what is encoded already.
+    """
+    generator = torch.Generator().manual_seed(context.seed("critics"))
+    hidden = config.critic_hidden or config.hidden
     return Critics(
         config.critics,
-        networks.inputs,
-        config.critic_hidden or config.hidden,
+        inputs,
+        hidden,
         box,
-        torch.Generator().manual_seed(context.seed("critics")),
+        generator,
         config.activation,
         config.initialisation,
         config.norm,
-        networks.encoder,
+        encoder,
     )

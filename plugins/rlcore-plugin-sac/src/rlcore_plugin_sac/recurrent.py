@@ -17,7 +17,7 @@ from rlcore.types import Context, Key
 from rlcore_plugin_sac.actors import DeterministicActor, StochasticActor
 from rlcore_plugin_sac.box import ActionBox, squashed_normal
 from rlcore_plugin_sac.critics import Critics
-from rlcore_plugin_sac.model import ActorCriticModel
+from rlcore_plugin_sac.model import ActorCriticModel, critics_of
 from rlcore_plugin_sac.policy import NoisyPolicy, SamplingPolicy, UniformFirst
 from rlcore_plugin_sac.temperature import Temperature
 
@@ -130,7 +130,9 @@ class RecurrentActorCriticModel(nn.Module):
         self.dropout = config.dropout
         bodies = {name: Body(config.cell, config, context, name) for name in ("actor", "critics")}
         own = places(bodies)
-        self.critics = RecurrentCritics(bodies["critics"], _critics(config, self.box, context), own["critics"])
+        self.critics = RecurrentCritics(
+            bodies["critics"], critics_of(config, config.size, self.box, context), own["critics"]
+        )
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
         generator = torch.Generator().manual_seed(context.seed("actor"))
         outputs = self.box.size if config.actor == "deterministic" else distribution.num_parameters
@@ -153,16 +155,3 @@ class RecurrentActorCriticModel(nn.Module):
         """Return the names of the networks, and of the temperature."""
         last = "temperature" if isinstance(self.actor, RecurrentStochasticActor) else "target_actor"
         return ("actor", "critics", "target_critics", last)
-
-
-def _critics(config: RecurrentActorCriticModel.Config, box: ActionBox, context: Context) -> Critics:
-    return Critics(
-        config.critics,
-        config.size,
-        config.critic_hidden or config.hidden,
-        box,
-        torch.Generator().manual_seed(context.seed("critics")),
-        config.activation,
-        config.initialisation,
-        config.norm,
-    )
