@@ -293,7 +293,7 @@ def test_every_wheel_is_fit_for_an_index(dist):
 LEFT_OUT = {
     f"rlcore-plugin-{name}"
     for name in (
-        *("atari", "datasets", "learners", "mbpo", "mlflow", "offline", "optuna", "pettingzoo", "ray"),
+        *("atari", "datasets", "envpool", "learners", "mbpo", "mlflow", "offline", "optuna", "pettingzoo", "ray"),
         *("runners", "torchsnapshot", "wandb"),
     )
 }
