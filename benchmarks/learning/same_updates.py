@@ -1,0 +1,148 @@
+"""Whether TD3's and DDPG's updates are those of Stable-Baselines3: same weights, same minibatches, compared at the end.
+
+A run of rlcore on HalfCheetah writes down its first weights, each minibatch, and the weights that its updates left.
+Stable-Baselines3's own `train` begins from the same weights and takes the same minibatches. One line for each part says
+how far the two ended apart, as a fraction of how far they moved. Rounding grows from update to update, to a percent after
+some hundred, while a difference in the algorithm shows at once: an actor that follows the critics of the update before
+ends 0.15 apart. The noise of TD3's target actions is off in both, since each side draws its own.
+
+    python benchmarks/learning/same_updates.py td3 --peers-python .venv-peers/bin/python
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+ROOT = Path(__file__).resolve().parents[2]
+KEYS = ("observation", "action", ("next", "observation"), ("next", "reward"), ("next", "terminated"))
+WARMUP = 1_000
+SETTINGS = (
+    "env.id='HalfCheetah-v5'",
+    f"model.random_frames={WARMUP}",
+    f"buffer.warmup_frames={WARMUP}",
+    "buffer.minibatch_size=256",
+    "loss.gamma=0.99",
+    "evaluator.every=1_000_000",
+    "hook=[]",
+)
+OF_ALGORITHM = {"td3": ("loss.target_noise=0.0",), "ddpg": ()}
+LEARNING_RATE = 1e-3
+HIDDEN = (400, 300)
+
+
+def train_here(algorithm: str, updates: int, compiled: bool) -> dict[str, Any]:
+    """Return the weights before and after so many updates of a run, and their minibatches."""
+    from rlcore import build, load_config
+
+    with tempfile.TemporaryDirectory() as folder:
+        changes = (f"run.folder='{folder}'", f"run.total_frames={WARMUP + updates - 1}", f"model.hidden={list(HIDDEN)}")
+        rates = (f"optimizer.{part}.lr={LEARNING_RATE}" for part in ("critics", "actor"))
+        flags = [*SETTINGS, *OF_ALGORITHM[algorithm], *changes, *rates, f"learner.compile={str(compiled).lower()}"]
+        trainer = build(load_config(ROOT / "examples" / f"{algorithm}-pendulum.toml", flags)).trainer
+        before = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}
+        minibatches: list[dict[Any, Tensor]] = []
+        update = trainer.learner.update
+
+        def noted(minibatch: Any) -> Any:
+            minibatches.append({key: minibatch[key].clone() for key in KEYS})
+            return update(minibatch)
+
+        trainer.learner.update = noted  # type: ignore[method-assign]
+        trainer.train()
+        return {"before": before, "after": dict(trainer.model.state_dict()), "minibatches": minibatches}
+
+
+class Minibatches:
+    """Hands the minibatches to Stable-Baselines3 in the place of its replay buffer."""
+
+    def __init__(self, minibatches: list[dict[Any, Tensor]]) -> None:
+        self._rest: Iterator[dict[Any, Tensor]] = iter(minibatches)
+
+    def sample(self, batch_size: int, env: Any = None) -> SimpleNamespace:
+        """Return the next one."""
+        entries = next(self._rest)
+        observation, action, following, reward, terminated = (entries[key] for key in KEYS)
+        transitions = {"observations": observation, "actions": action, "next_observations": following}
+        return SimpleNamespace(**transitions, rewards=reward, dones=terminated.float(), discounts=None)
+
+
+def pairs(weights: dict[str, Tensor], model: Any) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """Return the part, our weight and theirs, for each weight and bias."""
+    actors = {"actor": model.actor, "target_actor": model.actor_target}
+    for part, theirs in actors.items():
+        for number, layer in enumerate(linear_layers(theirs.mu)):
+            yield part, weights[f"{part}.network.layers.{number}.weight"], layer.weight
+            yield part, weights[f"{part}.network.layers.{number}.bias"], layer.bias
+    for part, theirs in {"critics": model.critic, "target_critics": model.critic_target}.items():
+        for which, network in enumerate(theirs.q_networks):
+            for number, layer in enumerate(linear_layers(network)):
+                yield part, weights[f"{part}.layers.{number}.weight"][which].T, layer.weight
+                yield part, weights[f"{part}.layers.{number}.bias"][which, 0], layer.bias
+
+
+def linear_layers(network: nn.Module) -> list[nn.Linear]:
+    """Return the layers that have weights."""
+    return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
+
+
+def train_peer(algorithm: str, written: dict[str, Any]) -> None:
+    """Take the same updates with Stable-Baselines3, and print how the two compare."""
+    import gymnasium
+    from stable_baselines3 import DDPG, TD3
+    from stable_baselines3.common.logger import configure
+
+    use = {"td3": TD3, "ddpg": DDPG}[algorithm]
+    settings = {"learning_rate": LEARNING_RATE, "gamma": 0.99, "policy_kwargs": {"net_arch": list(HIDDEN)}}
+    model = use("MlpPolicy", gymnasium.make("HalfCheetah-v5"), device="cpu", seed=1, **settings)
+    model.target_policy_noise = 0.0
+    model.set_logger(configure(None, []))
+    model._current_progress_remaining = 1.0
+    with torch.no_grad():
+        for _, ours, theirs in pairs(written["before"], model):
+            theirs.copy_(ours)
+    model.replay_buffer = Minibatches(written["minibatches"])
+    model.train(len(written["minibatches"]), 256)
+    parts: dict[str, list[Tensor]] = {}
+    with torch.no_grad():
+        for (part, ours, theirs), (_, began, _) in zip(
+            pairs(written["after"], model), pairs(written["before"], model), strict=True
+        ):
+            parts.setdefault(part, []).append(torch.stack([(theirs - began).abs().sum(), (theirs - ours).abs().sum()]))
+    print(f"{algorithm}, {len(written['minibatches'])} updates")
+    for part, sums in parts.items():
+        moved, apart = torch.stack(sums).sum(0).tolist()
+        print(f"{part:15} apart / moved {apart / moved:.2e}")
+
+
+def main() -> None:
+    """Train here, and compare in the interpreter of the peers."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("algorithm", choices=list(OF_ALGORITHM))
+    parser.add_argument("--updates", type=int, default=50)
+    parser.add_argument("--compile", action="store_true", help="compile the update of rlcore")
+    parser.add_argument("--peers-python", help="interpreter of the peers' environment")
+    parser.add_argument("--written", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    if args.written:
+        train_peer(args.algorithm, torch.load(args.written, weights_only=True))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder) / "updates.pt")
+        torch.save(train_here(args.algorithm, args.updates, args.compile), file)
+        command = [args.peers_python or sys.executable, __file__, args.algorithm, "--written", file]
+        subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()
