@@ -2,9 +2,9 @@
 
 A run of rlcore on HalfCheetah writes down its first weights, each minibatch, and the weights that its updates left.
 Stable-Baselines3's own `train` begins from the same weights and takes the same minibatches. One line for each part says
-how far the two ended apart, as a fraction of how far they moved. Rounding grows from update to update, to a percent after
-some hundred, while a difference in the algorithm shows at once: an actor that follows the critics of the update before
-ends 0.15 apart. The noise of TD3's target actions is off in both, since each side draws its own.
+how far the two ended apart, as a fraction of how far they moved. Rounding grows from update to update, to a percent
+after some hundred, while a difference in the algorithm shows at once: an actor that follows the critics of the update
+before ends 0.15 apart. The noise of target actions is off in both, since each side draws its own.
 
     python benchmarks/learning/same_updates.py td3 --peers-python .venv-peers/bin/python
 """
