@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
@@ -15,14 +15,33 @@ from rlcore.errors import ConfigError, StorageError
 from rlcore.files.plain_files import plain_file
 from rlcore.training.evaluations import POLICY, TABLE
 
-PANELS: Final = (
+TRAINING: Final = (
     ("episode/return", "training: episode return"),
     ("episode/length", "training: episode length (steps)"),
+)
+EVALUATION: Final = (
     ("evaluation/return", "evaluation: return"),
     ("evaluation/length", "evaluation: episode length (steps)"),
 )
 
 Curve = dict[int, float]
+
+
+def panels(recorded: Collection[str]) -> list[tuple[str, str]]:
+    """Return key and title of the four metrics that are shown first: two of training, and then two of evaluations.
+
+    Where no episode was trained on, as in runs that learn from a dataset, they are losses, or the norm of the gradient.
+
+    Args:
+        recorded: the metrics of all the runs that are shown.
+    """
+    training = list(TRAINING)
+    if not any(key in recorded for key, _ in TRAINING):
+        losses = sorted(key for key in recorded if key.startswith("train/loss") and key.count("/") == 1)
+        norm = [key for key in ("train/grad_norm",) if key in recorded]
+        shown = [(key, key.replace("train/", "training: ")) for key in [*losses, *norm][: len(TRAINING)]]
+        training[: len(shown)] = shown
+    return [*training, *EVALUATION]
 
 
 def read_metrics(run: Path) -> dict[str, Curve]:

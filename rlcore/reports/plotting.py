@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from rlcore.reports.colours import colour, style
-from rlcore.reports.curves import PANELS, Curve, mean_and_spread, read_metrics
+from rlcore.reports.curves import Curve, mean_and_spread, panels, read_metrics
 from rlcore.reports.differences import labels
 from rlcore.reports.figures import over_clock, saved_figure
 from rlcore.reports.run_files import RunFiles, experiments
 
 
 def plot_runs(runs: Sequence[Path], output: Path) -> Path:
-    """Draw the four panels: return and length, in training and in evaluation.
+    """Draw four panels: return and length, in training and in evaluation; losses where no episode was trained on.
 
     Args:
         runs: run folders; those of one setting become their mean, with the range between lowest and highest shaded.
@@ -27,8 +27,9 @@ def plot_runs(runs: Sequence[Path], output: Path) -> Path:
     names = labels(groups)
     clock = " or ".join(sorted({run.clock for group in groups.values() for run in group}))
     curves = {_label(names[key], group): [read_metrics(run.folder) for run in group] for key, group in groups.items()}
+    recorded = {key for metrics in curves.values() for run in metrics for key in run}
     with saved_figure(output, 2, 2, figsize=(10, 7)) as (figure, axes):
-        for axis, (key, title) in zip(axes.flat, PANELS, strict=True):
+        for axis, (key, title) in zip(axes.flat, panels(recorded), strict=True):
             _panel(
                 axis, {name: [m[key] for m in metrics if m.get(key)] for name, metrics in curves.items()}, title, clock
             )

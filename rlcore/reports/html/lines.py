@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from rlcore.reports.curves import PANELS, mean_and_spread
+from rlcore.reports.curves import EVALUATION, mean_and_spread, panels
 from rlcore.reports.html.settings import Setting
 from rlcore.reports.html.thinning import finite, thinned
 from rlcore.reports.svg import Line
@@ -15,18 +15,16 @@ from rlcore.reports.svg import Line
 # points of a line: of the large chart, and of a small one
 LARGE: Final = 4_000
 SMALL: Final = 1_000
-FIRST: Final = "evaluation/return"
-# of these the page has charts at once; of all others on request
-MAIN: Final = (FIRST, *(key for key, _ in PANELS if key != FIRST))
-TITLES: Final = dict(PANELS)
+FIRST: Final = EVALUATION[0][0]
 STATISTICS: Final = ("/std", "/min", "/max", "/count")
 _DIGITS: Final = 6
 
 
 def chart_data(all_settings: Sequence[Setting]) -> dict[str, Any]:
     """Return what the charts show: settings, and lines by metric, in the order in which they are shown."""
-    recorded = {key for setting in all_settings for run in setting.runs for key in run.metrics}
-    main = [key for key in MAIN if key in recorded]
+    recorded, titles = _recorded(all_settings), main_titles(all_settings)
+    # of these the page has charts at once; of all others on request
+    main = [key for key in titles if key in recorded]
     others = sorted(recorded - set(main), key=lambda key: (key.endswith(STATISTICS), key))
     if not main:
         main, others = others[:1], others[1:]
@@ -34,10 +32,15 @@ def chart_data(all_settings: Sequence[Setting]) -> dict[str, Any]:
         "settings": [{"label": setting.name, "runs": len(setting.runs)} for setting in all_settings],
         "main": main,
         "metrics": {
-            key: {"title": TITLES.get(key, key), "lines": _lines(all_settings, key, LARGE if key == main[0] else SMALL)}
+            key: {"title": titles.get(key, key), "lines": _lines(all_settings, key, LARGE if key == main[0] else SMALL)}
             for key in [*main, *others]
         },
     }
+
+
+def main_titles(all_settings: Sequence[Setting]) -> dict[str, str]:
+    """Return the titles of the main charts by key, the returns of evaluations first."""
+    return dict(sorted(panels(_recorded(all_settings)), key=lambda panel: panel[0] != FIRST))
 
 
 def line_of(setting: Setting, key: str) -> tuple[Line, int] | None:
@@ -47,6 +50,10 @@ def line_of(setting: Setting, key: str) -> tuple[Line, int] | None:
         return None
     line = finite(Line(setting.name, *mean_and_spread(curves)))
     return (line, len(curves)) if line.x.size else None
+
+
+def _recorded(all_settings: Sequence[Setting]) -> set[str]:
+    return {key for setting in all_settings for run in setting.runs for key in run.metrics}
 
 
 def _lines(all_settings: Sequence[Setting], key: str, most: int) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from rlcore.errors import ConfigError
 from rlcore.files.replacement import replace
 from rlcore.reports.html import numbers
 from rlcore.reports.html.health import findings
-from rlcore.reports.html.lines import FIRST, MAIN, TITLES, chart_data, line_of
+from rlcore.reports.html.lines import FIRST, chart_data, line_of, main_titles
 from rlcore.reports.html.media import media
 from rlcore.reports.html.overview import checkpoint_rows, evaluations, headline, run_rows
 from rlcore.reports.html.settings import Setting, differences, settings
@@ -148,10 +148,10 @@ def _versions(runs: Sequence[RunFiles]) -> dict[str, str]:
 def _drawings(all_settings: Sequence[Setting], clock: str) -> list[Markup]:
     """Return the main charts as SVG, for a reader without a script."""
     drawn = []
-    for key in MAIN:
+    for key, title in main_titles(all_settings).items():
         lines = [found[0] for setting in all_settings if (found := line_of(setting, key)) is not None]
         if lines or key == FIRST:
-            drawn.append(Markup(chart(TITLES.get(key, key), lines, clock)))  # which escapes its texts
+            drawn.append(Markup(chart(title, lines, clock)))  # which escapes its texts
     return drawn
 
 

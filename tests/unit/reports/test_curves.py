@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rlcore import ConfigError
-from rlcore.reports.curves import mean_and_spread, read_metrics
+from rlcore.reports.curves import EVALUATION, TRAINING, mean_and_spread, panels, read_metrics
 from rlcore.reports.plotting import plot_runs
 
 
@@ -37,6 +37,21 @@ def test_a_figure_is_drawn_of_one_and_of_several_runs(tmp_path):
         file = plot_runs(runs[:number], tmp_path / f"{number}.png")
         assert file.read_bytes().startswith(b"\x89PNG")
         assert file.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("recorded", "shown"),
+    [
+        (["episode/return", "train/loss"], [key for key, _ in TRAINING]),
+        (["train/loss_q", "train/loss_actor", "train/loss_q/std", "train/loss_value"], ["loss_actor", "loss_q"]),
+        (["train/loss", "train/grad_norm", "train/lr"], ["loss", "grad_norm"]),
+        (["train/loss"], ["loss", "episode/length"]),
+        ([], [key for key, _ in TRAINING]),
+    ],
+)
+def test_losses_are_shown_of_runs_that_train_on_no_episode(recorded, shown):
+    found = panels(recorded)
+    assert [key.removeprefix("train/") for key, _ in found] == [*shown, *(key for key, _ in EVALUATION)]
 
 
 def test_a_run_without_loggers_has_the_curve_of_its_evaluations(tmp_path):
