@@ -289,7 +289,7 @@ def test_every_wheel_is_fit_for_an_index(dist):
         assert "rlcore/left_over.py" not in names
 
 
-# not part of `standard`: libraries of envs, clients of servers and sweeps, which are large, and one that nobody maintains
+# not part of `standard`: envs, clients of servers and sweeps, which are large, and a library that nobody maintains
 LEFT_OUT = {
     f"rlcore-plugin-{name}"
     for name in (
