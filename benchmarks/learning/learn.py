@@ -26,6 +26,9 @@ discrete-sac-cartpole  100,000 frames, mean return of the last 100 training epis
               then 20 deterministic episodes; `bc10` clones the best tenth of the episodes; peer: d3rlpy
 bc-cartpole-expert, discrete-cql-cartpole-replay  the examples on those datasets, then 100 episodes
 {iql,mopo}-pendulum-medium-replay  20,000 updates from the same dataset, then 20 episodes
+iql-online-halfcheetah  50,000 updates of IQL from `halfcheetah-medium-replay`, then 20,000 frames of its own; `lowest`
+              is the least of its evaluations, one every 2,000 frames
+sac-halfcheetah-20k  20,000 frames of SAC without data, then 10 deterministic episodes
 mbpo-cartpole  5,000 frames of CartPole with continuous forces, mean return of the last 10 training episodes; peer:
               mbrl-lib
 
@@ -116,6 +119,10 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "ddpg-pendulum": ("examples/ddpg-pendulum.toml", ["evaluator.episodes=100"]),
     "crossq-pendulum": ("examples/crossq-pendulum.toml", ["evaluator.episodes=100"]),
     "sac-halfcheetah": ("examples/sac-halfcheetah.toml", [*COMPILED_100K, ONE_EVALUATION]),
+    "sac-halfcheetah-20k": (
+        "examples/sac-halfcheetah.toml",
+        ["run.total_frames=20_000", "learner.compile=true", ONE_EVALUATION],
+    ),
     "td3-halfcheetah": ("examples/td3-halfcheetah.toml", [*COMPILED_100K, ONE_EVALUATION, *ZOO_TD3]),
     "sac-cartpole-swingup": ("examples/sac-dm-control.toml", [*COMPILED_100K, *TEN_EPISODES]),
     "sac-cup-catch": ("examples/sac-dm-control.toml", [*COMPILED_100K, *TEN_EPISODES, CUP]),
@@ -143,6 +150,14 @@ TASKS |= {
     "discrete-cql-cartpole-replay": ("examples/discrete-cql-cartpole.toml", on_data("cartpole-replay", 10_000, 100)),
     "iql-pendulum-medium-replay": ("examples/iql-pendulum.toml", on_data("pendulum-medium-replay", 20_000, 20)),
     "mopo-pendulum-medium-replay": ("examples/mopo-pendulum.toml", on_data("pendulum-medium-replay", 20_000, 20)),
+    "iql-online-halfcheetah": (
+        "examples/iql-online-pendulum.toml",
+        [
+            *("env.id='HalfCheetah-v5'", "learner.compile=true", "run.total_frames=20_000", "evaluator.every=2_000"),
+            *(f"buffer.path='{ROOT}/benchmarks/data/halfcheetah-medium-replay'", "buffer.offline_updates=50_000"),
+            *("buffer.capacity=20_000", "checkpoint.every=20_000"),
+        ],
+    ),
     "mbpo-cartpole": ("benchmarks/learning/mbpo-cartpole.toml", []),
 }
 ON_DATA = tuple(task for task, (_, changes) in TASKS.items() if any("buffer.path" in change for change in changes))
@@ -150,7 +165,7 @@ MINATAR = tuple(task for task in TASKS if "-minatar-" in task)
 PENDULUMS = ("sac-pendulum", "td3-pendulum", "ddpg-pendulum", "crossq-pendulum")
 BESIDE_SB3 = (*PENDULUMS, "sac-halfcheetah", "td3-halfcheetah", "sac-cartpole-swingup", "sac-cup-catch")
 # tasks that are judged by their last evaluation, and not by the episodes of training
-EVALUATED = ("idp", *BESIDE_SB3, "mbpo-inverted-pendulum", "sac-inverted-pendulum", *ON_DATA)
+EVALUATED = ("idp", *BESIDE_SB3, "mbpo-inverted-pendulum", "sac-inverted-pendulum", "sac-halfcheetah-20k", *ON_DATA)
 PEERS: dict[str, tuple[str, ...]] = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl")}
 PEERS |= dict.fromkeys(("dqn-cartpole", "qr-dqn-acrobot", "lstm-cartpole", *BESIDE_SB3, *MINATAR), ("sb3",))
 PEERS |= {"ppo-masked": ("sb3-contrib",), "discrete-sac-cartpole": ("torchrl",), "mbpo-cartpole": ("mbrl-lib",)}
@@ -182,6 +197,11 @@ def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
     class Returns:
         def __init__(self) -> None:
             self.seen: list[float] = []
+            self.evaluated: list[float] = []
+
+        @hookimpl
+        def evaluation(self, result: Any) -> None:
+            self.evaluated.append(result.mean_return)
 
         @hookimpl
         def episode_end(self, episode: Any) -> None:
@@ -198,8 +218,10 @@ def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
         return result | {"mean": statistics.fmean(hook.seen[-(10 if task == "mbpo-cartpole" else 100) :])}
     evaluation = trainer.last_evaluation
     assert evaluation is not None
-    lengths = {"length": evaluation.mean_length}
-    return result | {"mean": evaluation.mean_return, "std": statistics.pstdev(evaluation.returns)} | lengths
+    found = {"mean": evaluation.mean_return, "std": statistics.pstdev(evaluation.returns)}
+    # the first is of the policy before it learnt
+    lowest = {"lowest": min(hook.evaluated[1:])} if len(hook.evaluated) > 2 else {}
+    return result | found | {"length": evaluation.mean_length} | lowest
 
 
 def in_process(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
