@@ -11,8 +11,8 @@ from torch import Tensor
 
 from rlcore.errors import ConfigError, did_you_mean
 from rlcore.learners.adam import AdamState, separate_counts
-from rlcore.learners.first_calls import make_first_calls
 from rlcore.learners.torch_private import foreach_norm
+from rlcore.process.first_calls import make_first_calls
 
 
 class GradientStep:

@@ -8,7 +8,7 @@ import torch
 
 from rlcore.config.core import RunConfig
 from rlcore.errors import ConfigError
-from rlcore.learners.first_calls import make_first_calls
+from rlcore.process.first_calls import make_first_calls
 from rlcore.state.generators import seed_all
 
 

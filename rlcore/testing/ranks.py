@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from rlcore.learners.first_calls import make_first_calls
+from rlcore.process.first_calls import make_first_calls
 
 if TYPE_CHECKING:
     from torch import Tensor

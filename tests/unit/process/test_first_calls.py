@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from rlcore.config.core import RunConfig
-from rlcore.learners import first_calls
 from rlcore.learners.gradient_step import GradientStep
+from rlcore.process import first_calls
 from rlcore.run.process_state import prepare_process
 from rlcore.testing.ranks import in_ranks
 
