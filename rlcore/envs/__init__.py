@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rlcore.envs.checks import inexact_env as inexact_env
     from rlcore.envs.checks import unrestored_env as unrestored_env
     from rlcore.envs.episode_starts import only_resets as only_resets
+    from rlcore.envs.infos_by_env import InfosByEnv as InfosByEnv
     from rlcore.envs.leaves import OnLeaf as OnLeaf
     from rlcore.envs.nested import is_nested as is_nested
     from rlcore.envs.packed import ACTION_MASK as ACTION_MASK
@@ -38,6 +39,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.agents": "AgentSpaces",
         "rlcore.envs.checks": "inexact_env unrestored_env",
         "rlcore.envs.episode_starts": "only_resets",
+        "rlcore.envs.infos_by_env": "InfosByEnv",
         "rlcore.envs.leaves": "OnLeaf",
         "rlcore.envs.nested": "is_nested",
         "rlcore.envs.packed": "ACTION_MASK Packed packed_space wrapper_for",

@@ -34,18 +34,10 @@ class FlatLayout:
         self._totals = start
         self.length = start + len(parameters) + 1
 
-    def gradients(self, flat: Tensor) -> list[list[Tensor]]:
-        """Return for each optimizer a view of the vector for each of its parameters."""
-        return [self.gradients_of(number, flat) for number in range(len(self._forms))]
-
     def gradients_of(self, number: int, flat: Tensor) -> list[Tensor]:
-        """Return the views of one optimizer."""
+        """Return for one optimizer a view of the vector for each of its parameters."""
         places = zip(self._forms[number], self._begins[number], strict=True)
         return [flat.as_strided(shape, strides, begin) for (shape, strides), begin in places]
-
-    def totals(self, flat: Tensor) -> list[Tensor]:
-        """Return the total losses, 0-d views."""
-        return list(flat[self._totals : -1])
 
     def total_of(self, number: int, flat: Tensor) -> Tensor:
         """Return the total loss of one optimizer, a 0-d view."""

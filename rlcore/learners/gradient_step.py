@@ -12,6 +12,7 @@ from torch import Tensor
 from rlcore.errors import ConfigError, did_you_mean
 from rlcore.learners.adam import AdamState, separate_counts
 from rlcore.learners.torch_private import foreach_norm
+from rlcore.process.first_calls import make_first_calls
 
 
 class GradientStep:
@@ -48,6 +49,7 @@ class GradientStep:
         max_value: float | None = None,
         every: int = 1,
     ) -> None:
+        make_first_calls()  # of a script: nobody prepared its process
         self.optimizer = optimizer
         self.parameters: list[Tensor] = []
         self.names = names

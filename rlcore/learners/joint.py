@@ -33,8 +33,6 @@ class JointGradients:
         steps: of each optimizer.
 
     Attributes:
-        gradients: for each optimizer a view of the vector for each of its parameters, float32.
-        totals: the total loss of each optimizer, 0-d views.
         layout: where they lie in the vector.
         flat: the vector.
     """
@@ -54,22 +52,26 @@ class JointGradients:
         due = range(len(self._steps)) if due is None else due
         for step in self._steps:
             step.follow_groups()
-        if [len(views) for views in self.gradients] != [len(step.parameters) for step in self._steps]:
+        if [len(views) for views in self._gradients] != [len(step.parameters) for step in self._steps]:
             self._allocate()
         if rows:
-            self.clear(due)
+            self._clear(due)
             for number in due:
-                self.write(number, *self._steps[number].taken())
-        self.sum(rows)
+                self._write(number, *self._steps[number].taken())
+        self._sum(rows)
         for number in due:
-            self._steps[number].replace(self.gradients[number], self.totals[number])
+            self._steps[number].replace(self._gradients[number], self._totals[number])
 
-    def clear(self, due: Sequence[int]) -> None:
+    def sum_written(self) -> None:
+        """Sum what each rank wrote into the vector, where all count as often as they have rows; divided later."""
+        self._group.sum_(self.flat)
+
+    def _clear(self, due: Sequence[int]) -> None:
         """Forget what the optimizers that do not step now had in an earlier update."""
         if len(due) < len(self._steps):
             self.flat.zero_()
 
-    def write(self, number: int, gradients: Sequence[Tensor | None], total: Tensor) -> None:
+    def _write(self, number: int, gradients: Sequence[Tensor | None], total: Tensor) -> None:
         """Set what this rank has for an optimizer.
 
         Args:
@@ -77,14 +79,14 @@ class JointGradients:
             gradients: one for each parameter, or None.
             total: its total loss, 0-d.
         """
-        for view, gradient in zip(self.gradients[number], gradients, strict=True):
+        for view, gradient in zip(self._gradients[number], gradients, strict=True):
             if gradient is None:
                 view.zero_()
             else:
                 view.copy_(gradient)
-        self.totals[number].copy_(total)
+        self._totals[number].copy_(total)
 
-    def sum(self, rows: int) -> None:
+    def _sum(self, rows: int) -> None:
         """Replace the vector by its mean over all ranks; what was written counts as often as there are rows."""
         if rows:
             self._values.mul_(rows)
@@ -94,17 +96,14 @@ class JointGradients:
         self._group.sum_(self.flat)
         self._values.div_(self._rows)
 
-    def sum_written(self) -> None:
-        """Sum what each rank wrote into the vector, where all count as often as they have rows; divided later."""
-        self._group.sum_(self.flat)
-
     def _allocate(self) -> None:
         parameters = [step.parameters for step in self._steps]
         self.layout = FlatLayout(parameters)
         self.flat = torch.zeros(self.layout.length, device=parameters[0][0].device)
         self._values, self._rows = self.flat[:-1], self.flat[-1]
-        self.gradients = self.layout.gradients(self.flat)
-        self.totals = self.layout.totals(self.flat)
+        numbers = range(len(parameters))
+        self._gradients = [self.layout.gradients_of(number, self.flat) for number in numbers]
+        self._totals = [self.layout.total_of(number, self.flat) for number in numbers]
 
 
 def rows_of(minibatch: Mapping[Key, Tensor]) -> int:

@@ -119,6 +119,7 @@ PUBLISHED: Final = {
             "crossq": ("crossq-generic",),
             "ddpg": ("ddpg-generic",),
             "discrete-sac": ("discrete-sac-generic",),
+            "recurrent-sac": ("recurrent-sac-generic",),
             "sac": ("sac-generic", "sac-mujoco"),
             "td3": ("td3-generic",),
         },

@@ -8,6 +8,7 @@ import torch
 
 from rlcore.config.core import RunConfig
 from rlcore.errors import ConfigError
+from rlcore.process.first_calls import make_first_calls
 from rlcore.state.generators import seed_all
 
 
@@ -31,6 +32,7 @@ def choose_device(name: str) -> torch.device:
 
 def prepare_process(run: RunConfig) -> None:
     """Set threads, determinism and seeds, before anything of the run is built."""
+    make_first_calls()  # an operation on many numbers is computed by all threads, the first one too
     torch.set_num_threads(run.threads)
     if run.deterministic:
         # cuBLAS repeats only with a workspace of fixed size, and reads this when its first handle is made

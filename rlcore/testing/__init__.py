@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rlcore.testing.compare import snapshot as snapshot
     from rlcore.testing.light_import import check_light_import as check_light_import
     from rlcore.testing.processes import Processes as Processes
+    from rlcore.testing.resumed import check_resumed as check_resumed
     from rlcore.testing.small_run import TOY_CONFIG as TOY_CONFIG
     from rlcore.testing.small_run import make_config as make_config
     from rlcore.testing.small_run import make_run as make_run
@@ -28,6 +29,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.testing.compare": "difference snapshot",
         "rlcore.testing.light_import": "check_light_import",
         "rlcore.testing.processes": "Processes",
+        "rlcore.testing.resumed": "check_resumed",
         "rlcore.testing.small_run": "TOY_CONFIG make_config make_run make_trainer",
     },
 )

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from rlcore.process.first_calls import make_first_calls
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -26,6 +28,7 @@ def in_ranks(count: int, function: Callable[[ThreadRank], Result]) -> list[Resul
     Raises:
         BaseException: what the first of them raised; the others end with a `BrokenBarrierError`.
     """
+    make_first_calls()
     meeting = _Meeting(count)
 
     def run(rank: int) -> Result:

@@ -55,8 +55,8 @@ ROOMS = {
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
     "testing": (
-        "files types hooks plugins config presets state envs loggers spooling restore learners buffers checkpoints "
-        "scripts run"
+        "files types process hooks plugins config presets state envs loggers spooling restore learners buffers "
+        "checkpoints scripts run"
     ),
     "prove": "types plugins config state checkpoints run testing",
     "ranks": "files types process config state restore checkpoints run_folder stock run reports",

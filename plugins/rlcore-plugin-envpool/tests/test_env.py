@@ -39,3 +39,14 @@ def test_atari_counts_the_frames_of_the_emulator():
     step = env.step(np.zeros(2, np.int64))
     assert step.observation.dtype == np.uint8
     assert step.reward.dtype == np.float64
+
+
+@needs_envpool
+def test_the_numbers_among_the_infos_of_every_step_are_told():
+    env, told = made(id="CartPole-v1", num_envs=2, threads=1, max_episode_steps=3), []
+    env.tell_infos(lambda index, infos, first: told.append((index, infos["elapsed_step"], first)))
+    env.reset(seed=1)
+    for _ in range(4):
+        env.step(np.zeros(2, np.int64))
+    steps = [(0, True), (1, False), (2, False), (3, False), (0, True)]
+    assert told == [(index, elapsed, first) for elapsed, first in steps for index in range(2)]

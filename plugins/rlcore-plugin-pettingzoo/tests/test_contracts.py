@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
+from rlcore_plugin_datasets.dataset import Dataset
 
 from rlcore.errors import ConfigError, EnvError
 from rlcore.testing import make_run
@@ -31,7 +32,7 @@ class Leaving:
         self.agents = self.possible_agents[1:] if self._late else list(self.possible_agents)
         self._places = {agent: self._random.normal() for agent in self.agents}
         self._steps = 0
-        return self._seen(self.agents), {agent: {} for agent in self.agents}
+        return self._seen(self.agents), {agent: {"place": self._places[agent]} for agent in self.agents}
 
     def step(self, actions):
         assert set(actions) == set(self.agents), "actions of those who play on, and of no other"
@@ -114,6 +115,48 @@ def test_steps_of_agents_that_wait_do_not_count():
             steps += int(mask.sum())
         assert ended == counted > 50
         assert 0.3 * 1200 < steps < 0.95 * 1200
+
+
+def test_each_agent_tells_of_its_own_infos_until_it_is_out():
+    env, told = env_of(num_envs=6, kwargs={"agents": 3}), []
+    env.tell_infos(lambda index, infos, first: told.append((index, infos["place"], first)))
+    actions, over = np.random.default_rng(0), np.zeros(6, dtype=bool)
+    seen = env.reset(seed=1)
+    waited = 0
+    for _ in range(60):
+        assert all(np.float32(place).clip(-9, 9) == seen[index, 0] for index, place, _ in told)
+        told.clear()
+        step = env.step(actions.integers(0, 2, 6))
+        seen, before, over = step.observation, over, step.terminated | step.truncated
+        waits = before & over
+        assert [(index, first) for index, _, first in told] == [(i, before[i]) for i in range(6) if not waits[i]]
+        waited += int(waits.sum())
+    assert waited > 20
+
+
+def test_infos_of_agents_that_nobody_asked_for_are_not_told():
+    suite, told = TestPettingZoo(), set()
+    env = suite.make(suite.bench(), num_envs=4, kwargs={"agents": 3})
+    env.tell_infos(lambda index, infos, first: told.add(index))
+    env.reset(seed=0)
+    for _ in range(20):
+        env.step(np.ones(4, int))
+    assert told == set(range(4))
+
+
+def test_infos_of_each_agent_are_recorded_with_its_own_steps(tmp_path):
+    sections = {
+        "env": {"use": "pettingzoo", "id": f"{__name__}:Leaving", "num_envs": 6, "kwargs": {"agents": 3}},
+        "model": {"use": "mlp", "hidden": [8]},
+        "collector": {"frames_per_batch": 60},
+        "hook": [{"use": "datasets:record", "infos": True}],
+    }
+    run = make_run("run.total_frames=600", sections=sections, folder=tmp_path)
+    run.trainer.train()
+    episodes = list(Dataset(run.folder / "recorded").episodes(infos=True))
+    assert len(episodes) > 50
+    for episode in episodes:
+        assert np.array_equal(np.float32(episode.infos["place"]).clip(-9, 9), episode.observations[:, 0])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rlcore import Factory
-from rlcore.testing import make_trainer
+from rlcore.testing import check_resumed, make_trainer
 
 SMALL = {"use": "recurrent:lstm", "size": 6, "encoder_hidden": [5], "shared": False}
 SECTIONS = {
@@ -101,17 +101,7 @@ def test_a_shared_memory_is_refused_side_by_side():
 @pytest.mark.parametrize("loss", ["ppo", "ppo:a2c"])
 def test_a_resumed_run_goes_on_in_the_middle_of_episodes(loss, tmp_path):
     sections = {**SECTIONS, "loss": {"use": loss}, "optimizer": TWO, "checkpoint": {"use": "torch", "every": 16}}
-    whole = make_trainer(folder=tmp_path / "whole", sections=sections)
-    whole.train()
-    stopped = make_trainer(folder=tmp_path / "parts", sections=sections)
-    stopped.stop_at = 32
-    stopped.train()
-    resumed = make_trainer(folder=tmp_path / "parts", sections=sections, resume=True)
-    resumed.train()
-    expected, found = (trainer.parts.store.entries()[-1].manifest for trainer in (whole, resumed))
-    assert expected["exact"]
-    differing = {name for name in expected["digests"] if expected["digests"][name] != found["digests"][name]}
-    assert differing <= set(whole.parts.provenance.observers)
+    check_resumed(tmp_path, sections=sections)
 
 
 @pytest.mark.slow

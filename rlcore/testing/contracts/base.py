@@ -23,9 +23,9 @@ from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Owner, Provided
 from rlcore.run.build import build
 from rlcore.run.ready import Run
-from rlcore.scripts.trainer import Trainer
 from rlcore.state.tree import through_checkpoint
 from rlcore.testing.compare import difference
+from rlcore.testing.resumed import differing_parts, newest
 from rlcore.testing.small_run import TOY_CONFIG, make_config
 from rlcore.types.context import Context
 from rlcore.types.optional import Saveable, missing, offers
@@ -196,13 +196,9 @@ class ComponentContract:
         stopped.train()
         resumed = self.run(folder=tmp_path / "parts", resume=True, around=around).trainer
         resumed.train()
-        expected, found = _newest(whole), _newest(resumed)
-        if not expected["exact"]:
+        if not newest(whole)["exact"]:
             return
-        observers = whole.parts.provenance.observers
-        differing = [
-            n for n, digest in expected["digests"].items() if digest != found["digests"][n] and n not in observers
-        ]
+        differing = differing_parts(whole, resumed)
         assert not differing, (
             f"after a stop and a resume in the middle of a run, the state of {', '.join(differing)} is not that of a "
             "run without a stop: state_dict() leaves something out, or load_state_dict() does not set it"
@@ -261,12 +257,6 @@ class StateContract(ComponentContract):
             else ("state_dict() leaves something out, or load_state_dict() does not set it")
         )
         assert where is None, f"{self.provided()} does not go on as before after a resume: {where}. It {hint}."
-
-
-def _newest(trainer: Trainer) -> Mapping[str, Any]:
-    """Return the manifest of the latest checkpoint of a run."""
-    assert trainer.parts.store is not None
-    return trainer.parts.store.entries()[-1].manifest
 
 
 def saved(component: Any) -> Any:

@@ -215,9 +215,10 @@ class EnvContract(ComponentContract):
             for index in range(env.spec.num_envs):
                 own = [(first, infos) for number, first, infos in told if number == index]
                 only_reset = mode == "next_step" and bool(before[index])
-                expected = [only_reset, *([True] if over[index] and mode == "same_step" else [])]
+                waiting = only_reset and bool(over[index])  # an agent that is out, until its game begins again
+                expected = [] if waiting else [only_reset, *([True] if over[index] and mode == "same_step" else [])]
                 assert [first for first, _ in own] == expected, f"env {index} tells {own} of a step, not {expected}"
-                last, of_step = step.infos.get(index, {}), own[0][1]
+                last, of_step = step.infos.get(index, {}), own[0][1] if own else {}
                 differing = [name for name in last if difference(last[name], of_step.get(name))]
                 assert not differing, f"Step.infos has another {', '.join(differing)} than is told"
         told.clear()

@@ -185,5 +185,6 @@ def test_each_algorithm_has_its_name(algorithm):
 
 def test_any_preset_can_be_named():
     assert rlcore.preset("ppo-generic", "CartPole-v1", gamma=0.9).preset.name == "ppo-generic"
+    assert rlcore.preset("recurrent-sac", "Pendulum-v1", cell="gru").preset.name == "recurrent-sac-generic"
     with pytest.raises(PluginError, match="did you mean 'ppo'"):
         rlcore.preset("pop", "CartPole-v1")

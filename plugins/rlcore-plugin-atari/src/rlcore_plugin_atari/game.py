@@ -112,6 +112,14 @@ class Game:
         screen: Array = self._ale.getScreenRGB()
         return screen
 
+    def infos(self) -> dict[str, int]:
+        """Return what ALE's own envs say of each step: lives, and frames since the power switch and of the game."""
+        return {
+            "lives": self._ale.lives(),
+            "frame_number": self._ale.getFrameNumber(),
+            "episode_frame_number": self._ale.getEpisodeFrameNumber(),
+        }
+
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the machine with its generators, and of what is counted here."""
         machine: bytes = self._ale.cloneState(include_rng=True).__getstate__()

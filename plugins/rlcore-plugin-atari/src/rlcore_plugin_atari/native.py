@@ -11,8 +11,9 @@ import numpy as np
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode
 
+from rlcore.envs import InfosByEnv
 from rlcore.errors import ConfigError
-from rlcore.types import EnvSpec, Step
+from rlcore.types import EnvSpec, InfoListener, Step
 
 if TYPE_CHECKING:
     from rlcore.types import Array
@@ -62,16 +63,30 @@ class NativeGames:
             frame_skip=config.frame_skip,
             reset_mode="next_step",
         )
+        self._infos: InfosByEnv | None = None  # only where somebody asks for those of every step
 
     def reset(self, seed: int | None = None) -> Array:
         """Begin a game in every env, env `i` with `seed + i`."""
-        observation, _ = self._env.reset(seed=seed)
+        observation, infos = self._env.reset(seed=seed)
+        if self._infos is not None:
+            self._infos.reset(infos)
         return observation  # type: ignore[no-any-return]
 
     def step(self, action: Array) -> Step:
         """Step every game; one whose episode ended in the step before is only reset."""
-        observation, reward, terminated, truncated, _ = self._env.step(action)
+        observation, reward, terminated, truncated, infos = self._env.step(action)
+        if self._infos is not None:
+            self._infos.step(infos, terminated | truncated)
         return Step(observation, reward.astype(np.float64), terminated, truncated, _NOTHING, _NOTHING)
+
+    def tell_infos(self, listener: InfoListener) -> None:
+        """Hand over what ALE says of every reset and step: lives, and frames since the power switch and of the game."""
+        self._infos = InfosByEnv(listener, self.spec.num_envs, _of_env)
 
     def close(self) -> None:
         """Do nothing: the threads end with the object."""
+
+
+def _of_env(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Return the infos of one game; its own number is none of them."""
+    return {name: values[index] for name, values in infos.items() if name != "env_id"}

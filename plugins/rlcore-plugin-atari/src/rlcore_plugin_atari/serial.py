@@ -11,7 +11,7 @@ import numpy as np
 
 from rlcore.errors import EnvError
 from rlcore.restore import check_array
-from rlcore.types import EnvSpec, Step
+from rlcore.types import EnvSpec, InfoListener, Step
 from rlcore_plugin_atari.game import Game
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class SerialGames:
         self._reward = np.zeros(config.num_envs)
         self._terminated = np.zeros(config.num_envs, dtype=bool)
         self._truncated = np.zeros(config.num_envs, dtype=bool)
+        self._listener: InfoListener | None = None
 
     def reset(self, seed: int | None = None) -> Array:
         """Begin a game in every env, env `i` with `seed + i`."""
@@ -58,6 +59,8 @@ class SerialGames:
                 game.seed(seed + index)
             game.begin()
             self._observation[index] = game.look()
+            if self._listener is not None:
+                self._listener(index, game.infos(), True)
         return self._observation
 
     def step(self, action: Array) -> Step:
@@ -71,6 +74,8 @@ class SerialGames:
             stack = self._observation[index]
             stack[:-1] = stack[1:]
             stack[-1] = game.look()
+            if self._listener is not None:
+                self._listener(index, {**game.infos(), "game_over": played.over}, False)
             life_ends = played.lost and self._config.episodic_life
             if played.over or played.cut or life_ends:
                 finals, infos = finals or {}, infos or {}
@@ -82,9 +87,15 @@ class SerialGames:
                 else:
                     game.next_life()
                 stack[:] = game.look()
+                if self._listener is not None:
+                    self._listener(index, game.infos(), True)
         return Step(
             self._observation, self._reward, self._terminated, self._truncated, finals or _NOTHING, infos or _NOTHING
         )
+
+    def tell_infos(self, listener: InfoListener) -> None:
+        """Hand over what ALE's own envs say of every reset and step, and of a step whether the game is over."""
+        self._listener = listener
 
     def render(self, indices: Sequence[int] | None = None) -> Array:
         """Return the screens of these games, or of all, uint8 `[picture, height, width, 3]`."""

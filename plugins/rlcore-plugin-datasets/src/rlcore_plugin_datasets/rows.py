@@ -68,14 +68,13 @@ class DataRows:
         place = Place(storage, context.device, context.run.folder)
         large = share and _packed_bytes(self._dataset, context.env_spec) >= SHARED_FROM
         shared = shared_transitions(self._dataset, config, joined, context) if large else None
-        rows: PackedRows | SharedRows
-        if shared is None:
-            rows = PackedRows(*transitions(self._dataset, config, joined, context), place)
-        else:
-            rows = SharedRows(*shared, place)
-        self._rows: StoredRows = rows
-        self._check_count(rows.found)
-        self.layout = rows.layout
+        self._rows: StoredRows = (
+            PackedRows(*transitions(self._dataset, config, joined, context), place)
+            if shared is None
+            else SharedRows(*shared, place)
+        )
+        self._check_count(self._rows.found)
+        self.layout = self._rows.layout
 
     def __len__(self) -> int:
         return len(self._rows)

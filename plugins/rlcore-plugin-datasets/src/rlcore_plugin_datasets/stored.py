@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import torch
 from rlcore_plugin_replay.layout import RowLayout
@@ -36,70 +36,23 @@ class Place(NamedTuple):
     folder: Path | None
 
 
-class StoredRows(Protocol):
+class StoredRows:
     """Transitions in memory, numbered from 0 in the order of the data.
+
+    Args:
+        count: how many there should be; the data may have more or fewer.
 
     Attributes:
         layout: of a row that is taken.
-        device: where they lie.
-        nbytes: of the memory.
+        found: how many the data had.
     """
 
     layout: RowLayout
+    _rows: Tensor
 
-    def __len__(self) -> int: ...
-
-    @property
-    def device(self) -> torch.device:
-        """Where they lie."""
-        ...
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the memory."""
-        ...
-
-    def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        """Return copies `[sample, word]` of so many rows, drawn uniformly and with replacement."""
-        ...
-
-    def take(self, numbers: Tensor) -> Tensor:
-        """Return copies `[sample, word]` of rows, by their numbers `[sample]`."""
-        ...
-
-    def columns(self) -> dict[Key, Tensor]:
-        """Return the entries of all rows, `[row, *shape]` by key."""
-        ...
-
-    def begins(self) -> Tensor:
-        """Return in which rows episodes begin, `[episode]`."""
-        ...
-
-
-class PackedRows:
-    """Each row has both observations, so that it is whatever joins or transforms made of it.
-
-    Args:
-        count: of rows.
-        parts: their columns, in order; may be more or fewer rows than `count`.
-        place: where they lie.
-
-    Attributes:
-        found: how many rows the parts had.
-    """
-
-    def __init__(self, count: int, parts: Iterable[Mapping[Key, Tensor]], place: Place) -> None:
-        self.found = 0
+    def __init__(self, count: int) -> None:
         self._count = count
-        for columns in parts:
-            if not self.found:
-                self.layout = RowLayout.of(columns)
-                self._rows = allocate(place.kind, (count, self.layout.words), place.device, place.folder)
-                places = self.columns()
-            start, self.found = self.found, self.found + columns["action"].shape[0]
-            if self.found <= count:
-                for key, view in places.items():
-                    view[start : self.found].copy_(columns[key])
+        self.found = 0
 
     def __len__(self) -> int:
         return self._count
@@ -111,12 +64,46 @@ class PackedRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows."""
+        """Bytes of the memory."""
         return self._rows.nbytes
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         """Return copies `[sample, word]` of so many rows, drawn uniformly and with replacement."""
         return self.take(torch.randint(self._count, (count,), generator=generator, device=self.device))
+
+    def take(self, numbers: Tensor) -> Tensor:
+        """Return copies `[sample, word]` of rows, by their numbers `[sample]`."""
+        raise NotImplementedError
+
+    def columns(self) -> Columns:
+        """Return the entries of all rows, `[row, *shape]` by key."""
+        raise NotImplementedError
+
+    def begins(self) -> Tensor:
+        """Return in which rows episodes begin, `[episode]`."""
+        raise NotImplementedError
+
+
+class PackedRows(StoredRows):
+    """Each row has both observations, so that it is whatever joins or transforms made of it.
+
+    Args:
+        count: of rows.
+        parts: their columns, in order; may be more or fewer rows than `count`.
+        place: where they lie.
+    """
+
+    def __init__(self, count: int, parts: Iterable[Mapping[Key, Tensor]], place: Place) -> None:
+        super().__init__(count)
+        for columns in parts:
+            if not self.found:
+                self.layout = RowLayout.of(columns)
+                self._rows = allocate(place.kind, (count, self.layout.words), place.device, place.folder)
+                places = self.columns()
+            start, self.found = self.found, self.found + columns["action"].shape[0]
+            if self.found <= count:
+                for key, view in places.items():
+                    view[start : self.found].copy_(columns[key])
 
     def take(self, numbers: Tensor) -> Tensor:
         """Return copies `[sample, word]` of rows, by their numbers `[sample]`."""
@@ -135,7 +122,7 @@ class PackedRows:
         return torch.cat([ends.new_ones(1), ends[:-1]]).nonzero().reshape(-1)
 
 
-class SharedRows:
+class SharedRows(StoredRows):
     """Each row has its own observation, and the next one is that of the row behind it: an episode has a row more.
 
     A row that is taken reaches over the observation of the row behind it, so that one gather fetches all of a
@@ -146,14 +133,11 @@ class SharedRows:
         episodes: how many they are in.
         parts: the columns of some episodes at a time, in order; may have more or fewer steps than `steps`.
         place: where they lie.
-
-    Attributes:
-        found: how many steps the parts had.
     """
 
     def __init__(self, steps: int, episodes: int, parts: Iterable[Sequence[EpisodeColumns]], place: Place) -> None:
-        self.found = 0
-        self._count, self._row = steps, 0
+        super().__init__(steps)
+        self._row = 0
         self._place = place
         self._all = steps + episodes
         for some in parts:
@@ -165,18 +149,10 @@ class SharedRows:
             self._reaching = self._rows.as_strided(shape, strides)
             self._numbers, self._begins = self._room(0)
 
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def device(self) -> torch.device:
-        """Where they lie."""
-        return self._rows.device
-
     @property
     def nbytes(self) -> int:
         """Bytes of the rows and of the table."""
-        return self._rows.nbytes + self._table.nbytes
+        return super().nbytes + self._table.nbytes
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         """Return copies `[sample, word]` of so many rows, drawn uniformly and with replacement."""

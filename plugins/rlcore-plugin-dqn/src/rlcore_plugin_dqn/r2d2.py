@@ -7,13 +7,14 @@ from typing import Any, Final, Protocol
 
 import torch
 from pydantic import Field
+from rlcore_plugin_replay.sequence_keys import BOOTSTRAP, READ
+from rlcore_plugin_replay.td_errors import WEIGHT
 from torch import Tensor
 
 from rlcore.errors import ConfigError
 from rlcore.types import FIRST, MASK, POLICY_STATE, Context, Key, has_memory, offers
 from rlcore_plugin_dqn.loss import ERRORS, Error, QLearningConfig, QLearningLoss
 
-BOOTSTRAP: Final[Key] = "bootstrap_row"
 EPSILON: Final = 1e-3  # of the rescaling: its slope where values are large
 
 
@@ -47,17 +48,7 @@ class R2D2Loss(QLearningLoss):
     """
 
     takes_memory: Final = True
-    reads: tuple[Key, ...] = (
-        "observation",
-        "action",
-        FIRST,
-        POLICY_STATE,
-        MASK,
-        "steps_to_next_obs",
-        BOOTSTRAP,
-        ("next", "reward"),
-        ("next", "terminated"),
-    )
+    reads: tuple[Key, ...] = READ
 
     class Config(QLearningConfig):
         """R2D2."""
@@ -87,7 +78,7 @@ class R2D2Loss(QLearningLoss):
         mask = trained[MASK]
         count = mask.sum().clamp(min=1)
         errors = self._error(value, target, reduction="none")
-        weight = minibatch.get("priority_weight", None)
+        weight = minibatch.get(WEIGHT, None)
         if weight is not None:
             errors = errors * weight[self.burn_in :]
         with torch.no_grad():

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pydantic import BaseModel, Field
 
+from rlcore.envs import InfosByEnv
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe, did_you_mean
-from rlcore.types import Context, EnvSpec, Step
+from rlcore.types import Context, EnvSpec, InfoListener, Step
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -63,13 +64,17 @@ class EnvpoolEnv:
             reset_mode="next_step",
             max_episode_steps=getattr(settings, "max_episode_steps", None),
         )
+        self._infos: InfosByEnv | None = None  # only where somebody asks for those of every step
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
         """Begin an episode in every env, env `i` with `seed + i`; a pool takes seeds only when it is made."""
         if seed is not None:
             self._pool.close()
             self._pool = self._made(seed % _SEEDS)
-        return self._pool.reset()[0]  # type: ignore[no-any-return]
+        observation, info = self._pool.reset()
+        if self._infos is not None:
+            self._infos.reset(info)
+        return observation  # type: ignore[no-any-return]
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Step every env; one whose episode ended in the step before is only reset."""
@@ -80,8 +85,14 @@ class EnvpoolEnv:
         except BaseException as error:
             raise EnvError(f"env {self.spec.id!r} raised {describe(error)}") from error
         over = terminated | truncated
+        if self._infos is not None:
+            self._infos.step(info, over)
         infos = {env: _of(info, env) for env in np.flatnonzero(over).tolist()} if over.any() else _NOTHING
         return Step(observation, reward.astype(np.float64), terminated, truncated, _NOTHING, infos)
+
+    def tell_infos(self, listener: InfoListener) -> None:
+        """Hand over the numbers among the infos of every reset and step."""
+        self._infos = InfosByEnv(listener, self.spec.num_envs, _of)
 
     def close(self) -> None:
         """Close the pool."""

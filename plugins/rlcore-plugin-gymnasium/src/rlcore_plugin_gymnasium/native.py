@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from rlcore.envs import InfosByEnv
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium.chain import modules
@@ -44,8 +45,7 @@ class NativeEnv:
         self._reason: str | None = None
         self._ignored: frozenset[str] = frozenset()
         self._lost: list[str] = []
-        self._listener: InfoListener | None = None
-        self._over = np.zeros(config.num_envs, dtype=bool)  # whose episodes ended; only where infos are handed over
+        self._infos: InfosByEnv | None = None  # only where somebody asks for those of every step
         arguments = dict(config.kwargs)
         if config.max_episode_steps is not None:
             arguments["max_episode_steps"] = config.max_episode_steps
@@ -82,23 +82,20 @@ class NativeEnv:
         if isinstance(prev_done, np.ndarray):
             prev_done[:] = False
         observation, infos = self._guarded(self._env.reset, seed=seed)
-        if self._listener is not None:
-            self._over[:] = True
-            self._tell(self._listener, infos)
-            self._over[:] = False
+        if self._infos is not None:
+            self._infos.reset(infos)
         return observation  # type: ignore[no-any-return]
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Step every env; one whose episode ended in the step before is only reset."""
         observation, reward, terminated, truncated, infos = self._guarded(self._env.step, action)
-        if self._listener is not None:
-            self._tell(self._listener, infos)
-            np.logical_or(terminated, truncated, out=self._over)
+        if self._infos is not None:
+            self._infos.step(infos, terminated | truncated)
         return Step(observation, reward, terminated, truncated, _NOTHING, _NOTHING)
 
     def tell_infos(self, listener: InfoListener) -> None:
         """Hand over the infos of every reset and step."""
-        self._listener = listener
+        self._infos = InfosByEnv(listener, self.spec.num_envs, _of_env)
 
     def begin(self) -> npt.NDArray[Any]:
         """Begin a new episode in every env."""
@@ -122,7 +119,7 @@ class NativeEnv:
         """Return the data among the attributes of the vector env."""
         data = {name: value for name, value in vars(self._env).items() if isinstance(value, _DATA)}
         generator = dict(self._env.np_random.bit_generator.state)
-        over = {} if self._listener is None else {"over": self._over.copy()}
+        over = {} if self._infos is None else {"over": self._infos.over.copy()}
         return {"data": data, "generator": generator, "held": self.held(), "kwargs": self._config.kwargs, **over}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -138,7 +135,8 @@ class NativeEnv:
         self._env.np_random.bit_generator.state = state["generator"]  # made here, if there was none yet
         for name, value in state["data"].items():
             setattr(self._env, name, np.array(value) if isinstance(value, np.ndarray) else value)
-        self._over[:] = state.get("over", False)
+        if self._infos is not None:
+            self._infos.over[:] = state.get("over", False)
         self._lost = differing(state.get("held"), self.held())
 
     def unrestored(self) -> str | None:
@@ -167,10 +165,6 @@ class NativeEnv:
     def close(self) -> None:
         """Close the envs."""
         self._guarded(self._env.close)
-
-    def _tell(self, listener: InfoListener, infos: Mapping[str, Any]) -> None:
-        for index, first in enumerate(self._over.tolist()):
-            listener(index, _of_env(infos, index), first)
 
     def _guarded(self, call: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         try:

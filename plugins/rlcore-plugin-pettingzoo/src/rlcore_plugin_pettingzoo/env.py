@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from rlcore.assembly import import_named
 from rlcore.envs import AgentSpaces
 from rlcore.errors import FROM_OUTSIDE, ConfigError, RlcoreError, describe
-from rlcore.types import AgentSpec, Context, EnvSpec, Step
+from rlcore.types import AgentSpec, Context, EnvSpec, InfoListener, Step
 from rlcore_plugin_pettingzoo.games import Game
 
 log = logging.getLogger(__name__)
@@ -84,6 +84,7 @@ class PettingZooEnv:
         self._reward = np.zeros(total)
         self._terminated = np.zeros(total, dtype=bool)
         self._truncated = np.zeros(total, dtype=bool)
+        self._listener: InfoListener | None = None
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
         """Begin all games; every agent is there.
@@ -113,6 +114,10 @@ class PettingZooEnv:
         ended = self._terminated[shown], self._truncated[shown]
         return Step(self._observation[shown], self._reward[shown], *ended, _NOTHING, infos or _NOTHING)
 
+    def tell_infos(self, listener: InfoListener) -> None:
+        """Hand over the infos of each agent in every reset and step; of one that is out there are none."""
+        self._listener = listener
+
     def close(self) -> None:
         """Close the games."""
         for game in self._games:
@@ -136,8 +141,11 @@ class PettingZooEnv:
 
     def _begin(self, number: int, game: Game) -> None:
         first = number * self._per_game
-        for row, observation in enumerate(game.reset(), first):
+        observations, infos = game.reset()
+        for row, (agent, observation) in enumerate(zip(game.agents, observations, strict=True), first):
             self._spaces.write(self._observation[row], row - first, observation)
+            if self._listener is not None and row < self._rows:  # those that are not shown are nobody's
+                self._listener(row, infos.get(agent, {}), True)
 
     def _play(self, game: Game, rows: slice, actions: list[Any], infos: dict[int, Any]) -> None:
         before = game.alive.copy()
@@ -151,6 +159,8 @@ class PettingZooEnv:
             self._reward[row] = rewards.get(agent, 0.0)
             self._truncated[row] = truncations.get(agent, False) and not terminations.get(agent, False)
             self._terminated[row] = not game.alive[place] and not self._truncated[row]
+            if self._listener is not None and row < self._rows:
+                self._listener(row, given.get(agent, {}), False)
             if not game.alive[place] and row < self._rows:
                 infos[row] = dict(given.get(agent, {}))
 

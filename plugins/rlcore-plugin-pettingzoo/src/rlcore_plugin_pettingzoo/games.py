@@ -42,8 +42,8 @@ class Game:
         """Let all that is random follow from a seed."""
         self._seed, self._episode = seed, 0
 
-    def reset(self) -> list[Any]:
-        """Begin the next episode, and return the observation of each agent.
+    def reset(self) -> tuple[list[Any], Mapping[Any, Any]]:
+        """Begin the next episode, and return the observation of each agent, and the infos by agent.
 
         Raises:
             EnvError: the game fails, or an agent is not there from the beginning.
@@ -51,7 +51,7 @@ class Game:
         self._actions = []
         self._episode += 1
         digest = hashlib.blake2b(f"{self._seed}/{self._episode}".encode(), digest_size=8).digest()
-        observations, _ = self._called(self.env.reset, seed=int.from_bytes(digest, "big") % _SEEDS)
+        observations, infos = self._called(self.env.reset, seed=int.from_bytes(digest, "big") % _SEEDS)
         missing = [agent for agent in self.agents if agent not in observations]
         if missing:
             raise EnvError(
@@ -59,7 +59,7 @@ class Game:
                 "cannot be trained here"
             )
         self.alive[:] = True
-        return [observations[agent] for agent in self.agents]
+        return [observations[agent] for agent in self.agents], infos
 
     def step(self, actions: Sequence[Any]) -> tuple[Mapping[Any, Any], ...]:
         """Let those who play on act, and return what PettingZoo does: five mappings by agent.

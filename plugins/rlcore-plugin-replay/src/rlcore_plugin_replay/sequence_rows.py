@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import torch
 from torch import Tensor
@@ -11,11 +10,9 @@ from torch import Tensor
 from rlcore.buffers import SequenceMinibatch
 from rlcore.types import MASK, Key
 from rlcore_plugin_replay.n_step import REWARD, STEPS
+from rlcore_plugin_replay.sequence_keys import BOOTSTRAP
 from rlcore_plugin_replay.stacks import FOLLOWING, OBSERVATION
 from rlcore_plugin_replay.streams import Cut
-
-BOOTSTRAP: Final[Key] = "bootstrap_row"
-ADDED: Final[tuple[Key, ...]] = (MASK, STEPS, BOOTSTRAP)
 
 
 def sequences(

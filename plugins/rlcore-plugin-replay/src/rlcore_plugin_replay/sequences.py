@@ -19,7 +19,7 @@ from rlcore_plugin_replay.episodes import Episodes, check_room
 from rlcore_plugin_replay.layout import RowLayout
 from rlcore_plugin_replay.packing import Batch
 from rlcore_plugin_replay.priorities import Priorities, new_priorities
-from rlcore_plugin_replay.sequence_rows import ADDED
+from rlcore_plugin_replay.sequence_keys import ADDED
 from rlcore_plugin_replay.stacks import OBSERVATION, StackConfig, Stacks, check_same_kind, stacks_of
 from rlcore_plugin_replay.streams import Cut
 from rlcore_plugin_replay.takes_sequences import take_sequences

@@ -7,6 +7,8 @@ from typing import Any, ClassVar, Final
 
 import torch
 from pydantic import Field
+from rlcore_plugin_replay.sequence_keys import READ
+from rlcore_plugin_replay.td_errors import WEIGHT
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
@@ -14,7 +16,7 @@ from rlcore.learners import TargetConfig, TargetUpdater
 from rlcore.types import Context, Key, has_memory, offers
 from rlcore_plugin_sac.critics import Critics
 from rlcore_plugin_sac.entropy import TRAINS
-from rlcore_plugin_sac.sequences import SEQUENCES, SequenceRows, Unrolled
+from rlcore_plugin_sac.sequences import SequenceRows, Unrolled
 
 # what every loss here reads of a minibatch
 TRANSITION: Final[tuple[Key, ...]] = (
@@ -102,7 +104,7 @@ class ActorCriticLoss(nn.Module):
                     "knows along a sequence (head, known, after); take the model sac:recurrent-actor-critic"
                 )
         self.burn_in = 0
-        self.reads = SEQUENCES
+        self.reads = READ
 
     def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
         """Return the losses that are asked for, all of them by default, and their metrics."""
@@ -182,9 +184,6 @@ class ActorCriticLoss(nn.Module):
         unit = self._box.to_unit(minibatch["action"])
         critics, seen = self.at("critics", minibatch)
         values = critics.values(seen, unit, masks=self._dropped(minibatch, 1))
-        if self._remembers:
-            rows: Any = minibatch
-            return rows.critics_loss(values, target, self.error_scale)  # type: ignore[no-any-return]
         return critics_loss(minibatch, values, target, self.error_scale)
 
 
@@ -197,7 +196,7 @@ def critics_loss(minibatch: Mapping[Key, Tensor], values: Tensor, target: Tensor
     """Return the sum over the critics of the mean squared error, weighted where a buffer has weights; and metrics.
 
     Args:
-        minibatch: entries.
+        minibatch: entries; of sequences, means are over the samples that are trained on.
         values: `[critic, sample, 1]`.
         target: `[sample, 1]`.
         scale: times the loss.
@@ -207,12 +206,22 @@ def critics_loss(minibatch: Mapping[Key, Tensor], values: Tensor, target: Tensor
     """
     errors = target - values
     squares = errors.square()
-    weight = minibatch.get("priority_weight", None)
+    weight = minibatch.get(WEIGHT, None)
     if weight is not None:
         squares = squares * weight
     with torch.no_grad():
-        metrics = {"q_value": values.mean(), "td_error": errors.abs().amax(0)}
-    return {"loss_critics": squares.mean((1, 2)).sum() * scale, **metrics}
+        metrics = {"q_value": _mean(values, minibatch), "td_error": errors.abs().amax(0)}
+    return {"loss_critics": _sum_of_means(squares, minibatch) * scale, **metrics}
+
+
+def _mean(values: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
+    """Return the mean of values `[critic, sample, 1]`, 0-d."""
+    return minibatch.mean(values.mean(0)) if isinstance(minibatch, SequenceRows) else values.mean()
+
+
+def _sum_of_means(values: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
+    """Return the sum over the critics of the means of their values `[critic, sample, 1]`, 0-d."""
+    return minibatch.mean(values.sum(0)) if isinstance(minibatch, SequenceRows) else values.mean((1, 2)).sum()
 
 
 def returns(minibatch: Mapping[Key, Tensor], gamma: float, following: Tensor) -> Tensor:

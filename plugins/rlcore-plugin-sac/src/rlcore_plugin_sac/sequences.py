@@ -6,26 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
 import torch
+from rlcore_plugin_replay.sequence_keys import BOOTSTRAP, READ
+from rlcore_plugin_replay.td_errors import WEIGHT
 from torch import Tensor
 
 from rlcore.types import FIRST, MASK, POLICY_STATE, Key
 
-BOOTSTRAP: Final[Key] = "bootstrap_row"
-WEIGHT: Final[Key] = "priority_weight"
-
-# what every loss here reads of a minibatch of sequences
-SEQUENCES: Final[tuple[Key, ...]] = (
-    "observation",
-    "action",
-    FIRST,
-    POLICY_STATE,
-    MASK,
-    "steps_to_next_obs",
-    BOOTSTRAP,
-    ("next", "reward"),
-    ("next", "terminated"),
-)
-_OF_STEPS: Final = frozenset((*SEQUENCES, WEIGHT)) - {POLICY_STATE}
+_OF_STEPS: Final = frozenset((*READ, WEIGHT)) - {POLICY_STATE}
 
 
 class Unrolled(Protocol):
@@ -93,7 +80,7 @@ class SequenceRows(Mapping[Key, Tensor]):
 
     def get(self, key: Key, default: Any = None) -> Any:
         """Return an entry, or `default` where there is none; what every buffer of sequences writes is there."""
-        if key not in SEQUENCES and self._minibatch.get(key, None) is None:
+        if key not in READ and self._minibatch.get(key, None) is None:
             return default
         return self[key]
 
@@ -126,26 +113,6 @@ class SequenceRows(Mapping[Key, Tensor]):
         """Return values `[sample, 1]` as `[time, sequence, 1]`: 0 where nothing is trained on, as in the burn-in."""
         trained = torch.where(self.mask, values, 0).view(-1, self._sequences, 1)
         return torch.cat([trained.new_zeros(self._burn_in, *trained.shape[1:]), trained])
-
-    def critics_loss(self, values: Tensor, target: Tensor, scale: float) -> dict[str, Tensor]:
-        """Return the sum over the critics of the mean squared error of the trained samples, and metrics.
-
-        Args:
-            values: `[critic, sample, 1]`.
-            target: `[sample, 1]`.
-            scale: times the loss.
-
-        Returns:
-            `loss_critics`, and detached the mean `q_value` and `td_error`, the largest absolute error `[sample, 1]`.
-        """
-        errors = target - values
-        squares = errors.square()
-        weight = self.get(WEIGHT)
-        if weight is not None:
-            squares = squares * weight
-        with torch.no_grad():
-            metrics = {"q_value": self.mean(values.mean(0)), "td_error": errors.abs().amax(0)}
-        return {"loss_critics": self.mean(squares.sum(0)) * scale, **metrics}
 
     def _unroll(self, part: Unrolled) -> Tensor:
         """Return what a memory knows in the rows behind the burn-in, `[time, sequence, size]`."""
