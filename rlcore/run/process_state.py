@@ -1,4 +1,4 @@
-"""What a run sets for its whole process: CPU threads, deterministic kernels, global generators; and its device."""
+"""What a run sets for its whole process: CPU threads, memory, deterministic kernels, generators; and its device."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 
 from rlcore.config.core import RunConfig
 from rlcore.errors import ConfigError
+from rlcore.run.freed_memory import keep_freed_memory
 from rlcore.state.generators import seed_all
 
 
@@ -30,8 +31,9 @@ def choose_device(name: str) -> torch.device:
 
 
 def prepare_process(run: RunConfig) -> None:
-    """Set threads, determinism and seeds, before anything of the run is built."""
+    """Set threads, memory, determinism and seeds, before anything of the run is built."""
     torch.set_num_threads(run.threads)
+    keep_freed_memory()
     if run.deterministic:
         # cuBLAS repeats only with a workspace of fixed size, and reads this when its first handle is made
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
