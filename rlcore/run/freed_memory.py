@@ -10,7 +10,7 @@ from typing import Final
 _MIB: Final = 2**20
 # numbers of glibc's malloc.h, with what they are set to: memory that stays at the end of the heap, and the size from
 # which on memory is no part of the heap
-_SETTINGS: Final = {-1: 256 * _MIB, -3: 32 * _MIB}
+_SETTINGS: Final[dict[int, int]] = {-1: 256 * _MIB, -3: 32 * _MIB}
 _SET_BY_USER: Final = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 
@@ -22,7 +22,9 @@ def keep_freed_memory() -> None:
     """
     if sys.platform != "linux" or any(name in os.environ for name in _SET_BY_USER):
         return
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-    if set_option is not None:
-        for option, size in _SETTINGS.items():
-            set_option(option, size)
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except AttributeError:  # another C library
+        return
+    for option, size in _SETTINGS.items():
+        set_option(option, size)
