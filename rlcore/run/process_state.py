@@ -1,4 +1,4 @@
-"""What a run sets for its whole process: CPU threads, deterministic kernels, global generators; and its device."""
+"""What a run sets for its whole process: CPU threads, memory, deterministic kernels, generators; and its device."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from rlcore.config.core import RunConfig
 from rlcore.errors import ConfigError
 from rlcore.process.first_calls import make_first_calls
+from rlcore.run.freed_memory import keep_freed_memory
 from rlcore.state.generators import seed_all
 
 
@@ -31,9 +32,10 @@ def choose_device(name: str) -> torch.device:
 
 
 def prepare_process(run: RunConfig) -> None:
-    """Set threads, determinism and seeds, before anything of the run is built."""
+    """Set threads, memory, determinism and seeds, before anything of the run is built."""
     make_first_calls()  # an operation on many numbers is computed by all threads, the first one too
     torch.set_num_threads(run.threads)
+    keep_freed_memory()
     if run.deterministic:
         # cuBLAS repeats only with a workspace of fixed size, and reads this when its first handle is made
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

@@ -72,6 +72,17 @@ def test_the_batched_critics_are_critics_one_by_one(norm, dropout, activation):
         torch.testing.assert_close(made(observation, action), expected)
 
 
+@pytest.mark.parametrize("activation", ["relu", "tanh", "silu"])
+@pytest.mark.parametrize("norm", ["none", "layer"])
+def test_values_of_many_are_values_of_each_and_so_are_their_gradients(norm, activation):
+    made, observation, actions = critics(norm, activation=activation), seen(5)[0], seen(4, 5)[1]
+    found = made.values_of_many(observation, box().to_unit(actions))
+    expected = torch.stack([one_by_one(made, observation, action) for action in actions], 1)
+    torch.testing.assert_close(found, expected)
+    each = [torch.autograd.grad(values.sin().sum(), list(made.parameters())) for values in (found, expected)]
+    torch.testing.assert_close(*each)
+
+
 def test_critics_take_any_leading_shape():
     made, (observation, action) = critics(), seen(4, 5)
     found = made(observation, action)

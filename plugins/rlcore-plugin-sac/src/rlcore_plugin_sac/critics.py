@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import torch
@@ -39,6 +39,15 @@ def members(which: Tensor) -> Take:
     return lambda parameter: parameter.index_select(0, which)
 
 
+def by_sample(samples: int) -> Take:
+    """Return what takes a parameter `[critic, 1, size]` once for each sample, `[critic, 1, sample, size]`.
+
+    Its gradient is then summed over the numbers first and over the samples last. Compiled, a sum over all rows at once
+    goes through memory column by column, which takes as long as a product.
+    """
+    return lambda parameter: parameter.expand(-1, samples, -1)[:, None]
+
+
 class BatchedLinear(nn.Module):
     """A linear map for each critic: `[critic, sample, inputs]` to `[critic, sample, outputs]`.
 
@@ -62,6 +71,19 @@ class BatchedLinear(nn.Module):
         if weight.shape[-1] == 1 and inputs.device.type == "cpu":
             return _values(inputs, weight, bias)
         return torch.baddbmm(bias, inputs, weight)
+
+    def of_many(self, inputs: Tensor) -> Tensor:
+        """Return the outputs `[critic, number, sample, outputs]` of `[critic, number, sample, inputs]`."""
+        take = by_sample(inputs.shape[2])
+        if self.weight.shape[-1] == 1:
+            return (inputs * take(self.weight.transpose(1, 2))).sum(-1, keepdim=True) + take(self.bias)
+        rows = inputs.flatten(1, 2)
+        if inputs.device.type == "cpu":  # of so many rows, one product takes more than each on its own
+            pairs = zip(rows.unbind(0), self.weight.unbind(0), strict=True)
+            product = torch.stack([torch.mm(*pair) for pair in pairs])
+        else:
+            product = torch.bmm(rows, self.weight)
+        return product.view(*inputs.shape[:-1], -1) + take(self.bias)
 
     @torch.no_grad()
     def initialise(self, how: Initialisation, gain: float, generator: torch.Generator) -> None:
@@ -178,16 +200,20 @@ class Critics(nn.Module):
         of_features, of_units = torch.split(first_layer.weight, [features.shape[-1], units.shape[-1]], 1)
         seen = torch.baddbmm(first_layer.bias, features.expand(self.critics, *features.shape), of_features)
         rows = units.flatten(0, 1)
-        repeated = seen[:, None].expand(-1, len(units), -1, -1).flatten(1, 2)
-        hidden = torch.baddbmm(repeated, rows.expand(self.critics, *rows.shape), of_units)
-        values = self._after_first(hidden, whole, None)
-        return values.view(self.critics, *units.shape[:2], 1)
+        acted = torch.bmm(rows.expand(self.critics, *rows.shape), of_units)
+        hidden = acted.view(self.critics, *units.shape[:2], -1) + seen[:, None]
+        activate, take = self._activate(), by_sample(len(features))
+        _, *layers = self.layers
+        for index, layer in enumerate(layers):
+            assert isinstance(layer, BatchedLinear)
+            if self.norms:
+                hidden = self.norms[index](hidden, take)
+            hidden = layer.of_many(activate(hidden))
+        return hidden
 
     def _after_first(self, hidden: Tensor, take: Take, masks: Sequence[Tensor] | None) -> Tensor:
         """Return the values `[critic, sample, 1]`, given what the first layer makes."""
-        activate = ACTIVATIONS[self._activation]
-        if not torch.compiler.is_compiling():  # nothing before it needs its own output for gradients
-            activate = _IN_PLACE.get(self._activation, activate)
+        activate = self._activate()
         _, *layers = self.layers
         for index, layer in enumerate(layers):
             if masks is not None:
@@ -196,6 +222,12 @@ class Critics(nn.Module):
                 hidden = self.norms[index](hidden, take)
             hidden = layer(activate(hidden), take)
         return hidden
+
+    def _activate(self) -> Callable[[Tensor], Tensor]:
+        activate = ACTIVATIONS[self._activation]
+        if torch.compiler.is_compiling():
+            return activate
+        return _IN_PLACE.get(self._activation, activate)  # nothing before it needs its own output for gradients
 
     def _features(self, observation: Tensor, take: Take) -> Tensor:
         if self.encoder is None:
