@@ -103,11 +103,6 @@ class CompiledUpdate:
         if loaded:
             self._functions.clear()
 
-    @property
-    def skipped(self) -> list[Tensor]:
-        """Per optimizer, how many steps were not finite and changed nothing; 0-d tensors."""
-        return [adam.skipped for adam in self._adams]
-
     def fits(self) -> bool:
         """Return whether its steps are all there is to do: nobody watches an optimizer or left a gradient for it."""
         return all(adam.fits() for adam in self._adams)
