@@ -94,6 +94,7 @@ class CompiledUpdate:
         self._traced: dict[Due, TracedLoss] = {}
         self._adams = [TracedAdam(step, name) for name, step in steps.items()]
         self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._without_gradients = torch.no_grad()  # made once: to make it costs more than to enter it
 
     def reload(self) -> None:
         """Bind to the optimizers' state tensors where loading exchanged them; called in each iteration of a warm-up."""
@@ -125,7 +126,7 @@ class CompiledUpdate:
             self._adams[number].follow_lr()
         entries = [minibatch[key] for key in traced.keys]
         rows = rows_of(minibatch)
-        with torch.no_grad():
+        with self._without_gradients:
             if self._joint is None:
                 function = self._functions.get((rows, due, moves)) or self._whole(rows, due, moves)
                 values = function(entries)

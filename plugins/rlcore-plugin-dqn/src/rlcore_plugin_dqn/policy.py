@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, Final
 
-import numpy as np
 import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
@@ -111,13 +110,11 @@ class EpsilonGreedy:
 
         One draw says both whether and which: a number below epsilon is spread evenly there, over the actions.
         """
-        drawn = torch.rand((steps, num_envs), generator=generator, device=generator.device)
+        most = self._num_actions / max(self.epsilon, _LEAST)
+        drawn = torch.empty((steps, num_envs), device=generator.device).uniform_(0, most, generator=generator)
         if self.epsilon < _LEAST:
             return torch.full_like(drawn, self._num_actions, dtype=torch.int64)
-        scale = self._num_actions / self.epsilon
-        if drawn.is_cpu:  # by NumPy to the same bits: an operation of torch that comes once in a batch costs ten times
-            return torch.from_numpy((drawn.numpy() * np.float32(scale)).astype(np.int64))
-        return drawn.mul_(scale).long()
+        return drawn.long()
 
     def foretold(self, noise: Tensor) -> tuple[Tensor, list[bool]] | None:
         """Return the random actions, int64 `[time, env]`, and in which steps all are random: they need no network."""
