@@ -93,6 +93,7 @@ class CompiledUpdate:
         self._pairs = self._target_pairs()
         self._traced: dict[Due, TracedLoss] = {}
         self._adams = [TracedAdam(step, name) for name, step in steps.items()]
+        self._names: dict[Due, list[str]] = {}  # of what an update returns
         self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._without_gradients = torch.no_grad()  # made once: to make it costs more than to enter it
 
@@ -132,7 +133,7 @@ class CompiledUpdate:
                 values = function(entries)
             else:
                 values = self._jointly(self._joint, entries, rows, due, moves)
-        return dict(zip((*traced.returned, *self._norm_names(due)), values, strict=True))
+        return dict(zip(self._names[due], values, strict=True))
 
     def without_rows(self, due: Due, moves: bool) -> dict[str, Tensor]:
         """Take the steps of the other ranks, where this one has no rows."""
@@ -159,6 +160,7 @@ class CompiledUpdate:
         if traced.moving and self._joint is not None:
             refuse_several(traced.moving)
         self._traced[due] = traced
+        self._names[due] = [*traced.returned, *self._norm_names(due)]
         return traced
 
     def _jointly(

@@ -74,9 +74,7 @@ class SerialEnv:
         self._terminated = np.zeros(config.num_envs, dtype=bool)
         self._truncated = np.zeros(config.num_envs, dtype=bool)
         # of a step that ends no episode: the same arrays with other numbers, and so the same record
-        self._going_on = Step(
-            self._observation, self._reward, self._terminated, self._truncated, _NOTHING, _NOTHING
-        )
+        self._going_on = Step(self._observation, self._reward, self._terminated, self._truncated, _NOTHING, _NOTHING)
         self._longest = sys.maxsize if self._limit is None else self._limit
         self._ended = False
         self._form = StepForm(shape, np.dtype(dtype))
