@@ -140,14 +140,13 @@ class GradientStep:
 
     def _step_here(self, adam: AdamState | None, gradients: list[Tensor], norm: Tensor) -> None:
         """Step in the memory of the host, where to read a number costs less than another operation."""
-        size = norm.item()
-        finite = math.isfinite(size + self._total.item())
+        finite = math.isfinite((norm + self._total).item())
         self.not_finite = self._zero if finite else self._one
         if not finite:
             self.skipped += 1
         elif adam is not None:
             most = self.max_norm
-            adam.fused_step(gradients, None if most is None or size <= most else norm / most, None)
+            adam.fused_step(gradients, None if most is None or norm.item() <= most else norm / most, None)
         else:
             self._plain_step(norm)
 

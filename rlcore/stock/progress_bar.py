@@ -76,10 +76,9 @@ class ProgressBar:
             return
         if trainer.metrics.written_at != self._shown_at:
             self._show(trainer)
-        bar, now = self._bar, trainer.progress.now
-        if bar.total is not None and now > bar.total:  # the last batch may go beyond the end
-            bar.total = now
-        bar.update(now - bar.n)
+        if self._bar.total is not None:
+            self._bar.total = max(self._bar.total, trainer.progress.now)  # the last batch may go beyond the end
+        self._bar.update(trainer.progress.now - self._bar.n)
 
     def _show(self, trainer: Trainer) -> None:
         """Put the metrics beside the bar: those of the latest row, the same until there is another."""

@@ -35,8 +35,6 @@ class MetricRows:
         metrics, collector = self._parts.metrics, self._parts.collector
         if offers(collector, Measured):
             metrics.add(collector.metrics(), "collector/")
-        if not episodes:
-            return
         metrics.extend("episode/return", [episode.return_ for episode in episodes])
         metrics.extend("episode/length", [episode.length for episode in episodes])
         agents = self._parts.policies

@@ -88,16 +88,8 @@ def _is_plain(layer: nn.Module) -> bool:
         type(layer) is nn.Linear
         and not layer._forward_hooks
         and not layer._forward_pre_hooks
-        and not layer._backward_hooks
-        and not layer._backward_pre_hooks
         and type(layer._parameters.get("weight")) is type(layer._parameters.get("bias")) is nn.Parameter
     )
-
-
-def _multiplied(layer: nn.Module, inputs: Tensor) -> Tensor:
-    """Return what a plain layer returns; the call of a module takes as long as a small product."""
-    own = layer._parameters
-    return nn.functional.linear(inputs, own["weight"], own["bias"])  # type: ignore[arg-type]  # a plain one has it
 
 
 class MLP(nn.Module):
@@ -132,19 +124,16 @@ class MLP(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the outputs of the last layer."""
         layers = self.layers._modules.values()
-        compiling = torch.compiler.is_compiling()
-        plain = not compiling and all(map(_is_plain, layers))
-        if torch.is_grad_enabled() or compiling:
+        if torch.is_grad_enabled() or torch.compiler.is_compiling():
             activate = ACTIVATIONS[self._activation]
-        elif inputs.ndim == 2 and plain:
+        elif inputs.ndim == 2 and all(map(_is_plain, layers)):
             return MLP.raw(self)(inputs)  # by the same kernels
         else:
             activate = partial(_without_gradient, self._activation)
-        apply = _multiplied if plain else nn.Module.__call__
         *hidden, last = layers
         for layer in hidden:
-            inputs = activate(apply(layer, inputs))
-        return apply(last, inputs)  # type: ignore[no-any-return]
+            inputs = activate(layer(inputs))
+        return last(inputs)  # type: ignore[no-any-return]
 
     def raw(self) -> Callable[[Tensor], Tensor]:
         """Return the forward pass for `[row, inputs]` over views of the weights as they lie in memory now.
