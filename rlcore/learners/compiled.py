@@ -93,7 +93,9 @@ class CompiledUpdate:
         self._pairs = self._target_pairs()
         self._traced: dict[Due, TracedLoss] = {}
         self._adams = [TracedAdam(step, name) for name, step in steps.items()]
+        self._names: dict[Due, list[str]] = {}  # of what an update returns
         self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._without_gradients = torch.no_grad()  # made once: to make it costs more than to enter it
 
     def reload(self) -> None:
         """Bind to the optimizers' state tensors where loading exchanged them; called in each iteration of a warm-up."""
@@ -102,11 +104,6 @@ class CompiledUpdate:
             adam.reload()
         if loaded:
             self._functions.clear()
-
-    @property
-    def skipped(self) -> list[Tensor]:
-        """Per optimizer, how many steps were not finite and changed nothing; 0-d tensors."""
-        return [adam.skipped for adam in self._adams]
 
     def fits(self) -> bool:
         """Return whether its steps are all there is to do: nobody watches an optimizer or left a gradient for it."""
@@ -130,13 +127,13 @@ class CompiledUpdate:
             self._adams[number].follow_lr()
         entries = [minibatch[key] for key in traced.keys]
         rows = rows_of(minibatch)
-        with torch.no_grad():
+        with self._without_gradients:
             if self._joint is None:
                 function = self._functions.get((rows, due, moves)) or self._whole(rows, due, moves)
                 values = function(entries)
             else:
                 values = self._jointly(self._joint, entries, rows, due, moves)
-        return dict(zip((*traced.returned, *self._norm_names(due)), values, strict=True))
+        return dict(zip(self._names[due], values, strict=True))
 
     def without_rows(self, due: Due, moves: bool) -> dict[str, Tensor]:
         """Take the steps of the other ranks, where this one has no rows."""
@@ -163,6 +160,7 @@ class CompiledUpdate:
         if traced.moving and self._joint is not None:
             refuse_several(traced.moving)
         self._traced[due] = traced
+        self._names[due] = [*traced.returned, *self._norm_names(due)]
         return traced
 
     def _jointly(

@@ -93,6 +93,8 @@ class GradientLearner(Updating):
             for optimizer in self.optimizers.values()
         ]
         self._named_steps = dict(zip(self.optimizers, self._steps, strict=True))
+        self._flags = [step.skipped for step in self._steps]
+        self._reads_at_once = len(self._flags) > 1 and context.device.type != "cpu"  # each one read is waited for
         check_optimizers(self._named_steps)
         self._paces = Paces(self._loss, self._steps)
         if takes_turns(self._loss) and not self._paces.in_turn:
@@ -266,12 +268,10 @@ class GradientLearner(Updating):
         Raises:
             NumericalError: a step was not finite, or one too many; no parameter was changed by it.
         """
-        steps = [step.skipped for step in self._steps]
-        steps += self._compiled.skipped if self._compiled is not None else []
-        there = len(steps) > 1 and steps[0].device.type != "cpu"  # where each flag that is read is waited for
-        skipped = sum(torch.stack(steps).tolist() if there else map(float, steps))
+        flags = self._flags
+        skipped = sum(torch.stack(flags).tolist() if self._reads_at_once else map(float, flags))
         if skipped:
-            for flag in steps:
+            for flag in flags:
                 flag.zero_()
             self.skipped_updates += int(skipped)
             found = (

@@ -22,7 +22,7 @@ class TracedAdam:
         names: the losses that it minimises; empty for all.
         name: as given.
         adam: its state, as lists of tensors.
-        skipped: how many steps were not finite and changed nothing, a 0-d tensor.
+        skipped: how many steps were not finite and changed nothing: the tensor in which the gradient step counts.
     """
 
     def __init__(self, step: GradientStep, name: str) -> None:
@@ -30,6 +30,7 @@ class TracedAdam:
         self.name = name
         self._optimizer = step.optimizer
         self._max_norm = step.max_norm
+        self.skipped = step.skipped
         self.reload()
 
     def reload(self) -> None:
@@ -38,7 +39,6 @@ class TracedAdam:
         device = self.adam.step.device
         self._lr_value = float(self.adam.group["lr"])
         self._lr = torch.tensor(self._lr_value, device=device)
-        self.skipped = torch.zeros((), device=device)
 
     def tensors(self) -> list[list[Tensor]]:
         """Return what `step` changes and reads: values, both moments, and count, rate and skips."""

@@ -110,10 +110,11 @@ class EpsilonGreedy:
 
         One draw says both whether and which: a number below epsilon is spread evenly there, over the actions.
         """
-        drawn = torch.rand((steps, num_envs), generator=generator, device=generator.device)
+        most = self._num_actions / max(self.epsilon, _LEAST)
+        drawn = torch.empty((steps, num_envs), device=generator.device).uniform_(0, most, generator=generator)
         if self.epsilon < _LEAST:
             return torch.full_like(drawn, self._num_actions, dtype=torch.int64)
-        return drawn.mul_(self._num_actions / self.epsilon).long()
+        return drawn.long()
 
     def foretold(self, noise: Tensor) -> tuple[Tensor, list[bool]] | None:
         """Return the random actions, int64 `[time, env]`, and in which steps all are random: they need no network."""

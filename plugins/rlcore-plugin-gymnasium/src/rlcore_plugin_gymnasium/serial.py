@@ -73,6 +73,8 @@ class SerialEnv:
         self._reward = np.zeros(config.num_envs)
         self._terminated = np.zeros(config.num_envs, dtype=bool)
         self._truncated = np.zeros(config.num_envs, dtype=bool)
+        # of a step that ends no episode: the same arrays with other numbers, and so the same record
+        self._going_on = Step(self._observation, self._reward, self._terminated, self._truncated, _NOTHING, _NOTHING)
         self._longest = sys.maxsize if self._limit is None else self._limit
         self._ended = False
         self._form = StepForm(shape, np.dtype(dtype))
@@ -129,9 +131,9 @@ class SerialEnv:
                 recorded[index].append(own_action if self._discrete else own_action.copy())
             observations[index] = observation
             rewards[index] = reward
-        return Step(
-            self._observation, self._reward, self._terminated, self._truncated, finals or _NOTHING, infos or _NOTHING
-        )
+        if finals is None or infos is None:
+            return self._going_on
+        return Step(self._observation, self._reward, self._terminated, self._truncated, finals, infos)
 
     def tell_infos(self, listener: InfoListener) -> None:
         """Hand over the infos of every reset and step; of an action that is repeated, those of its last repetition."""

@@ -49,11 +49,6 @@ class CompiledModule:
         self._rows = 0
         self._failed = False
 
-    @property
-    def skipped(self) -> list[Tensor]:
-        """Per optimizer, how many steps were not finite, 0-d tensors."""
-        return [] if self._update is None else self._update.skipped
-
     def reload(self) -> None:
         """Follow a state that was loaded."""
         if self._update is not None:

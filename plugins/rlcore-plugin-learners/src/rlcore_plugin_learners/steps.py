@@ -14,7 +14,6 @@ from rlcore.learners import GradientStep, JointGradients
 from rlcore.types import Group
 
 if TYPE_CHECKING:
-    from rlcore_plugin_learners.compiled import CompiledModule
     from rlcore_plugin_learners.config import AlgorithmConfig, Schedule
 
 
@@ -115,10 +114,9 @@ class ModuleSteps:
         for step in self.named.values():
             step.forget()
 
-    def skipped(self, compiled: CompiledModule | None) -> int:
+    def skipped(self) -> int:
         """Return how many steps were skipped since this was asked for last."""
         flags = [step.skipped for step in self.named.values()]
-        flags += compiled.skipped if compiled is not None else []
         count = int(sum(map(float, flags)))
         if count:
             for flag in flags:

@@ -210,7 +210,7 @@ class TorchLearner(Learner):
             NumericalError: there are some, and the config does not skip them.
         """
         for module_id, steps in self._steps.items():
-            skipped = steps.skipped(self._compiled.get(module_id))
+            skipped = steps.skipped()
             if not skipped:
                 continue
             told = f"{skipped} steps of module {module_id!r} had a loss or gradient that is not finite"
