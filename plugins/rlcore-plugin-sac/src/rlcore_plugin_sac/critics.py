@@ -224,6 +224,7 @@ class Critics(nn.Module):
         return hidden
 
     def _activate(self) -> Callable[[Tensor], Tensor]:
+        """Return the activation, in place where that is right."""
         activate = ACTIVATIONS[self._activation]
         if torch.compiler.is_compiling():
             return activate

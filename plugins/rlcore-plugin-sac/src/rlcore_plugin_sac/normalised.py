@@ -46,7 +46,6 @@ class NormalisedCritics(Critics):
         super().__init__(critics, inputs, hidden, box, generator, activation, initialisation)
         sizes = [inputs + box.size, *hidden]
         self.norms = nn.ModuleList(BatchRenorm(size, critics, momentum, warmup) for size in sizes)
-        self._activate = ACTIVATIONS[activation]
 
     def normalised(self, observation: Tensor, unit: Tensor, take: Take = whole, update: bool = False) -> Tensor:
         """Return the values `[critic, sample, 1]` of actions scaled to [-1, 1].
@@ -57,9 +56,10 @@ class NormalisedCritics(Critics):
             take: of the weights; `frozen` takes them without gradients.
             update: normalise by this batch, and move the running statistics; False: by those, and nothing changes.
         """
+        activate = ACTIVATIONS[self._activation]
         inputs = torch.cat([observation.float(), unit], -1).expand(self.critics, -1, -1)
         for index, (norm, layer) in enumerate(zip(self.norms, self.layers, strict=True)):
-            inputs = norm(self._activate(inputs) if index else inputs, update, take)
+            inputs = norm(activate(inputs) if index else inputs, update, take)
             inputs = layer(inputs, take)
         return inputs
 
