@@ -322,9 +322,10 @@ def test_the_core_alone_is_installed_from_dist_and_needs_no_torch_to_make_a_plug
 
 
 def plugins_needed(folder):
-    """Return the names of the plugins that a plugin brings along."""
-    needed = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["dependencies"]
-    return re.findall(r"^rlcore-plugin-([a-z-]+)", "\n".join(needed), re.MULTILINE)
+    """Return the names of the plugins that pip brings along with a plugin: those that it needs, and what they need."""
+    words = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["dependencies"]
+    needed = set(re.findall(r"^rlcore-plugin-([a-z-]+)", "\n".join(words), re.MULTILINE))
+    return sorted(needed.union(*(plugins_needed(folder.parent / f"rlcore-plugin-{name}") for name in needed)))
 
 
 @pytest.mark.slow
