@@ -72,9 +72,13 @@ class BatchedLinear(nn.Module):
             return _values(inputs, weight, bias)
         return torch.baddbmm(bias, inputs, weight)
 
-    def of_many(self, inputs: Tensor) -> Tensor:
-        """Return the outputs `[critic, number, sample, outputs]` of `[critic, number, sample, inputs]`."""
-        take = by_sample(inputs.shape[2])
+    def of_many(self, inputs: Tensor, take: Take) -> Tensor:
+        """Return the outputs `[critic, number, sample, outputs]` of `[critic, number, sample, inputs]`.
+
+        Args:
+            inputs: of the layer.
+            take: `by_sample` of so many samples.
+        """
         if self.weight.shape[-1] == 1:
             return (inputs * take(self.weight.transpose(1, 2))).sum(-1, keepdim=True) + take(self.bias)
         rows = inputs.flatten(1, 2)
@@ -202,33 +206,28 @@ class Critics(nn.Module):
         rows = units.flatten(0, 1)
         acted = torch.bmm(rows.expand(self.critics, *rows.shape), of_units)
         hidden = acted.view(self.critics, *units.shape[:2], -1) + seen[:, None]
-        activate, take = self._activate(), by_sample(len(features))
+        return self._after_first(hidden, by_sample(len(features)), None, BatchedLinear.of_many)
+
+    def _after_first(
+        self,
+        hidden: Tensor,
+        take: Take,
+        masks: Sequence[Tensor] | None,
+        apply: Callable[[BatchedLinear, Tensor, Take], Tensor] = BatchedLinear.__call__,
+    ) -> Tensor:
+        """Return the values `[critic, ..., sample, 1]`, given what the first layer makes; `apply` calls the others."""
+        activate = ACTIVATIONS[self._activation]
+        if not torch.compiler.is_compiling():  # nothing before it needs its own output for gradients
+            activate = _IN_PLACE.get(self._activation, activate)
         _, *layers = self.layers
         for index, layer in enumerate(layers):
             assert isinstance(layer, BatchedLinear)
-            if self.norms:
-                hidden = self.norms[index](hidden, take)
-            hidden = layer.of_many(activate(hidden))
-        return hidden
-
-    def _after_first(self, hidden: Tensor, take: Take, masks: Sequence[Tensor] | None) -> Tensor:
-        """Return the values `[critic, sample, 1]`, given what the first layer makes."""
-        activate = self._activate()
-        _, *layers = self.layers
-        for index, layer in enumerate(layers):
             if masks is not None:
                 hidden = hidden * masks[index]
             if self.norms:
                 hidden = self.norms[index](hidden, take)
-            hidden = layer(activate(hidden), take)
+            hidden = apply(layer, activate(hidden), take)
         return hidden
-
-    def _activate(self) -> Callable[[Tensor], Tensor]:
-        """Return the activation, in place where that is right."""
-        activate = ACTIVATIONS[self._activation]
-        if torch.compiler.is_compiling():
-            return activate
-        return _IN_PLACE.get(self._activation, activate)  # nothing before it needs its own output for gradients
 
     def _features(self, observation: Tensor, take: Take) -> Tensor:
         if self.encoder is None:
