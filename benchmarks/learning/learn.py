@@ -23,7 +23,8 @@ discrete-sac-cartpole  100,000 frames, mean return of the last 100 training epis
 {ppo,dqn}-minatar-{breakout,space-invaders}  1,000,000 frames, mean return of the last 100 training episodes; peer: SB3
 
 {bc,bc10,td3-bc,cql,iql}-{idp,halfcheetah}-medium-{replay,expert}  50,000 updates from the datasets of `make_data.py`,
-              then 20 deterministic episodes; `bc10` clones the best tenth of the episodes; peer: d3rlpy
+              then 20 deterministic episodes; `bc10` clones the best tenth of the episodes, and `cql`, of which an
+              update takes ten times as long, has 10,000; peer: d3rlpy
 bc-cartpole-expert, discrete-cql-cartpole-replay  the examples on those datasets, then 100 episodes
 {iql,mopo}-pendulum-medium-replay  20,000 updates from the same dataset, then 20 episodes
 iql-online-halfcheetah  50,000 updates of IQL from `halfcheetah-medium-replay`, then 20,000 frames of its own; `lowest`
@@ -33,7 +34,8 @@ mbpo-cartpole  5,000 frames of CartPole with continuous forces, mean return of t
               mbrl-lib
 
 A finished seed lies in results/learning-TASK.parts/ and is not run again; delete its file to repeat it. The table has
-every seed that lies there.
+every seed that lies there. One that learnt from a dataset notes its checksum: where the dataset is another one now, the
+seed is run again, and is left out of the table until then.
 
     python benchmarks/learning/learn.py idp --seeds 1 2 3 4 5 --peers-python .venv-peers/bin/python
 """
@@ -92,6 +94,7 @@ OFFLINE = {
     "cql": ("examples/cql-pendulum.toml", ()),
     "iql": ("examples/iql-pendulum.toml", ()),
 }
+UPDATES = dict.fromkeys(OFFLINE, 50_000) | {"cql": 10_000}
 
 
 def on_data(name: str, updates: int, episodes: int) -> list[str]:
@@ -141,7 +144,10 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "dqn-minatar-space-invaders": ("examples/dqn-minatar-breakout.toml", [NO_EVALUATION, INVADERS]),
 }
 TASKS |= {
-    f"{algorithm}-{data}": (config, [*changes, f"env.id='{env}'", "learner.compile=true", *on_data(data, 50_000, 20)])
+    f"{algorithm}-{data}": (
+        config,
+        [*changes, f"env.id='{env}'", "learner.compile=true", *on_data(data, UPDATES[algorithm], 20)],
+    )
     for algorithm, (config, changes) in OFFLINE.items()
     for data, env in DATASETS.items()
 }
@@ -184,7 +190,7 @@ SCRIPTS |= {
 }
 SCRIPTS |= {task: ["learning/sb3_minatar.py", task] for task in MINATAR}
 SCRIPTS |= {
-    f"{algorithm}-{data}": ["learning/d3rlpy_tasks.py", algorithm, data, env]
+    f"{algorithm}-{data}": ["learning/d3rlpy_tasks.py", algorithm, data, env, "--updates", str(UPDATES[algorithm])]
     for algorithm in OFFLINE
     for data, env in DATASETS.items()
 }
@@ -269,20 +275,38 @@ def last_line(command: list[str]) -> dict[str, Any]:
     return dict(result)
 
 
+def checksum_of_data(task: str) -> str | None:
+    """Return the checksum of the dataset that a task learns from; None for one without, or that is not made yet."""
+    places = [change for change in TASKS[task][1] if change.startswith("buffer.path=")]
+    if not places:
+        return None
+    folder = Path(places[0].partition("=")[2].strip("'"))
+    if not folder.exists():
+        return None
+    from rlcore_plugin_datasets.dataset import Dataset
+
+    return str(Dataset(folder).metadata.file["xxh3"])
+
+
 class Kept:
     """The results of a task, each in a file as soon as it is there; what a file holds is not run again."""
 
     def __init__(self, task: str, keep: bool) -> None:
         self._folder = RESULTS / f"learning-{task}.parts" if keep else None
+        checksum = checksum_of_data(task)
+        self._data = {} if checksum is None else {"data": checksum}
+
+    def _is_of_this_data(self, result: dict[str, Any]) -> bool:
+        return result.get("data") == self._data.get("data")
 
     def get(self, name: str, seed: int, make: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
         """Return a result from its file, or make it and write it."""
         if self._folder is None:
             return make(*args)
         path = self._folder / f"{name}-{seed}.json"
-        if path.exists():
-            return dict(json.loads(path.read_text()))
-        result = make(*args)
+        if path.exists() and self._is_of_this_data(kept := json.loads(path.read_text())):
+            return dict(kept)
+        result = make(*args) | self._data
         self._folder.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".tmp")
         unfinished.write_text(json.dumps(result) + "\n")
@@ -292,7 +316,8 @@ class Kept:
     def all(self) -> list[dict[str, Any]]:
         """Return every result that was kept, in this run or before; ours come first."""
         assert self._folder is not None
-        kept = [json.loads(path.read_text()) for path in sorted(self._folder.glob("*.json"))]
+        every = [json.loads(path.read_text()) for path in sorted(self._folder.glob("*.json"))]
+        kept = [result for result in every if self._is_of_this_data(result)]
         return sorted(kept, key=lambda result: (result["peer"] != "rlcore", result["peer"], result["seed"]))
 
 
