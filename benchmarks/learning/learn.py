@@ -25,6 +25,7 @@ discrete-sac-cartpole  100,000 frames, mean return of the last 100 training epis
 {bc,bc10,td3-bc,cql,iql}-{idp,halfcheetah}-medium-{replay,expert}  50,000 updates from the datasets of `make_data.py`,
               then 20 deterministic episodes; `bc10` clones the best tenth of the episodes, and `cql`, of which an
               update takes ten times as long, has 10,000; peer: d3rlpy
+iql-in-turn-{idp,halfcheetah}-medium-{replay,expert}  the same of IQL whose losses are taken one after the other
 bc-cartpole-expert, discrete-cql-cartpole-replay  the examples on those datasets, then 100 episodes
 {iql,mopo}-pendulum-medium-replay  20,000 updates from the same dataset, then 20 episodes
 iql-online-halfcheetah  50,000 updates of IQL from `halfcheetah-medium-replay`, then 20,000 frames of its own; `lowest`
@@ -93,6 +94,7 @@ OFFLINE = {
     "td3-bc": ("examples/td3-bc-pendulum.toml", ()),
     "cql": ("examples/cql-pendulum.toml", ()),
     "iql": ("examples/iql-pendulum.toml", ()),
+    "iql-in-turn": ("benchmarks/learning/iql-in-turn.toml", ()),
 }
 UPDATES = dict.fromkeys(OFFLINE, 50_000) | {"cql": 10_000}
 
@@ -175,7 +177,9 @@ EVALUATED = ("idp", *BESIDE_SB3, "mbpo-inverted-pendulum", "sac-inverted-pendulu
 PEERS: dict[str, tuple[str, ...]] = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl")}
 PEERS |= dict.fromkeys(("dqn-cartpole", "qr-dqn-acrobot", "lstm-cartpole", *BESIDE_SB3, *MINATAR), ("sb3",))
 PEERS |= {"ppo-masked": ("sb3-contrib",), "discrete-sac-cartpole": ("torchrl",), "mbpo-cartpole": ("mbrl-lib",)}
-PEERS |= {f"{algorithm}-{data}": ("d3rlpy",) for algorithm in OFFLINE for data in DATASETS}
+PEERS |= {
+    f"{algorithm}-{data}": ("d3rlpy",) for algorithm in OFFLINE if algorithm != "iql-in-turn" for data in DATASETS
+}
 # the script of a peer and its arguments by task; `{peer}` is the peer's name
 SCRIPTS: dict[str, list[str]] = {
     "idp": ["learning/peer_idp.py", "--peer", "{peer}", "--frames", "50000"],
