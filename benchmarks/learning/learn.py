@@ -97,6 +97,7 @@ OFFLINE = {
     "iql-in-turn": ("benchmarks/learning/iql-in-turn.toml", ()),
 }
 UPDATES = dict.fromkeys(OFFLINE, 50_000) | {"cql": 10_000}
+OF_D3RLPY = ("bc", "bc10", "td3-bc", "cql", "iql")
 
 
 def on_data(name: str, updates: int, episodes: int) -> list[str]:
@@ -177,9 +178,7 @@ EVALUATED = ("idp", *BESIDE_SB3, "mbpo-inverted-pendulum", "sac-inverted-pendulu
 PEERS: dict[str, tuple[str, ...]] = {"idp": ("sb3", "torchrl"), "cartpole": ("sb3", "cleanrl")}
 PEERS |= dict.fromkeys(("dqn-cartpole", "qr-dqn-acrobot", "lstm-cartpole", *BESIDE_SB3, *MINATAR), ("sb3",))
 PEERS |= {"ppo-masked": ("sb3-contrib",), "discrete-sac-cartpole": ("torchrl",), "mbpo-cartpole": ("mbrl-lib",)}
-PEERS |= {
-    f"{algorithm}-{data}": ("d3rlpy",) for algorithm in OFFLINE if algorithm != "iql-in-turn" for data in DATASETS
-}
+PEERS |= {f"{algorithm}-{data}": ("d3rlpy",) for algorithm in OF_D3RLPY for data in DATASETS}
 # the script of a peer and its arguments by task; `{peer}` is the peer's name
 SCRIPTS: dict[str, list[str]] = {
     "idp": ["learning/peer_idp.py", "--peer", "{peer}", "--frames", "50000"],
@@ -195,7 +194,7 @@ SCRIPTS |= {
 SCRIPTS |= {task: ["learning/sb3_minatar.py", task] for task in MINATAR}
 SCRIPTS |= {
     f"{algorithm}-{data}": ["learning/d3rlpy_tasks.py", algorithm, data, env, "--updates", str(UPDATES[algorithm])]
-    for algorithm in OFFLINE
+    for algorithm in OF_D3RLPY
     for data, env in DATASETS.items()
 }
 
@@ -280,7 +279,7 @@ def last_line(command: list[str]) -> dict[str, Any]:
 
 
 def checksum_of_data(task: str) -> str | None:
-    """Return the checksum of the dataset that a task learns from; None for one without, or that is not made yet."""
+    """Return the checksum of the dataset that a task learns from; None where there is none, or none yet."""
     places = [change for change in TASKS[task][1] if change.startswith("buffer.path=")]
     if not places:
         return None
@@ -297,11 +296,10 @@ class Kept:
 
     def __init__(self, task: str, keep: bool) -> None:
         self._folder = RESULTS / f"learning-{task}.parts" if keep else None
-        checksum = checksum_of_data(task)
-        self._data = {} if checksum is None else {"data": checksum}
+        self._checksum = checksum_of_data(task)
 
     def _is_of_this_data(self, result: dict[str, Any]) -> bool:
-        return result.get("data") == self._data.get("data")
+        return self._checksum in (None, result.get("data"))  # without a dataset here, what is there stays
 
     def get(self, name: str, seed: int, make: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
         """Return a result from its file, or make it and write it."""
@@ -310,7 +308,9 @@ class Kept:
         path = self._folder / f"{name}-{seed}.json"
         if path.exists() and self._is_of_this_data(kept := json.loads(path.read_text())):
             return dict(kept)
-        result = make(*args) | self._data
+        result = make(*args)
+        if self._checksum is not None:
+            result["data"] = self._checksum
         self._folder.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".tmp")
         unfinished.write_text(json.dumps(result) + "\n")
