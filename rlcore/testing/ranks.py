@@ -6,8 +6,10 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from rlcore.checkpoints.manifest import scan
 from rlcore.process.first_calls import make_first_calls
 
 if TYPE_CHECKING:
@@ -45,6 +47,20 @@ def in_ranks(count: int, function: Callable[[ThreadRank], Result]) -> list[Resul
         if not isinstance(error, threading.BrokenBarrierError):
             raise error
     return [call.result() for call in calls]
+
+
+def digests(run: Path) -> dict[str, str]:
+    """Return the hash of each part in the latest checkpoint of a run of such ranks.
+
+    The generators of the process are left out: the ranks are threads, and draw from them as it comes. So are the
+    observers, which change nothing of the training.
+
+    Args:
+        run: the folder of the run.
+    """
+    manifest = scan(run / "checkpoints").entries[-1].manifest
+    left_out = ("generators", *manifest["observers"])
+    return {name: value for name, value in manifest["digests"].items() if name.split("/")[-1] not in left_out}
 
 
 class ThreadRank:

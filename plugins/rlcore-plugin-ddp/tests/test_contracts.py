@@ -2,10 +2,8 @@
 
 import socket
 from contextlib import contextmanager
-from datetime import timedelta
 
 import pytest
-import torch.distributed
 from rlcore_plugin_ddp.gloo import GlooGroup
 from rlcore_plugin_ddp.meeting import Meeting
 from rlcore_plugin_ddp.memory import Memory
@@ -14,6 +12,8 @@ from rlcore_plugin_ddp.shared import SharedGroup
 
 from rlcore.process import usable_cores
 from rlcore.testing.contracts import GroupContract, LauncherContract, PluginContract
+
+from .kept_store import kept_store
 
 
 class TestPlugin(PluginContract):
@@ -31,17 +31,13 @@ class TestTorchrun(LauncherContract):
     def started_by_torchrun(self, request, monkeypatch):
         """Be a process that torchrun started, beside as many as the test has ranks."""
         count = str(request.node.callspec.params["count"] if hasattr(request.node, "callspec") else 2)
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            port = server.getsockname()[1]
-            store = torch.distributed.TCPStore(
-                "127.0.0.1", port, None, True, timedelta(seconds=30), False, master_listen_fd=server.detach()
-            )
         words = {"TORCHELASTIC_RUN_ID": "contract", "TORCHELASTIC_USE_AGENT_STORE": "True"}
-        words |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "LOCAL_WORLD_SIZE": count}
+        words |= {"MASTER_ADDR": "127.0.0.1", "LOCAL_WORLD_SIZE": count}
         for name, value in words.items():
             monkeypatch.setenv(name, value)
-        yield
-        del store
+        with kept_store() as port:
+            monkeypatch.setenv("MASTER_PORT", str(port))
+            yield
 
 
 class TestTorchrunOfSeveralHosts(TestTorchrun):
@@ -66,20 +62,15 @@ class TestGlooOfSeveralHosts(GroupContract):
 
     @contextmanager
     def place(self, size, deadline):
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            port = server.getsockname()[1]
-            store = torch.distributed.TCPStore(
-                "127.0.0.1", port, None, True, timedelta(seconds=30), False, master_listen_fd=server.detach()
-            )
+        with kept_store() as port:
 
-        def enter(rank):
-            meeting = Meeting(("127.0.0.1", port, True), rank, size, deadline, coming=3.0)
-            generation = meeting.meet()
-            moves = Moves(meeting.store, rank, size, generation, deadline)
-            return GlooGroup(meeting.store, rank, size, generation, deadline, moves=moves)
+            def enter(rank):
+                meeting = Meeting(("127.0.0.1", port, True), rank, size, deadline, coming=3.0)
+                generation = meeting.meet()
+                moves = Moves(meeting.store, rank, size, generation, deadline)
+                return GlooGroup(meeting.store, rank, size, generation, deadline, moves=moves)
 
-        yield enter
-        del store
+            yield enter
 
 
 class TestGloo(GroupContract):

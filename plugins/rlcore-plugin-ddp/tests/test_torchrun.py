@@ -17,6 +17,8 @@ from rlcore.testing.contracts.group_calls import listening
 from rlcore.testing.light_import import heavy_imports
 from rlcore.testing.processes import Processes
 
+from .kept_store import kept_store
+
 LAUNCH = {
     "TORCHELASTIC_RUN_ID": "7",
     "RANK": "1",
@@ -29,14 +31,9 @@ LAUNCH = {
 
 @pytest.fixture
 def store():
-    """Return host and port of a store, which this process keeps as torchrun does."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        kept = torch.distributed.TCPStore(
-            "127.0.0.1", port, None, True, timedelta(seconds=30), False, master_listen_fd=server.detach()
-        )
+    """Return host and port of a store, which somebody else keeps."""
+    with kept_store() as port:
         yield "127.0.0.1", port, True
-        del kept
 
 
 def test_asking_where_a_process_stands_needs_no_torch():

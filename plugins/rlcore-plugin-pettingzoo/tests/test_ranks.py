@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from rlcore import hookimpl
-from rlcore.checkpoints.manifest import scan
 from rlcore.policies.batches import OwnBatches
 from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
 from rlcore.testing import make_config
-from rlcore.testing.ranks import in_ranks
+from rlcore.testing.ranks import digests, in_ranks
 from rlcore.testing.train_command import TrainCommand, children
 
 from .mixed import SECTIONS
@@ -57,13 +56,6 @@ def train(folder, *overrides, sections=WHOLE, resume=False, stop_at=1_000):
         return run
 
     return in_ranks(2, rank), [hook.flyers for hook in hooks]
-
-
-def digests(folder):
-    """Return what the latest checkpoint holds; not the generators of the process, which both ranks share as threads."""
-    held = scan(folder / "checkpoints").entries[-1].manifest
-    left_out = ("generators", "rank-1/generators", *held["observers"])
-    return {name: value for name, value in held["digests"].items() if name not in left_out}
 
 
 def assert_as_one_process(folder, sections):

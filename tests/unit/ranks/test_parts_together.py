@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rlcore.checkpoints.manifest import scan
 from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
-from rlcore.testing.ranks import in_ranks
+from rlcore.testing.ranks import digests, in_ranks
 from rlcore.testing.small_run import make_config
 
 CARTPOLE = {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 4, "vectorization": "serial"}
@@ -41,13 +40,6 @@ def train(folder, *overrides, sections, resume=False, stop_at=192):
         return run
 
     return in_ranks(2, rank)
-
-
-def digests(folder):
-    """Return what the latest checkpoint holds; not the generators of the process, which both ranks share as threads."""
-    manifest = scan(folder / "checkpoints").entries[-1].manifest
-    left_out = ("generators", "rank-1/generators", *manifest["observers"])
-    return {name: value for name, value in manifest["digests"].items() if name not in left_out}
 
 
 def assert_same_weights(runs):
