@@ -24,6 +24,7 @@ from d3rlpy.logging import NoopAdapterFactory
 
 SPEED = Path(__file__).resolve().parents[1] / "speed"
 DATA = Path(__file__).resolve().parents[1] / "data"
+EVERY = 5_000  # updates between two evaluations
 
 
 def dataset_of(folder: Path, best: float) -> Any:
@@ -68,6 +69,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--updates", type=int, default=50_000)
     parser.add_argument("--episodes", type=int, default=20)
+    parser.add_argument("--evaluations", type=int, default=1, help="at the end, 5,000 updates apart; their mean counts")
     args = parser.parse_args()
     sys.path.insert(0, str(SPEED))
     from d3rlpy_algorithms import algorithm_of
@@ -78,19 +80,26 @@ def main() -> None:
     # the scaling of the observations is part of TD3+BC
     scaled = {"observation_scaler": d3rlpy.preprocessing.StandardObservationScaler()}
     algorithm = algorithm_of(args.algorithm, **(scaled if args.algorithm == "td3-bc" else {}))
-    began = time.perf_counter()
-    algorithm.fit(
+    every = args.updates if args.evaluations == 1 else EVERY
+    epochs = algorithm.fitter(
         dataset,
         n_steps=args.updates,
-        n_steps_per_epoch=args.updates,
+        n_steps_per_epoch=every,
         logger_adapter=NoopAdapterFactory(),
         show_progress=False,
         save_interval=10**9,
     )
-    seconds = round(time.perf_counter() - began, 1)
-    returns = play(algorithm, args.env, args.episodes)
-    found = {"peer": "d3rlpy", "task": f"{args.algorithm}-{args.data}", "seed": args.seed, "train_s": seconds}
-    print(json.dumps({**found, "mean": statistics.fmean(returns), "std": statistics.pstdev(returns)}))
+    seconds, evaluations, returns = 0.0, [], []
+    began = time.perf_counter()
+    for epoch, _ in epochs:
+        seconds += time.perf_counter() - began
+        if epoch * every > args.updates - args.evaluations * every:
+            returns = play(algorithm, args.env, args.episodes)
+            evaluations.append(statistics.fmean(returns))
+        began = time.perf_counter()
+    found = {"peer": "d3rlpy", "task": f"{args.algorithm}-{args.data}", "seed": args.seed, "train_s": round(seconds, 1)}
+    several = {"evaluations": evaluations} if args.evaluations > 1 else {"std": statistics.pstdev(returns)}
+    print(json.dumps({**found, "mean": statistics.fmean(evaluations), **several}))
 
 
 if __name__ == "__main__":

@@ -24,8 +24,9 @@ discrete-sac-cartpole  100,000 frames, mean return of the last 100 training epis
 
 {bc,bc10,td3-bc,cql,iql}-{idp,halfcheetah}-medium-{replay,expert}  50,000 updates from the datasets of `make_data.py`,
               then 20 deterministic episodes; `bc10` clones the best tenth of the episodes, and `cql`, of which an
-              update takes ten times as long, has 10,000; peer: d3rlpy
-iql-in-turn-{idp,halfcheetah}-medium-{replay,expert}  the same of IQL whose losses are taken one after the other
+              update takes ten times as long, has 10,000; of `iql` the mean of the last five evaluations counts, 5,000
+              updates apart; peer: d3rlpy
+iql-in-turn-{idp,halfcheetah}-medium-{replay,expert}  the same of IQL whose actor sees the value after its step
 bc-cartpole-expert, discrete-cql-cartpole-replay  the examples on those datasets, then 100 episodes
 {iql,mopo}-pendulum-medium-replay  20,000 updates from the same dataset, then 20 episodes
 iql-online-halfcheetah  50,000 updates of IQL from `halfcheetah-medium-replay`, then 20,000 frames of its own; `lowest`
@@ -96,14 +97,18 @@ OFFLINE = {
     "iql": ("examples/iql-pendulum.toml", ()),
     "iql-in-turn": ("benchmarks/learning/iql-in-turn.toml", ()),
 }
+# from one evaluation to the next, 5,000 updates later, their returns change by more than from seed to seed: the result
+# is the mean of the last five
+SWINGING = ("iql", "iql-in-turn")
+LAST = 5
 UPDATES = dict.fromkeys(OFFLINE, 50_000) | {"cql": 10_000}
 OF_D3RLPY = ("bc", "bc10", "td3-bc", "cql", "iql")
 
 
-def on_data(name: str, updates: int, episodes: int) -> list[str]:
-    """Return the changes that put a dataset in the place of the example's, and evaluate once, at the end."""
-    every = [f"run.total_updates={updates}", f"evaluator.every={updates}", f"checkpoint.every={updates}"]
-    return [f"buffer.path='{ROOT}/benchmarks/data/{name}'", *every, f"evaluator.episodes={episodes}"]
+def on_data(name: str, updates: int, episodes: int, every: int | None = None) -> list[str]:
+    """Return the changes that put a dataset in the place of the example's, and evaluate at the end, or now and then."""
+    length = [f"run.total_updates={updates}", f"evaluator.every={every or updates}", f"checkpoint.every={updates}"]
+    return [f"buffer.path='{ROOT}/benchmarks/data/{name}'", *length, f"evaluator.episodes={episodes}"]
 
 
 # config and changes of it by task
@@ -149,7 +154,10 @@ TASKS: dict[str, tuple[str, list[str]]] = {
 TASKS |= {
     f"{algorithm}-{data}": (
         config,
-        [*changes, f"env.id='{env}'", "learner.compile=true", *on_data(data, UPDATES[algorithm], 20)],
+        [
+            *(*changes, f"env.id='{env}'", "learner.compile=true"),
+            *on_data(data, UPDATES[algorithm], 20, 5_000 if algorithm in SWINGING else None),
+        ],
     )
     for algorithm, (config, changes) in OFFLINE.items()
     for data, env in DATASETS.items()
@@ -197,6 +205,8 @@ SCRIPTS |= {
     for algorithm in OF_D3RLPY
     for data, env in DATASETS.items()
 }
+AVERAGED = tuple(f"{algorithm}-{data}" for algorithm in SWINGING for data in DATASETS)
+SCRIPTS |= {task: [*SCRIPTS[task], "--evaluations", str(LAST)] for task in AVERAGED if task in SCRIPTS}
 
 
 def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
@@ -225,6 +235,8 @@ def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
     result = {"peer": "rlcore", "task": task, "seed": seed, "train_s": round(trainer.seconds_trained, 1)}
     if task not in EVALUATED:
         return result | {"mean": statistics.fmean(hook.seen[-(10 if task == "mbpo-cartpole" else 100) :])}
+    if task in AVERAGED:
+        return result | {"mean": statistics.fmean(hook.evaluated[-LAST:]), "evaluations": hook.evaluated[-LAST:]}
     evaluation = trainer.last_evaluation
     assert evaluation is not None
     found = {"mean": evaluation.mean_return, "std": statistics.pstdev(evaluation.returns)}

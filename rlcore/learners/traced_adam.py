@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -78,8 +79,8 @@ class TracedAdam:
         scale = 1.0 if self._max_norm is None else (self._max_norm / (norm + 1e-6)).clamp(max=1.0)
         count.add_(finite.to(count.dtype))
         steps = count.clamp(min=1.0)  # a first step that is skipped would divide by zero below
-        size = torch.where(finite, lr / (1 - beta1**steps), 0.0)
-        correction = (1 - beta2**steps).sqrt()
+        size = torch.where(finite, lr / _bias_correction(beta1, steps), 0.0)
+        correction = _bias_correction(beta2, steps).sqrt()
         rate1, rate2 = (torch.where(finite, 1 - beta, 0.0) for beta in (beta1, beta2))
         shrink = torch.where(finite, lr * decay, 0.0)
         for value, gradient, first, second in zip(values, gradients, firsts, seconds, strict=True):
@@ -92,3 +93,8 @@ class TracedAdam:
             second.add_(rate2 * (gradient * gradient - second))
             value.sub_(size * first / (second.sqrt() / correction + eps))
         return norm, finite
+
+
+def _bias_correction(beta: float, steps: Tensor) -> Tensor:
+    """Return `1 - beta**steps`, 0-d; written so, `steps` being float32, it would be off by 3e-5 of itself at first."""
+    return -torch.expm1(steps * math.log(beta)) if beta else torch.ones_like(steps)

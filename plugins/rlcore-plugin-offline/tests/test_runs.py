@@ -23,11 +23,14 @@ from .test_contracts import DETERMINISTIC, DISCRETE, IQL, STOCHASTIC
 ACTORS = {"use": "adam", "name": "actor", "parameters": ["actor"], "losses": ["loss_actor"], "every": 2}
 CRITICS = {"use": "adam", "name": "critics", "parameters": ["critics"], "losses": ["loss_critics"]}
 ADAM = [{"use": "adam", "lr": 1e-2}]
+VALUES = {"parameters": ["critics", "value"], "losses": ["loss_critics", "loss_value"]}
+FOLLOWING = [{**CRITICS, **VALUES, "lr": 1e-2}, {**ACTORS, "parameters": ["actor", "spread"], "lr": 1e-2, "every": 1}]
 CLONING = {"model": {"use": "mlp", "hidden": [8]}, "optimizer": [{"use": "adam", "parameters": ["actor"]}]}
 RUNS = {
     "bc": {**CLONING, "loss": {"use": "offline:bc"}},
     "td3-bc": {**DETERMINISTIC, "loss": {"use": "offline:td3-bc"}, "optimizer": [CRITICS, ACTORS]},
     "iql": {**IQL, "optimizer": ADAM},
+    "iql-in-turn": {**IQL, "loss": {"use": "offline:iql", "in_turn": True}, "optimizer": FOLLOWING},
     "cql": {**STOCHASTIC, "loss": {"use": "offline:cql", "conservative_samples": 2}, "optimizer": ADAM},
     "discrete-cql": {**DISCRETE, "loss": {"use": "offline:discrete-cql"}, "optimizer": ADAM},
     "mixed": {**IQL, "optimizer": ADAM},
@@ -102,6 +105,25 @@ def test_a_run_that_is_killed_and_resumed_is_the_run_without_a_kill(name, data, 
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "killed 6 times and resumed" in done.stdout
+
+
+def test_in_turn_the_actor_of_iql_weighs_actions_by_the_value_that_the_update_left(data):
+    """Beside one at equal weights, with the same critics and value, which ask no actor.
+
+    Adam's first step is of one size for every gradient, so there are several.
+    """
+    states = []
+    for in_turn in (True, False):
+        sections = sections_of("iql-in-turn", data)
+        sections["loss"] = {**sections["loss"], "in_turn": in_turn, "inverse_temperature": 0.5}
+        sections["buffer"]["updates_per_iteration"] = sections["run"]["total_updates"] = 4
+        trainer = make_run(sections={**sections, "checkpoint": [], "evaluator": []}).trainer
+        trainer.train()
+        states.append(trainer.model.state_dict())
+    after, equal = states
+    same = {name for name, value in after.items() if torch.equal(value, equal[name])}
+    assert all(name in same for name in after if name.split(".")[0] in ("critics", "target_critics", "value"))
+    assert not any(name in same for name in after if name.startswith("actor.") and "weight" in name)
 
 
 def test_an_agent_of_a_run_without_any_env_acts(data, tmp_path):
