@@ -96,5 +96,5 @@ class TracedAdam:
 
 
 def _bias_correction(beta: float, steps: Tensor) -> Tensor:
-    """Return `1 - beta**steps`, 0-d; written so, `steps` being float32, it would be off by 3e-5 of itself at first."""
+    """Return `1 - beta**steps`, 0-d; the plain difference in float32 is off by 3e-5 of itself in the first step."""
     return -torch.expm1(steps * math.log(beta)) if beta else torch.ones_like(steps)
