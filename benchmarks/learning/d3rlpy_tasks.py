@@ -24,7 +24,6 @@ from d3rlpy.logging import NoopAdapterFactory
 
 SPEED = Path(__file__).resolve().parents[1] / "speed"
 DATA = Path(__file__).resolve().parents[1] / "data"
-EVERY = 5_000  # updates between two evaluations
 
 
 def dataset_of(folder: Path, best: float) -> Any:
@@ -69,7 +68,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--updates", type=int, default=50_000)
     parser.add_argument("--episodes", type=int, default=20)
-    parser.add_argument("--evaluations", type=int, default=1, help="at the end, 5,000 updates apart; their mean counts")
+    parser.add_argument("--evaluations", type=int, default=1, help="how many count, the last ones, by their mean")
+    parser.add_argument("--every", type=int, help="updates between two evaluations; default: one at the end")
     args = parser.parse_args()
     sys.path.insert(0, str(SPEED))
     from d3rlpy_algorithms import algorithm_of
@@ -80,7 +80,7 @@ def main() -> None:
     # the scaling of the observations is part of TD3+BC
     scaled = {"observation_scaler": d3rlpy.preprocessing.StandardObservationScaler()}
     algorithm = algorithm_of(args.algorithm, **(scaled if args.algorithm == "td3-bc" else {}))
-    every = args.updates if args.evaluations == 1 else EVERY
+    every = args.every or args.updates
     epochs = algorithm.fitter(
         dataset,
         n_steps=args.updates,

@@ -97,10 +97,10 @@ OFFLINE = {
     "iql": ("examples/iql-pendulum.toml", ()),
     "iql-in-turn": ("benchmarks/learning/iql-in-turn.toml", ()),
 }
-# from one evaluation to the next, 5,000 updates later, their returns change by more than from seed to seed: the result
-# is the mean of the last five
+# from one evaluation to the next their returns change by more than from seed to seed: the result is the mean of the
+# last ones
 SWINGING = ("iql", "iql-in-turn")
-LAST = 5
+LAST, EVERY = 5, 5_000
 UPDATES = dict.fromkeys(OFFLINE, 50_000) | {"cql": 10_000}
 OF_D3RLPY = ("bc", "bc10", "td3-bc", "cql", "iql")
 
@@ -156,7 +156,7 @@ TASKS |= {
         config,
         [
             *(*changes, f"env.id='{env}'", "learner.compile=true"),
-            *on_data(data, UPDATES[algorithm], 20, 5_000 if algorithm in SWINGING else None),
+            *on_data(data, UPDATES[algorithm], 20, EVERY if algorithm in SWINGING else None),
         ],
     )
     for algorithm, (config, changes) in OFFLINE.items()
@@ -201,12 +201,14 @@ SCRIPTS |= {
 }
 SCRIPTS |= {task: ["learning/sb3_minatar.py", task] for task in MINATAR}
 SCRIPTS |= {
-    f"{algorithm}-{data}": ["learning/d3rlpy_tasks.py", algorithm, data, env, "--updates", str(UPDATES[algorithm])]
+    f"{algorithm}-{data}": [
+        *("learning/d3rlpy_tasks.py", algorithm, data, env, "--updates", str(UPDATES[algorithm])),
+        *(["--evaluations", str(LAST), "--every", str(EVERY)] if algorithm in SWINGING else []),
+    ]
     for algorithm in OF_D3RLPY
     for data, env in DATASETS.items()
 }
 AVERAGED = tuple(f"{algorithm}-{data}" for algorithm in SWINGING for data in DATASETS)
-SCRIPTS |= {task: [*SCRIPTS[task], "--evaluations", str(LAST)] for task in AVERAGED if task in SCRIPTS}
 
 
 def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:

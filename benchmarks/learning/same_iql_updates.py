@@ -13,18 +13,26 @@ actor weighs actions by the value before its step, and they end 0.12 apart.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from written_updates import (
+    KEYS,
+    Pair,
+    begin_alike,
+    hand_over,
+    pairs_of_critics,
+    pairs_of_network,
+    print_apart,
+    train_noted,
+)
 
 HERE = Path(__file__).resolve().parent
-KEYS = ("observation", "action", ("next", "observation"), ("next", "reward"), ("next", "terminated"))
 # with which d3rlpy begins; the spread has no influence on critics and value
 LOG_STD = -1.5
 
@@ -37,35 +45,15 @@ def train_here(updates: int, in_turn: bool) -> dict[str, Any]:
     trainer = build(load_config(HERE / "iql-in-turn.toml", changes), write=False).trainer
     with torch.no_grad():
         trainer.model.get_submodule("spread").log_std.fill_(LOG_STD)
-    before = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}
-    minibatches: list[dict[Any, Tensor]] = []
-    update = trainer.learner.update
-
-    def noted(minibatch: Any) -> Any:
-        minibatches.append({key: minibatch[key].clone() for key in KEYS})
-        return update(minibatch)
-
-    trainer.learner.update = noted  # type: ignore[method-assign]
-    trainer.train()
-    return {"before": before, "after": dict(trainer.model.state_dict()), "minibatches": minibatches}
+    return train_noted(trainer)
 
 
-def pairs(weights: dict[str, Tensor], modules: Any) -> Iterator[tuple[str, Tensor, Tensor]]:
+def pairs(weights: dict[str, Tensor], modules: Any) -> Iterator[Pair]:
     """Return the part, our weight and theirs, for each weight and bias."""
-    for part, theirs in {"actor.network": modules.policy, "value": modules.value_func}.items():
-        for number, layer in enumerate(linear_layers(theirs)):
-            yield part.partition(".")[0], weights[f"{part}.layers.{number}.weight"], layer.weight
-            yield part.partition(".")[0], weights[f"{part}.layers.{number}.bias"], layer.bias
-    for part, networks in {"critics": modules.q_funcs, "target_critics": modules.targ_q_funcs}.items():
-        for which, network in enumerate(networks):
-            for number, layer in enumerate(linear_layers(network)):
-                yield part, weights[f"{part}.layers.{number}.weight"][which].T, layer.weight
-                yield part, weights[f"{part}.layers.{number}.bias"][which, 0], layer.bias
-
-
-def linear_layers(network: nn.Module) -> list[nn.Linear]:
-    """Return the layers that have weights."""
-    return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
+    yield from pairs_of_network("actor", weights, "actor.network", modules.policy)
+    yield from pairs_of_network("value", weights, "value", modules.value_func)
+    yield from pairs_of_critics("critics", weights, modules.q_funcs)
+    yield from pairs_of_critics("target_critics", weights, modules.targ_q_funcs)
 
 
 def train_peer(written: dict[str, Any]) -> None:
@@ -78,9 +66,7 @@ def train_peer(written: dict[str, Any]) -> None:
     first = written["minibatches"][0]
     algorithm = algorithm_of("iql")
     algorithm.create_impl(first["observation"].shape[1:], first["action"].shape[1])
-    with torch.no_grad():
-        for _, ours, theirs in pairs(written["before"], algorithm.impl.modules):
-            theirs.copy_(ours)
+    begin_alike(written, partial(pairs, modules=algorithm.impl.modules))
     for step, entries in enumerate(written["minibatches"]):
         observation, action, following, reward, terminated = (entries[key] for key in KEYS)
         rows = len(observation)
@@ -96,15 +82,7 @@ def train_peer(written: dict[str, Any]) -> None:
             device="cpu:0",
         )
         algorithm.impl.inner_update(batch, step)
-    parts: dict[str, list[Tensor]] = {}
-    began = [ours for _, ours, _ in pairs(written["before"], algorithm.impl.modules)]
-    with torch.no_grad():
-        for (part, ours, theirs), start in zip(pairs(written["after"], algorithm.impl.modules), began, strict=True):
-            parts.setdefault(part, []).append(torch.stack([(theirs - start).abs().sum(), (theirs - ours).abs().sum()]))
-    print(f"iql, {len(written['minibatches'])} updates")
-    for part, sums in parts.items():
-        moved, apart = torch.stack(sums).sum(0).tolist()
-        print(f"{part:15} apart / moved {apart / moved:.2e}")
+    print_apart("iql", written, partial(pairs, modules=algorithm.impl.modules))
 
 
 def main() -> None:
@@ -119,10 +97,7 @@ def main() -> None:
     if args.written:
         train_peer(torch.load(args.written, weights_only=True))
         return
-    with tempfile.TemporaryDirectory() as folder:
-        file = str(Path(folder) / "updates.pt")
-        torch.save(train_here(args.updates, not args.equal_weights), file)
-        subprocess.run([args.peers_python or sys.executable, __file__, "--written", file], check=True)
+    hand_over(train_here(args.updates, not args.equal_weights), args.peers_python)
 
 
 if __name__ == "__main__":

@@ -12,19 +12,27 @@ before ends 0.15 apart. The noise of target actions is off in both, since each s
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from written_updates import (
+    KEYS,
+    Pair,
+    begin_alike,
+    hand_over,
+    pairs_of_critics,
+    pairs_of_network,
+    print_apart,
+    train_noted,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
-KEYS = ("observation", "action", ("next", "observation"), ("next", "reward"), ("next", "terminated"))
 WARMUP = 1_000
 SETTINGS = (
     "env.id='HalfCheetah-v5'",
@@ -49,17 +57,7 @@ def train_here(algorithm: str, updates: int, compiled: bool) -> dict[str, Any]:
         rates = (f"optimizer.{part}.lr={LEARNING_RATE}" for part in ("critics", "actor"))
         flags = [*SETTINGS, *OF_ALGORITHM[algorithm], *changes, *rates, f"learner.compile={str(compiled).lower()}"]
         trainer = build(load_config(ROOT / "examples" / f"{algorithm}-pendulum.toml", flags)).trainer
-        before = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}
-        minibatches: list[dict[Any, Tensor]] = []
-        update = trainer.learner.update
-
-        def noted(minibatch: Any) -> Any:
-            minibatches.append({key: minibatch[key].clone() for key in KEYS})
-            return update(minibatch)
-
-        trainer.learner.update = noted  # type: ignore[method-assign]
-        trainer.train()
-        return {"before": before, "after": dict(trainer.model.state_dict()), "minibatches": minibatches}
+        return train_noted(trainer)
 
 
 class Minibatches:
@@ -76,23 +74,12 @@ class Minibatches:
         return SimpleNamespace(**transitions, rewards=reward, dones=terminated.float(), discounts=None)
 
 
-def pairs(weights: dict[str, Tensor], model: Any) -> Iterator[tuple[str, Tensor, Tensor]]:
+def pairs(weights: dict[str, Tensor], model: Any) -> Iterator[Pair]:
     """Return the part, our weight and theirs, for each weight and bias."""
-    actors = {"actor": model.actor, "target_actor": model.actor_target}
-    for part, theirs in actors.items():
-        for number, layer in enumerate(linear_layers(theirs.mu)):
-            yield part, weights[f"{part}.network.layers.{number}.weight"], layer.weight
-            yield part, weights[f"{part}.network.layers.{number}.bias"], layer.bias
-    for part, theirs in {"critics": model.critic, "target_critics": model.critic_target}.items():
-        for which, network in enumerate(theirs.q_networks):
-            for number, layer in enumerate(linear_layers(network)):
-                yield part, weights[f"{part}.layers.{number}.weight"][which].T, layer.weight
-                yield part, weights[f"{part}.layers.{number}.bias"][which, 0], layer.bias
-
-
-def linear_layers(network: nn.Module) -> list[nn.Linear]:
-    """Return the layers that have weights."""
-    return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
+    for part, actor in {"actor": model.actor, "target_actor": model.actor_target}.items():
+        yield from pairs_of_network(part, weights, f"{part}.network", actor.mu)
+    for part, critics in {"critics": model.critic, "target_critics": model.critic_target}.items():
+        yield from pairs_of_critics(part, weights, critics.q_networks)
 
 
 def train_peer(algorithm: str, written: dict[str, Any]) -> None:
@@ -107,21 +94,10 @@ def train_peer(algorithm: str, written: dict[str, Any]) -> None:
     model.target_policy_noise = 0.0
     model.set_logger(configure(None, []))
     model._current_progress_remaining = 1.0
-    with torch.no_grad():
-        for _, ours, theirs in pairs(written["before"], model):
-            theirs.copy_(ours)
+    begin_alike(written, partial(pairs, model=model))
     model.replay_buffer = Minibatches(written["minibatches"])
     model.train(len(written["minibatches"]), 256)
-    parts: dict[str, list[Tensor]] = {}
-    with torch.no_grad():
-        for (part, ours, theirs), (_, began, _) in zip(
-            pairs(written["after"], model), pairs(written["before"], model), strict=True
-        ):
-            parts.setdefault(part, []).append(torch.stack([(theirs - began).abs().sum(), (theirs - ours).abs().sum()]))
-    print(f"{algorithm}, {len(written['minibatches'])} updates")
-    for part, sums in parts.items():
-        moved, apart = torch.stack(sums).sum(0).tolist()
-        print(f"{part:15} apart / moved {apart / moved:.2e}")
+    print_apart(algorithm, written, partial(pairs, model=model))
 
 
 def main() -> None:
@@ -137,11 +113,7 @@ def main() -> None:
     if args.written:
         train_peer(args.algorithm, torch.load(args.written, weights_only=True))
         return
-    with tempfile.TemporaryDirectory() as folder:
-        file = str(Path(folder) / "updates.pt")
-        torch.save(train_here(args.algorithm, args.updates, args.compile), file)
-        command = [args.peers_python or sys.executable, __file__, args.algorithm, "--written", file]
-        subprocess.run(command, check=True)
+    hand_over(train_here(args.algorithm, args.updates, args.compile), args.peers_python, args.algorithm)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -59,8 +60,8 @@ def digests(run: Path) -> dict[str, str]:
         run: the folder of the run.
     """
     manifest = scan(run / "checkpoints").entries[-1].manifest
-    left_out = ("generators", *manifest["observers"])
-    return {name: value for name, value in manifest["digests"].items() if name.split("/")[-1] not in left_out}
+    kept = {name: value for name, value in manifest["digests"].items() if name not in manifest["observers"]}
+    return {name: value for name, value in kept.items() if not re.fullmatch(r"(rank-\d+/)?generators", name)}
 
 
 class ThreadRank:
