@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-_SECONDS: Final = 60.0
+_SECONDS: Final = 180.0
 
 
 class Processes:
@@ -42,7 +42,7 @@ class Processes:
             stopped: the numbers of those that are not waited for.
 
         Raises:
-            AssertionError: one raised an error, or has not ended after a minute.
+            AssertionError: one raised an error, or has not ended in time.
         """
         texts = [b""] * len(self.pids)
         waiting = {answer: number for number, answer in enumerate(self._answers) if number not in stopped}

@@ -9,6 +9,8 @@ from rlcore.testing.train_command import CARTPOLE, TrainCommand, children
 
 CONFIG = {
     **CARTPOLE,
+    # so many that a fast machine is still training when a test acts after the first checkpoints
+    "run": {**CARTPOLE["run"], "total_frames": 8_192},
     "evaluator": {"use": "episodes", "every": 512, "episodes": 1},
     "ranks": {"count": 2},
 }

@@ -71,7 +71,7 @@ def test_a1_six_kills(jobs, references, equal, base):
 @pytest.mark.slow
 @pytest.mark.parametrize("env", ENVS)
 def test_a1_a_hundred_kills_and_ten_thousand_frames(jobs, references, equal, env):
-    sections = {"base": "ppo", **ENVS[env], "run": {"total_frames": 256 * 140}, **LARGER}
+    sections = {"base": "ppo", **ENVS[env], "run": {"total_frames": 256 * 200}, **LARGER}
     attempts = killed_chain(jobs, references, equal, 100, sections, seed=ENVS[env]["env"]["id"], fresh_every=25)
     last = attempts[-1].trained
     assert last[-1] - last[0] >= AFTERWARDS, "left alone for so many frames after the last kill"

@@ -80,11 +80,11 @@ class TestGloo(GroupContract):
     @contextmanager
     def place(self, size, deadline):
         with Memory.create(size) as memory, socket.create_server(("127.0.0.1", 0)) as server:
-            port, listener = server.getsockname()[1], server.fileno()
+            port, listener, spin = server.getsockname()[1], server.fileno(), size <= usable_cores()
 
             def enter(rank):
                 if rank:
                     server.close()
-                return GlooGroup.on_one_host(Memory(memory.fd, size, 1, rank, deadline), port, listener)
+                return GlooGroup.on_one_host(Memory(memory.fd, size, 1, rank, deadline, spin), port, listener)
 
             yield enter

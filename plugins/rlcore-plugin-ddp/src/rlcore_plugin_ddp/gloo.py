@@ -149,32 +149,24 @@ class GlooGroup:
             self._moves.begin(f"{kind} with {nbytes} bytes")
         try:
             work = begin()
-            while self._memory is not None and not work.is_completed():
-                self._memory.check()  # of those that are connected in a ring, only the next sees who ended
-                os.sched_yield()
-            if self._moves is not None:
-                self._watch(work, self._moves)
+            if self._memory is not None:
+                _watch(work, self._memory.check)  # of those that are connected in a ring, only the next sees who ended
+            elif self._moves is not None:
+                self._watch_moves(work, self._moves)
             work.wait()
         except RuntimeError as error:
             if isinstance(error, RlcoreError):
                 raise
             raise self._lost(error, kind) from error
 
-    def _watch(self, work: Any, moves: Moves) -> None:
+    def _watch_moves(self, work: Any, moves: Moves) -> None:
         """Wait for the end of a call, as long as the ranks move."""
-        began, watch = time.monotonic(), moves.watch()
-        while not work.is_completed():
-            waited = time.monotonic() - began
-            if waited < _SPIN:
-                os.sched_yield()
-                continue
-            time.sleep(min(max(_NAP, waited / 64), _LONGEST_NAP))
-            try:
-                watch.look()
-            except RlcoreError:
-                # it would wait for its threads at its own end, and they wait for a rank that never comes
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._gloo))
-                raise
+        try:
+            _watch(work, moves.watch().look)
+        except RlcoreError:
+            # it would wait for its threads at its own end, and they wait for a rank that never comes
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._gloo))
+            raise
 
     def _lost(self, error: RuntimeError, kind: str) -> RlcoreError:
         """Return the error that names the rank that is lost, if that can be known."""
@@ -200,3 +192,18 @@ class GlooGroup:
                 _distributed.PrefixStore("nccl", self._store), self.rank, self.size, options
             )
         return self._nccl
+
+
+def _watch(work: Any, look: Callable[[], None]) -> None:
+    """Wait for the end of a call, and look again and again whether it can end.
+
+    Ranks that only offered the processor would take turns with each other, and let gloo's threads wait.
+    """
+    began = time.monotonic()
+    while not work.is_completed():
+        waited = time.monotonic() - began
+        if waited < _SPIN:
+            os.sched_yield()
+            continue
+        time.sleep(min(max(_NAP, waited / 64), _LONGEST_NAP))
+        look()
