@@ -28,7 +28,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,23 +127,9 @@ WORKLOADS = {
         clip_value=True,
         default_frames=51_200,
     ),
-    # the same with 64 environments
-    "cartpole64": Workload(
-        env_id="CartPole-v1",
-        envs=64,
-        steps=128,
-        minibatch=2048,
-        epochs=4,
-        hidden=(64, 64),
-        learning_rate=2.5e-4,
-        schedule=linear,
-        max_grad_norm=0.5,
-        entropy_coef=0.01,
-        value_coef=0.5,
-        clip_value=True,
-        default_frames=131_072,
-    ),
 }
+# the second with 64 environments
+WORKLOADS["cartpole64"] = replace(WORKLOADS["cartpole"], envs=64, minibatch=2048, default_frames=131_072)
 
 
 def peer_parser(description: str | None, workloads: Sequence[str] = tuple(WORKLOADS)) -> argparse.ArgumentParser:
