@@ -330,6 +330,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "exit-codes": exit_codes,
     "faults": fault_table,
     "kinds": kinds,
+    "presets": preset_tables.every,
     **{f"keys-{name}": partial(keys_of_loss, name) for name in _ALGORITHMS},
     **{f"reached-{name}": partial(preset_tables.reached, name) for name in _ALGORITHMS},
 }
