@@ -16,7 +16,7 @@ import torch.distributed
 from torch import Tensor
 
 from rlcore.errors import RankLost, RlcoreError
-from rlcore_plugin_ddp.memory import Memory
+from rlcore_plugin_ddp.memory import Memory, nap
 from rlcore_plugin_ddp.moving import Moves
 from rlcore_plugin_ddp.packing import pack, unpack
 
@@ -24,9 +24,8 @@ LOOPBACK: Final = "127.0.0.1"
 _JOIN: Final = "join"
 # of a call, where something else finds out who is lost
 _NEVER: Final = timedelta(days=365)
-# seconds: at first a rank that waits offers the processor to others, then it sleeps, longer and longer
+# seconds for which a rank that waits offers the processor to others before it sleeps
 _SPIN: Final = 500e-6
-_NAP, _LONGEST_NAP = 50e-6, 2e-3
 
 _distributed: Final[Any] = torch.distributed  # its process groups have no types
 
@@ -205,5 +204,5 @@ def _watch(work: Any, look: Callable[[], None]) -> None:
         if waited < _SPIN:
             os.sched_yield()
             continue
-        time.sleep(min(max(_NAP, waited / 64), _LONGEST_NAP))
+        time.sleep(nap(waited))
         look()

@@ -47,6 +47,11 @@ _NAP, _LONGEST_NAP = 50e-6, 2e-3
 _LOOK: Final = 0.05
 
 
+def nap(waited: float) -> float:
+    """Return how many seconds a rank sleeps that has waited for so many."""
+    return min(max(_NAP, waited / 64), _LONGEST_NAP)
+
+
 class Memory:
     """The memory as one process sees it.
 
@@ -235,7 +240,7 @@ class Memory:
             if now - began < self._spin:
                 os.sched_yield()
             else:
-                time.sleep(min(max(_NAP, (now - began) / 64), _LONGEST_NAP))
+                time.sleep(nap(now - began))
             now = time.monotonic()
             if now - looked < _LOOK:
                 continue
