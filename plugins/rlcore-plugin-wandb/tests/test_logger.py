@@ -4,9 +4,12 @@ import json
 import os
 import random
 import threading
+import time
+from datetime import datetime
 
 import numpy as np
 import pytest
+from rlcore_plugin_wandb.log_server import WandbLogServer
 from rlcore_plugin_wandb.logger import WandbLogger
 
 from rlcore.errors import ConfigError, RlcoreError
@@ -68,6 +71,18 @@ def test_an_offline_run_that_ended_with_its_process_is_written_again(tmp_path, m
     assert found == [*((step, "a") for step in range(5)), (5, "b"), (6, "a")]
     assert not place.exists()
     assert not list((tmp_path / "spool").rglob("*.png")), "kept until it was confirmed, and removed then"
+
+
+def test_a_run_opened_twice_in_one_second_has_two_folders(tmp_path):
+    time.sleep(1 - time.time() % 1)  # W&B names folders by the second
+    killed = tmp_path / "wandb" / f"offline-run-{datetime.now():%Y%m%d_%H%M%S}-theid123"
+    killed.mkdir(parents=True)
+    (killed / "unconfirmed").write_text("the token")
+    server = WandbLogServer(str(tmp_path), True, None, None, False, {})
+    server.connect("theid123", "the token", "")
+    assert server.disconnect()
+    (place,) = (tmp_path / "wandb").glob("offline-run-*")
+    assert place != killed
 
 
 def test_loggers_that_share_a_folder_leave_each_other_alone(tmp_path):

@@ -71,9 +71,9 @@ class WandbLogServer:
         """
         run_id = known_id or (not continues and self._arguments.get("id")) or secrets.token_hex(4)
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._wait_for_a_free_name(run_id)  # also of those that are removed next: their process may still write there
         self._remove_unconfirmed(token)
         self._online = not self._offline and self._has_key()
-        self._wait_for_a_free_name(run_id)
         self.run = self._init("online" if self._online else "offline", run_id)
         (self._place / _UNCONFIRMED).write_text(token)
         self.run.define_metric(self._clock)
