@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import UnwrittenEntryError
 from rlcore.types import Key
-from rlcore.types.mappings import FoundEntries
+from rlcore.types.mappings import FoundEntries, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -77,6 +77,31 @@ class Minibatch(FoundEntries):
         for key, value in self.items():
             result.set(key, value)
         return result
+
+
+class RowMinibatch(Minibatch):
+    """Some rows of columns that stay where they are: a compiled update gathers what it reads of them by itself.
+
+    Args:
+        rows: the columns, and which rows of them.
+        further: the keys of entries that are no columns.
+        gather: returns the entry `[sample, ...]` of a column; called once per key at most.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Rows, further: tuple[Key, ...], gather: Callable[[Key], Tensor]) -> None:
+        super().__init__(rows.places.shape[0], (*rows.columns, *further), gather)
+        self._rows = rows
+
+    @property
+    def rows(self) -> Rows | None:
+        """Where they lie; None once an entry of the columns was read or replaced."""
+        columns = self._rows.columns
+        for key in dict.keys(self):
+            if key in columns:
+                return None
+        return self._rows
 
 
 class SequenceMinibatch(Minibatch):

@@ -34,6 +34,7 @@ from rlcore.learners.update_graph import Joined, UpdateGraph
 from rlcore.learners.wide_products import wide_products
 from rlcore.types import Key
 from rlcore.types.heart import Heart
+from rlcore.types.mappings import Rows
 
 if TYPE_CHECKING:
     from rlcore.learners.gradient_step import GradientStep
@@ -95,6 +96,9 @@ class CompiledUpdate:
         self._adams = [TracedAdam(step, name) for name, step in steps.items()]
         self._names: dict[Due, list[str]] = {}  # of what an update returns
         self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        # on a device with graphs of its own, what changes from call to call is copied to where they read it
+        self._gathers = self._adams[0].adam.step.device.type == "cpu"
+        self._columns: Mapping[Key, Tensor] = {}  # of which rows are gathered
         self._without_gradients = torch.no_grad()  # made once: to make it costs more than to enter it
 
     def reload(self) -> None:
@@ -122,17 +126,21 @@ class CompiledUpdate:
             due: the optimizers that step.
             moves: whether the targets move, see `moves_targets`.
         """
-        traced = self._traced.get(due) or self._trace(minibatch, due)
+        lying: Rows | None = getattr(minibatch, "rows", None) if self._gathers else None
+        traced = self._traced.get(due) or self._trace(minibatch, due, lying)
         for number in due.numbers:
             self._adams[number].follow_lr()
-        entries = [minibatch[key] for key in traced.keys]
-        rows = rows_of(minibatch)
+        if lying is None:
+            entries = [minibatch[key] for key in traced.keys]
+        else:
+            entries = self._not_gathered(minibatch, traced, lying)
+        rows, gathers = rows_of(minibatch), lying is not None
         with self._without_gradients:
             if self._joint is None:
-                function = self._functions.get((rows, due, moves)) or self._whole(rows, due, moves)
+                function = self._functions.get((rows, due, moves, gathers)) or self._whole(rows, due, moves, gathers)
                 values = function(entries)
             else:
-                values = self._jointly(self._joint, entries, rows, due, moves)
+                values = self._jointly(self._joint, entries, rows, due, moves, gathers)
         return dict(zip(self._names[due], values, strict=True))
 
     def without_rows(self, due: Due, moves: bool) -> dict[str, Tensor]:
@@ -145,13 +153,24 @@ class CompiledUpdate:
             norms = self._step_jointly(self._joint, due, moves)
         return dict(zip(self._norm_names(due), norms, strict=True))
 
+    def _not_gathered(self, minibatch: Mapping[Key, Tensor], traced: TracedLoss, lying: Rows) -> list[Tensor]:
+        """Return what a graph that gathers rows is given: entries that are no columns, and the places behind them."""
+        columns, places = lying
+        if columns is not self._columns:
+            self._columns = columns
+            self._functions.clear()
+        return [*(minibatch[key] for key in traced.keys if key not in columns), places]
+
     def _norm_names(self, due: Due) -> list[str]:
         if len(self._adams) == 1:
             return ["grad_norm"]
         return [f"grad_norm/{self._adams[number].name}" for number in due.numbers]
 
-    def _trace(self, minibatch: Mapping[Key, Tensor], due: Due) -> TracedLoss:
+    def _trace(self, minibatch: Mapping[Key, Tensor], due: Due, lying: Rows | None) -> TracedLoss:
         """Find out what the loss reads and returns, and refuse one that the optimizers do not fit."""
+        if lying is not None:  # the minibatch stays as it is, so that the optimizers of further turns gather too
+            columns, places = lying
+            minibatch = {key: columns[key][places] if key in columns else minibatch[key] for key in minibatch}
         adams = [self._adams[number] for number in due.numbers]
         parameters = {adam.name: adam.adam.parameters for adam in adams}
         traced = TracedLoss(self._loss, due.names, minibatch, [adam.names for adam in adams], parameters)
@@ -164,10 +183,10 @@ class CompiledUpdate:
         return traced
 
     def _jointly(
-        self, joint: JointGradients, entries: list[Tensor], rows: int, due: Due, moves: bool
+        self, joint: JointGradients, entries: list[Tensor], rows: int, due: Due, moves: bool, gathers: bool
     ) -> Sequence[Tensor]:
         """Write the gradients of this rank, then take the steps of all."""
-        function = self._functions.get((rows, due)) or self._before_sum(joint, rows, due)
+        function = self._functions.get((rows, due, gathers)) or self._before_sum(joint, rows, due, gathers)
         values = function(entries)
         return [*values, *self._step_jointly(joint, due, moves)]
 
@@ -177,17 +196,16 @@ class CompiledUpdate:
         function = self._functions.get((due, moves)) or self._after_sum(joint, due, moves)
         return function([])  # type: ignore[no-any-return]
 
-    def _whole(self, rows: int, due: Due, moves: bool) -> Callable[..., Any]:
+    def _whole(self, rows: int, due: Due, moves: bool, gathers: bool) -> Callable[..., Any]:
         log.info("compiling the update for minibatches of %d: up to a minute, a few seconds once it is cached", rows)
-        graph = self._graph(self._traced[due], due, moves)
-        function = self._compiled(graph.whole)
-        return self._kept((rows, due, moves), function, graph)
+        graph = self._graph(self._traced[due], due, moves, gathers=gathers)
+        return self._kept((rows, due, moves, gathers), self._compiled(graph.whole), graph)
 
-    def _before_sum(self, joint: JointGradients, rows: int, due: Due) -> Callable[..., Any]:
+    def _before_sum(self, joint: JointGradients, rows: int, due: Due, gathers: bool) -> Callable[..., Any]:
         log.info("compiling the update for minibatches of %d: up to a minute, a few seconds once it is cached", rows)
         joined = Joined(joint.flat, joint.layout, due.numbers, rows)
-        graph = self._graph(self._traced[due], due, moves=False, joined=joined)
-        return self._kept((rows, due), self._compiled(graph.before_sum), graph)
+        graph = self._graph(self._traced[due], due, moves=False, joined=joined, gathers=gathers)
+        return self._kept((rows, due, gathers), self._compiled(graph.before_sum), graph)
 
     def _after_sum(self, joint: JointGradients, due: Due, moves: bool) -> Callable[..., Any]:
         joined = Joined(joint.flat, joint.layout, due.numbers, 0)
@@ -208,14 +226,21 @@ class CompiledUpdate:
 
         return first
 
-    def _graph(self, traced: TracedLoss | None, due: Due, moves: bool, joined: Joined | None = None) -> UpdateGraph:
+    def _graph(
+        self, traced: TracedLoss | None, due: Due, moves: bool, joined: Joined | None = None, gathers: bool = False
+    ) -> UpdateGraph:
         adams = [self._adams[number] for number in due.numbers]
         names = {id(parameter): name for name, parameter in self._loss.named_parameters()}
         of_adams = [[names.get(id(parameter)) for parameter in adam.adam.parameters] for adam in adams]
         taken = {name for several in of_adams for name in several}
         others = {name: value.detach() for name, value in self._loss.named_parameters() if name not in taken}
         buffers = dict(self._loss.named_buffers())
-        return UpdateGraph(traced, adams, of_adams, others, buffers, (self._pairs or []) if moves else [], joined)
+        pairs = (self._pairs or []) if moves else []
+        columns: dict[Key, Tensor] | None = None
+        if gathers:
+            assert traced is not None
+            columns = {key: self._columns[key] for key in traced.keys if key in self._columns}
+        return UpdateGraph(traced, adams, of_adams, others, buffers, pairs, joined, columns)
 
     def _target_pairs(self) -> list[tuple[str, str, float]] | None:
         """Return the names of targets and sources, with how far a target moves; None where it is better done outside.

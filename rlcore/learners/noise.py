@@ -11,7 +11,7 @@ from torch import Tensor
 from rlcore.errors import ConfigError
 from rlcore.learners.joint import rows_of
 from rlcore.types import Context, Key
-from rlcore.types.mappings import FoundEntries
+from rlcore.types.mappings import FoundEntries, Rows
 from rlcore.types.optional import NoiseSampler, offers
 
 
@@ -34,6 +34,12 @@ class NoisyMinibatch(FoundEntries):
         value: Tensor = self._minibatch[key]
         self[key] = value
         return value
+
+    @property
+    def rows(self) -> Rows | None:
+        """Where the rows of the minibatch lie, see `FoundEntries`."""
+        rows: Rows | None = getattr(self._minibatch, "rows", None)
+        return rows
 
     @property
     def batch_size(self) -> torch.Size:

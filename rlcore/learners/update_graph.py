@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -10,12 +10,14 @@ from torch import Tensor
 
 from rlcore.learners.flat_layout import FlatLayout
 from rlcore.learners.gradient_step import total_loss
+from rlcore.types import Key
 
 if TYPE_CHECKING:
     from rlcore.learners.traced_adam import TracedAdam
     from rlcore.learners.traced_loss import TracedLoss
 
-# tensors in lists: those of each optimizer, then parameters that no optimizer moves, buffers, and the vector of ranks
+# tensors in lists: those of each optimizer, then parameters that no optimizer moves, buffers, columns of which rows are
+# gathered, and the vector of ranks
 State = list[list[Tensor]]
 _OF_ADAM = 4
 
@@ -49,6 +51,8 @@ class UpdateGraph:
         buffers: names and tensors of the buffers of the loss.
         moves: pairs (target, source) of names of tensors that move after the steps, with how far they do.
         joined: of several ranks; None for one.
+        columns: of the entries that the loss reads, those that are given as all rows `[row, *shape]` of which the graph
+            gathers some. Its functions take the places `[sample]` behind the other entries then.
 
     Attributes:
         state: to be handed to the functions as it is.
@@ -63,6 +67,7 @@ class UpdateGraph:
         buffers: dict[str, Tensor],
         moves: Sequence[tuple[str, str, float]],
         joined: Joined | None = None,
+        columns: Mapping[Key, Tensor] | None = None,
     ) -> None:
         self._traced = loss
         self._moving = () if loss is None else loss.moving
@@ -71,7 +76,9 @@ class UpdateGraph:
         self._others, self._buffers = tuple(others), tuple(buffers)
         self._moves = tuple(moves)
         self.state: State = [tensors for adam in adams for tensors in adam.tensors()]
-        self.state += [list(others.values()), list(buffers.values())]
+        self._gathered = None if columns is None else tuple(columns)
+        self._given = () if loss is None else tuple(key for key in loss.keys if key not in (columns or {}))
+        self.state += [list(others.values()), list(buffers.values()), list((columns or {}).values())]
         self._joined = joined
         if joined is not None:
             self.state.append([joined.flat])
@@ -103,7 +110,16 @@ class UpdateGraph:
 
     def _flat(self, state: State) -> Tensor:
         """Return the vector of all ranks."""
-        return state[_OF_ADAM * len(self._adams) + 2][0]
+        return state[_OF_ADAM * len(self._adams) + 3][0]
+
+    def _entries(self, entries: list[Tensor], state: State) -> dict[Key, Tensor]:
+        """Return what the loss reads, by key."""
+        if self._gathered is None:
+            return dict(zip(self._given, entries, strict=True))
+        *given, places = entries
+        columns = state[_OF_ADAM * len(self._adams) + 2]
+        found = dict(zip(self._given, given, strict=True))
+        return found | {key: column[places] for key, column in zip(self._gathered, columns, strict=True)}
 
     def _gradients(
         self, entries: list[Tensor], state: State
@@ -126,6 +142,7 @@ class UpdateGraph:
     ) -> tuple[list[list[Tensor]], tuple[list[Tensor], list[Tensor], list[Tensor]]]:
         traced, fixed = self._traced, self._named(state)
         assert traced is not None
+        read = self._entries(entries, state)
 
         def total(parameters: list[list[Tensor]]) -> tuple[Tensor, tuple[list[Tensor], list[Tensor], list[Tensor]]]:
             tensors = dict(fixed)
@@ -134,7 +151,7 @@ class UpdateGraph:
             # a transform of gradients refuses changes to what is not its own
             moving = {name: fixed[name].clone() for name in traced.moving}
             tensors |= moving
-            losses = traced.computed(dict(zip(traced.keys, entries, strict=True)), tensors)
+            losses = traced.computed(read, tensors)
             totals = [total_loss(losses, self._adams[number].names) for number in chosen]
             return sum(totals[1:], totals[0]), (totals, list(losses.values()), list(moving.values()))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,10 +24,31 @@ def detached(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.detach() if hasattr(value, "detach") else value for name, value in values.items()}
 
 
+class Rows(NamedTuple):
+    """Rows of columns that stay where they are.
+
+    Attributes:
+        columns: all rows by key, `[row, *shape]`; the same mapping for as long as they are the same tensors.
+        places: of the rows that are meant, int64 `[sample]`.
+    """
+
+    columns: Mapping[Key, Tensor]
+    places: Tensor
+
+
 class FoundEntries(dict["Key", "Tensor"]):
-    """Entries that are found when they are first read. A class of them has `__missing__`, `__contains__` and `keys`."""
+    """Entries that are found when they are first read. A class of them has `__missing__`, `__contains__` and `keys`.
+
+    Attributes:
+        rows: where some entries can be had besides, all of them as they were found; None where there is no such place.
+    """
 
     __slots__ = ()
+
+    @property
+    def rows(self) -> Rows | None:
+        """None, where a class does not say otherwise."""
+        return None
 
     def get(self, key: Key, default: Any = None) -> Any:
         """Return an entry, or `default` when there is none."""

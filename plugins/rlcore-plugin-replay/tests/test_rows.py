@@ -46,6 +46,17 @@ def test_every_dtype_and_shape_comes_back_bit_for_bit():
     assert torch.equal(samples["index"], samples["action"])
 
 
+def test_rows_that_were_not_read_are_not_read_later_from_what_took_their_place():
+    buffer = ReplayBuffer.of(capacity=50, minibatch_size=8)
+    buffer.extend(numbered(0, 50))
+    read, late = next(buffer.minibatches(None)), next(buffer.minibatches(None))
+    before = read["action"].clone()
+    buffer.extend(numbered(50, 20))
+    assert torch.equal(read["observation"][:, 0].long(), before), "all entries of a row are copied together"
+    with pytest.raises(RlcoreError, match="'action' of a minibatch is read for the first time after further"):
+        late["action"]
+
+
 def test_layouts_are_joined_one_behind_the_other():
     columns = {"a": torch.rand(4, 3), "b": torch.arange(4), "c": torch.arange(8, dtype=torch.uint8).view(4, 2)}
     parts = [RowLayout.of({key: columns[key] for key in keys}) for keys in ("c", "ab")]

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from rlcore import Minibatch
+from rlcore.buffers import RowMinibatch
+from rlcore.types.mappings import Rows
 
 
 def minibatch():
@@ -57,3 +59,18 @@ def test_a_minibatch_becomes_a_tensordict():
     assert converted["next", "b"].tolist() == [0, 1, 2]
     of = Minibatch.of({"a": torch.zeros(4, 2)})
     assert (of.size, of["a"].shape) == (4, (4, 2))
+
+
+@pytest.mark.parametrize("touch", ["nothing", "another entry", "read", "replaced"])
+def test_rows_can_be_had_where_they_lie_until_an_entry_of_them_is_read_or_replaced(touch):
+    rows = Rows({"a": torch.arange(5.0), ("next", "b"): torch.zeros(5)}, torch.tensor([1, 3]))
+    batch = RowMinibatch(rows, ("weight",), lambda key: rows.columns[key][rows.places])
+    assert (batch.size, list(batch)) == (2, ["a", ("next", "b"), "weight"])
+    if touch == "another entry":
+        batch["weight"] = torch.ones(2)
+    elif touch == "read":
+        assert batch["a"].tolist() == [1, 3]
+    elif touch == "replaced":
+        batch["next", "b"] = torch.ones(2)
+    assert batch.rows is (rows if touch in ("nothing", "another entry") else None)
+    assert minibatch()[0].rows is None

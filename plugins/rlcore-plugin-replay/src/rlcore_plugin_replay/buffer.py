@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rlcore.buffers import Minibatch
+from rlcore.buffers import Minibatch, RowMinibatch
 from rlcore.errors import StorageError
 from rlcore.restore import check_array
 from rlcore.types import Context, Key
+from rlcore.types.mappings import Rows
 from rlcore_plugin_replay.base import INDEX, ReplayConfig, SamplingBuffer
 from rlcore_plugin_replay.intake import HostIntake, Intake, TensorIntake
 from rlcore_plugin_replay.layout import RowLayout
@@ -195,12 +196,14 @@ class ReplayBuffer(SamplingBuffer):
         """Return the transitions at these places, and entries that do not lie in the rows."""
         layout = self._ring.layout
         assert layout is not None
-        rows = self._ring.rows(index)
-        if self._stacks is None:  # an entry that nobody reads is not even viewed
-            read = layout.reader(rows if self._is_there else rows.to(self._context.device))
+        if self._stacks is None and self._is_there:  # who reads an entry copies the rows, or gathers it itself
+            rows = Rows(self._ring.columns, index)
+            minibatch: Minibatch = RowMinibatch(rows, (INDEX, *further), self._ring.reader(index))
+        elif self._stacks is None:  # an entry that nobody reads is not even viewed
+            read = layout.reader(self._ring.rows(index).to(self._context.device))
             minibatch = Minibatch(index.shape[0], (*layout.keys, INDEX, *further), read)
         else:
-            entries = layout.views(rows)
+            entries = layout.views(self._ring.rows(index))
             self._stacks.fill(entries, self._config.n_steps == 1)
             minibatch = Minibatch.of({key: value.to(self._context.device) for key, value in entries.items()})
         minibatch[INDEX] = index

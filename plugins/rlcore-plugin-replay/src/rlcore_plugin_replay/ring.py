@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rlcore.errors import StorageError
+from rlcore.errors import RlcoreError, StorageError
 from rlcore.state import copy_in_pieces
 from rlcore.types import Key
 from rlcore_plugin_replay.layout import RowLayout
@@ -105,6 +105,28 @@ class Ring:
     def rows(self, index: Tensor) -> Tensor:
         """Return copies `[sample, word]` of the rows at these places."""
         return self._rows.index_select(0, index)
+
+    def reader(self, index: Tensor) -> Callable[[Key], Tensor]:
+        """Return what finds an entry `[sample, *shape]` of the rows at these places by its key.
+
+        The rows are copied when it is first called, which raises an `RlcoreError` once others were written.
+        """
+        written = self.written
+        read: Callable[[Key], Tensor] | None = None
+
+        def first(key: Key) -> Tensor:
+            nonlocal read
+            if read is None:
+                if self.written != written:
+                    raise RlcoreError(
+                        f"the entry {key!r} of a minibatch is read for the first time after further transitions were "
+                        "written, maybe over those that it had; read it before the next batch is added"
+                    )
+                assert self.layout is not None
+                read = self.layout.reader(self.rows(index))
+            return read(key)
+
+        return first
 
     def state_dict(self) -> dict[str, Any]:
         """Return the rows that are filled, as a view that shares no storage with what is not."""
