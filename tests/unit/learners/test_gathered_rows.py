@@ -13,7 +13,9 @@ __all__ = ["fresh_compiler"]
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fresh_compiler")]
 
 ONE = (("adam", "adam", {"lr": 1e-2}),)
-TWO = tuple(("adam", name, {"lr": 1e-2, "parameters": [name], "losses": [f"loss_{name}"]}) for name in ("actor", "critic"))
+TWO = tuple(
+    ("adam", name, {"lr": 1e-2, "parameters": [name], "losses": [f"loss_{name}"]}) for name in ("actor", "critic")
+)
 
 
 def columns_of(seed):
