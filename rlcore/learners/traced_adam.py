@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from rlcore.learners.adam import AdamState
 from rlcore.learners.gradient_step import GradientStep
+
+# numbers of a reduction that the compiler does not write out: it does so up to eight
+_REDUCED: Final = 16
 
 
 class TracedAdam:
@@ -76,23 +80,37 @@ class TracedAdam:
         finite = (norm + total).isfinite()
         skipped.add_((~finite).to(skipped.dtype))
         # as torch's clip_grad_norm_, which divides by a little more than the norm
-        scale = 1.0 if self._max_norm is None else (self._max_norm / (norm + 1e-6)).clamp(max=1.0)
+        scale = torch.ones_like(norm) if self._max_norm is None else (self._max_norm / (norm + 1e-6)).clamp(max=1.0)
         count.add_(finite.to(count.dtype))
         steps = count.clamp(min=1.0)  # a first step that is skipped would divide by zero below
         size = torch.where(finite, lr / _bias_correction(beta1, steps), 0.0)
-        correction = _bias_correction(beta2, steps).sqrt()
+        spread = _bias_correction(beta2, steps).rsqrt()
         rate1, rate2 = (torch.where(finite, 1 - beta, 0.0) for beta in (beta1, beta2))
         shrink = torch.where(finite, lr * decay, 0.0)
+        size, spread, rate1, rate2, shrink, scale, taken = _computed_once(
+            size, spread, rate1, rate2, shrink, scale, finite.to(norm.dtype)
+        )
         for value, gradient, first, second in zip(values, gradients, firsts, seconds, strict=True):
-            gradient = torch.where(finite, gradient * scale, 0.0)
+            gradient = torch.where(taken > 0, gradient * scale, 0.0)
             if decay and self.adam.decoupled:
                 value.sub_(shrink * value)
             elif decay:
                 gradient = gradient + decay * value
             first.add_(rate1 * (gradient - first))
             second.add_(rate2 * (gradient * gradient - second))
-            value.sub_(size * first / (second.sqrt() / correction + eps))
+            value.sub_(size * first / (second.sqrt() * spread + eps))
         return norm, finite
+
+
+def _computed_once(*numbers: Tensor) -> tuple[Tensor, ...]:
+    """Return the same numbers, 0-d, in memory that the compiler fills before the loops over the parameters.
+
+    It would put what a number is made of into these loops, and compute its powers and roots again for every 16
+    elements: most of the time of a step. What a reduction returns, it keeps.
+    """
+    if not numbers[0].is_cpu:  # there each thread computes them beside the others, and a kernel more costs its launch
+        return numbers
+    return torch.stack(numbers).expand(_REDUCED, len(numbers)).amax(0).unbind(0)
 
 
 def _bias_correction(beta: float, steps: Tensor) -> Tensor:
