@@ -22,6 +22,7 @@ from rlcore.errors import ConfigError
 from rlcore.learners.adam import AdamState
 from rlcore.learners.cuda_graph import CudaGraph
 from rlcore.learners.direct_calls import DirectCalls
+from rlcore.learners.graph_pass import graph_pass
 from rlcore.learners.joint import JointGradients, rows_of
 from rlcore.learners.paces import Due, check_losses
 from rlcore.learners.side_effects import compiled_without_side_effects
@@ -31,7 +32,6 @@ from rlcore.learners.torch_private import look_up
 from rlcore.learners.traced_adam import TracedAdam
 from rlcore.learners.traced_loss import TracedLoss
 from rlcore.learners.update_graph import Joined, UpdateGraph
-from rlcore.learners.wide_products import wide_products
 from rlcore.types import Key
 from rlcore.types.heart import Heart
 from rlcore.types.mappings import Rows
@@ -259,7 +259,7 @@ class CompiledUpdate:
         options: dict[str, Any] = {}
         if device.type == "cpu":
             options["cpp_wrapper"] = True  # calls the kernels from C++: Python would cost more than they do
-            options["post_grad_custom_post_pass"] = wide_products()
+            options["post_grad_custom_post_pass"] = graph_pass()
         no_guards = look_up(torch.compiler, "skip_all_guards_unsafe")
         # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
         further = {} if no_guards is None else {"guard_filter_fn": no_guards}

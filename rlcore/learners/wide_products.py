@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import inspect
 import platform
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 from torch import Tensor, fx
 
+from rlcore.learners.graph_nodes import call
 from rlcore.learners.torch_private import look_up
 
 # multiplications of a product from which on it is worth the constant costs of oneDNN, and of copies in its order
@@ -34,33 +36,17 @@ _PRODUCTS: Final[dict[Any, bool]] = {
 }
 
 
-def wide_products() -> Any:
-    """Return the pass over a graph that the compiler takes, or None where MKL has the widest vectors of the processor.
+def wide_products() -> Callable[[fx.Graph], int] | None:
+    """Return what replaces the large products of a graph, or None where MKL has the widest vectors of the processor.
 
     None also where this version of torch lacks one of the private parts that it needs.
     """
-    return make_pass() if _is_worth_it() else None
+    return replace_products if _is_worth_it() and can_replace() else None
 
 
-def make_pass() -> Any:
-    """Return the pass whatever the processor is; None where this version of torch lacks a part of it."""
-    if not (torch.backends.mkldnn.is_available() and _offer_operator()):  # type: ignore[no-untyped-call]
-        return None
-    try:
-        from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
-    except ImportError:
-        return None
-
-    class WideProducts(CustomGraphPass):
-        """Puts oneDNN's products in the place of large ones."""
-
-        def __call__(self, graph: fx.Graph) -> None:
-            replace_products(graph)
-
-        def uuid(self) -> Any:
-            return get_hash_for_files((__file__,))
-
-    return WideProducts()
+def can_replace() -> bool:
+    """Return whether this version of torch has oneDNN, and all parts that a product of its own needs."""
+    return bool(torch.backends.mkldnn.is_available()) and _offer_operator()  # type: ignore[no-untyped-call]
 
 
 def replace_products(graph: fx.Graph) -> int:
@@ -120,26 +106,20 @@ def _replacement(graph: fx.Graph, node: fx.Node) -> fx.Node:
     if _operands(node)[1].ndim == 2:
         return _product(graph, left, right, bias)
     products = [
-        _product(graph, *(None if batch is None else _call(graph, _aten.select.int, batch, 0, index) for batch in of))
+        _product(graph, *(None if batch is None else call(graph, _aten.select.int, batch, 0, index) for batch in of))
         for index in range(_operands(node)[1].shape[0])
         for of in [(left, right, bias)]
     ]
-    alone = [_call(graph, _aten.unsqueeze.default, product, 0) for product in products]
-    return _call(graph, _aten.cat.default, alone, 0)
+    alone = [call(graph, _aten.unsqueeze.default, product, 0) for product in products]
+    return call(graph, _aten.cat.default, alone, 0)
 
 
 def _product(graph: fx.Graph, left: Any, right: Any, bias: Any) -> fx.Node:
     """Return the node of one product; `bias` is `[column]` or `[1, column]`, or None."""
     if bias is not None and bias.meta["val"].ndim == 2:
-        bias = _call(graph, _aten.select.int, bias, 0, 0)
-    transposed = _call(graph, _aten.permute.default, right, [1, 0])
-    return _call(graph, torch.ops.rlcore.wide_product.default, left, transposed, bias)
-
-
-def _call(graph: fx.Graph, operator: Any, *arguments: Any) -> fx.Node:
-    node = graph.call_function(operator, arguments)
-    node.meta["val"] = operator(*fx.map_arg(arguments, lambda argument: argument.meta["val"]))
-    return node
+        bias = call(graph, _aten.select.int, bias, 0, 0)
+    transposed = call(graph, _aten.permute.default, right, [1, 0])
+    return call(graph, torch.ops.rlcore.wide_product.default, left, transposed, bias)
 
 
 def _offer_operator() -> bool:

@@ -1,0 +1,44 @@
+"""Biases of a compiled update, added where the activation is computed and not by the product of matrices.
+
+A product that adds is given its result filled with the bias: a kernel, and reading what it wrote. The compiler makes
+one loop of a sum and the activation behind it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+from rlcore.learners.graph_nodes import call
+
+_aten = torch.ops.aten
+_WITHOUT: Final[dict[Any, Any]] = {_aten.addmm.default: _aten.mm.default, _aten.baddbmm.default: _aten.bmm.default}
+# of shorter floats, products round before the sum
+_DTYPES: Final = (torch.float32, torch.float64)
+
+
+def add_apart(graph: fx.Graph) -> int:
+    """Take the biases out of the products of a graph, whose nodes have their tensors in `meta["val"]`.
+
+    Returns:
+        How many.
+    """
+    found = [node for node in graph.nodes if _adds_bias(node)]
+    for node in found:
+        bias, left, right = node.args
+        with graph.inserting_before(node):
+            product = call(graph, _WITHOUT[node.target], left, right)
+            node.replace_all_uses_with(call(graph, _aten.add.Tensor, product, bias))
+        graph.erase_node(node)
+    return len(found)
+
+
+def _adds_bias(node: fx.Node) -> bool:
+    """Return whether a product adds the same to each of its rows, and nothing scales either."""
+    if node.target not in _WITHOUT or node.kwargs:
+        return False
+    bias, result = node.args[0].meta["val"], node.meta["val"]  # type: ignore[union-attr]
+    shape = (1,) * (result.ndim - bias.ndim) + tuple(bias.shape)
+    return result.is_cpu and result.dtype in _DTYPES and shape[-2] == 1
