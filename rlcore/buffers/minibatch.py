@@ -83,16 +83,19 @@ class RowMinibatch(Minibatch):
     """Some rows of columns that stay where they are: a compiled update gathers what it reads of them by itself.
 
     Args:
-        rows: the columns, and which rows of them.
+        columns: all rows by key, `[row, *shape]`; the same mapping for as long as they are the same tensors.
+        places: of the rows that are meant, int64 `[sample]`.
         further: the keys of entries that are no columns.
         gather: returns the entry `[sample, ...]` of a column; called once per key at most.
     """
 
     __slots__ = ("_rows",)
 
-    def __init__(self, rows: Rows, further: tuple[Key, ...], gather: Callable[[Key], Tensor]) -> None:
-        super().__init__(rows.places.shape[0], (*rows.columns, *further), gather)
-        self._rows = rows
+    def __init__(
+        self, columns: Mapping[Key, Tensor], places: Tensor, further: tuple[Key, ...], gather: Callable[[Key], Tensor]
+    ) -> None:
+        super().__init__(places.shape[0], (*columns, *further), gather)
+        self._rows = Rows(columns, places)
 
     @property
     def rows(self) -> Rows | None:

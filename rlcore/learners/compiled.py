@@ -34,7 +34,7 @@ from rlcore.learners.traced_loss import TracedLoss
 from rlcore.learners.update_graph import Joined, UpdateGraph
 from rlcore.types import Key
 from rlcore.types.heart import Heart
-from rlcore.types.mappings import Rows
+from rlcore.types.mappings import FoundEntries, Rows
 
 if TYPE_CHECKING:
     from rlcore.learners.gradient_step import GradientStep
@@ -126,7 +126,7 @@ class CompiledUpdate:
             due: the optimizers that step.
             moves: whether the targets move, see `moves_targets`.
         """
-        lying: Rows | None = getattr(minibatch, "rows", None) if self._gathers else None
+        lying = minibatch.rows if self._gathers and isinstance(minibatch, FoundEntries) else None
         traced = self._traced.get(due) or self._trace(minibatch, due, lying)
         for number in due.numbers:
             self._adams[number].follow_lr()

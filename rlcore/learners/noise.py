@@ -38,8 +38,7 @@ class NoisyMinibatch(FoundEntries):
     @property
     def rows(self) -> Rows | None:
         """Where the rows of the minibatch lie, see `FoundEntries`."""
-        rows: Rows | None = getattr(self._minibatch, "rows", None)
-        return rows
+        return self._minibatch.rows if isinstance(self._minibatch, FoundEntries) else None
 
     @property
     def batch_size(self) -> torch.Size:

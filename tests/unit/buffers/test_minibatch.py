@@ -7,7 +7,6 @@ import torch
 
 from rlcore import Minibatch
 from rlcore.buffers import RowMinibatch
-from rlcore.types.mappings import Rows
 
 
 def minibatch():
@@ -63,8 +62,8 @@ def test_a_minibatch_becomes_a_tensordict():
 
 @pytest.mark.parametrize("touch", ["nothing", "another entry", "read", "replaced"])
 def test_rows_can_be_had_where_they_lie_until_an_entry_of_them_is_read_or_replaced(touch):
-    rows = Rows({"a": torch.arange(5.0), ("next", "b"): torch.zeros(5)}, torch.tensor([1, 3]))
-    batch = RowMinibatch(rows, ("weight",), lambda key: rows.columns[key][rows.places])
+    columns, places = {"a": torch.arange(5.0), ("next", "b"): torch.zeros(5)}, torch.tensor([1, 3])
+    batch = RowMinibatch(columns, places, ("weight",), lambda key: columns[key][places])
     assert (batch.size, list(batch)) == (2, ["a", ("next", "b"), "weight"])
     if touch == "another entry":
         batch["weight"] = torch.ones(2)
@@ -72,5 +71,10 @@ def test_rows_can_be_had_where_they_lie_until_an_entry_of_them_is_read_or_replac
         assert batch["a"].tolist() == [1, 3]
     elif touch == "replaced":
         batch["next", "b"] = torch.ones(2)
-    assert batch.rows is (rows if touch in ("nothing", "another entry") else None)
+    if touch in ("nothing", "another entry"):
+        assert batch.rows is not None
+        assert batch.rows.columns is columns
+        assert batch.rows.places is places
+    else:
+        assert batch.rows is None
     assert minibatch()[0].rows is None

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from rlcore.buffers import RowMinibatch
-from rlcore.types.mappings import Rows
 
 from .test_gradient import TwoParts, fresh_compiler, make, weights
 
@@ -40,7 +39,7 @@ class Pair:
 
     def update(self, columns, gather=refuse, **replaced):
         places = torch.randint(40, (16,), generator=self._generator)
-        minibatch = RowMinibatch(Rows(columns, places), ("spoil",), gather)
+        minibatch = RowMinibatch(columns, places, ("spoil",), gather)
         minibatch["spoil"] = torch.tensor(1.0)
         entries = {key: column[places] for key, column in columns.items()} | {"spoil": minibatch["spoil"]}
         minibatch.update(replaced)

@@ -16,7 +16,6 @@ from rlcore.buffers import Minibatch, RowMinibatch
 from rlcore.errors import StorageError
 from rlcore.restore import check_array
 from rlcore.types import Context, Key
-from rlcore.types.mappings import Rows
 from rlcore_plugin_replay.base import INDEX, ReplayConfig, SamplingBuffer
 from rlcore_plugin_replay.intake import HostIntake, Intake, TensorIntake
 from rlcore_plugin_replay.layout import RowLayout
@@ -197,8 +196,8 @@ class ReplayBuffer(SamplingBuffer):
         layout = self._ring.layout
         assert layout is not None
         if self._stacks is None and self._is_there:  # who reads an entry copies the rows, or gathers it itself
-            rows = Rows(self._ring.columns, index)
-            minibatch: Minibatch = RowMinibatch(rows, (INDEX, *further), self._ring.reader(index))
+            read = self._ring.reader(index)
+            minibatch: Minibatch = RowMinibatch(self._ring.columns, index, (INDEX, *further), read)
         elif self._stacks is None:  # an entry that nobody reads is not even viewed
             read = layout.reader(self._ring.rows(index).to(self._context.device))
             minibatch = Minibatch(index.shape[0], (*layout.keys, INDEX, *further), read)
