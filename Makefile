@@ -60,7 +60,7 @@ dist: $(STAMP) $(VENV)/.dist
 	rm -rf dist build plugins/*/build
 	printf '%s\n' . $(PLUGINS) | xargs -P 2 -I {} $(BIN)/python -m build --no-isolation --outdir dist {} > /dev/null
 	rm -rf build plugins/*/build
-	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m twine check --strict dist/*
 
 $(VENV)/.dist: $(STAMP) constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt build twine

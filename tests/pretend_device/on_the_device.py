@@ -65,6 +65,9 @@ def values_of(preset, data=None):
     for section, keys in SMALL.items():
         known = values.get(section, {})
         known.update({key: value for key, value in keys.items() if key in known or key in ALWAYS})
+    for optimizer in values["optimizer"]:
+        if "every" in optimizer:  # so that each of them steps in so short a run
+            optimizer["every"] = min(optimizer["every"], 2)
     if "path" in values["buffer"]:
         values["buffer"] |= {"path": str(data), "updates_per_iteration": 16}
         write_data(data, actions)
