@@ -3,28 +3,16 @@
     python benchmarks/narrow_products.py
 
 The gradient of a first layer's weights: `[unit, sample] @ [sample, input]`, and the same as `[input, sample] @ [sample,
-unit]`. One thread, the least mean of five runs. Writes `results/narrow-products.md`.
+unit]`. One thread, processor time, the least mean of seven runs. Writes `results/narrow-products.md`.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
 
 import torch
 from bench import RESULTS, machine
-
-
-def microseconds(function: Callable[[], object], calls: int) -> float:
-    """Return what a call takes."""
-    means = []
-    for _ in range(5):
-        began = time.perf_counter()
-        for _ in range(calls):
-            function()
-        means.append((time.perf_counter() - began) / calls * 1e6)
-    return min(means)
+from replay import microseconds
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from rlcore.learners.graph_nodes import call
+from rlcore.learners.graph_nodes import call, replace
 
 _aten = torch.ops.aten
 _WITHOUT: Final[dict[Any, Any]] = {_aten.addmm.default: _aten.mm.default, _aten.baddbmm.default: _aten.bmm.default}
@@ -25,14 +25,12 @@ def add_apart(graph: fx.Graph) -> int:
     Returns:
         How many.
     """
-    found = [node for node in graph.nodes if _adds_bias(node)]
-    for node in found:
-        bias, left, right = node.args
-        with graph.inserting_before(node):
-            product = call(graph, _WITHOUT[node.target], left, right)
-            node.replace_all_uses_with(call(graph, _aten.add.Tensor, product, bias))
-        graph.erase_node(node)
-    return len(found)
+    return replace(graph, _adds_bias, _apart)
+
+
+def _apart(graph: fx.Graph, node: fx.Node) -> fx.Node:
+    bias, left, right = node.args
+    return call(graph, _aten.add.Tensor, call(graph, _WITHOUT[node.target], left, right), bias)
 
 
 def _adds_bias(node: fx.Node) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import fx
 
+from rlcore.learners import graph_nodes
 from rlcore.learners.biases import add_apart
 from rlcore.learners.narrow_products import turn_narrow
 from rlcore.learners.wide_products import wide_products
@@ -39,6 +40,6 @@ def as_pass(changes: Sequence[Change]) -> Any:
         def uuid(self) -> Any:
             """Say which changes these are, since the compiler keeps what it made of them."""
             files = [sys.modules[change.__module__].__file__ for change in changes]
-            return get_hash_for_files((__file__, *map(str, files)))
+            return get_hash_for_files((__file__, str(graph_nodes.__file__), *map(str, files)))
 
     return Changes()

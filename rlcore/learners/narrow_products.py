@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from rlcore.learners.graph_nodes import call
+from rlcore.learners.graph_nodes import call, replace
 
 _aten = torch.ops.aten
 _PRODUCTS: Final[tuple[Any, ...]] = (_aten.mm.default, _aten.bmm.default)
@@ -26,15 +26,13 @@ def turn_narrow(graph: fx.Graph) -> int:
     Returns:
         How many.
     """
-    found = [node for node in graph.nodes if _is_narrow(node)]
-    for node in found:
-        dims = [1, 0] if node.target is _aten.mm.default else [0, 2, 1]
-        with graph.inserting_before(node):
-            left, right = (call(graph, _aten.permute.default, argument, dims) for argument in node.args)
-            turned = call(graph, node.target, right, left)
-            node.replace_all_uses_with(call(graph, _aten.permute.default, turned, dims))
-        graph.erase_node(node)
-    return len(found)
+    return replace(graph, _is_narrow, _turned)
+
+
+def _turned(graph: fx.Graph, node: fx.Node) -> fx.Node:
+    dims = [1, 0] if node.target is _aten.mm.default else [0, 2, 1]
+    left, right = (call(graph, _aten.permute.default, argument, dims) for argument in node.args)
+    return call(graph, _aten.permute.default, call(graph, node.target, right, left), dims)
 
 
 def _is_narrow(node: fx.Node) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, fx
 
-from rlcore.learners.graph_nodes import call
+from rlcore.learners.graph_nodes import call, replace
 from rlcore.learners.torch_private import look_up
 
 # multiplications of a product from which on it is worth the constant costs of oneDNN, and of copies in its order
@@ -51,12 +51,7 @@ def can_replace() -> bool:
 
 def replace_products(graph: fx.Graph) -> int:
     """Replace the large products of a graph, whose nodes have their tensors in `meta["val"]`; return how many."""
-    large = [node for node in graph.nodes if _is_large(node)]
-    for node in large:
-        with graph.inserting_before(node):
-            node.replace_all_uses_with(_replacement(graph, node))
-        graph.erase_node(node)
-    return len(large)
+    return replace(graph, _is_large, _replacement)
 
 
 def _is_worth_it() -> bool:

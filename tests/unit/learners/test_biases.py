@@ -8,20 +8,16 @@ from torch import fx
 
 from rlcore.learners.biases import add_apart
 
+from .one_product import graph_of
+
 aten = torch.ops.aten
 
 
 def adding(operator, *shapes, dtype=torch.float32, **further):
     """Return a graph of one product that adds, and tensors for it."""
-    graph, generator = fx.Graph(), torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(1)
     tensors = [torch.randn(shape, generator=generator).to(dtype) for shape in shapes]
-    inputs = [graph.placeholder(f"input_{number}") for number in range(len(shapes))]
-    for node, tensor in zip(inputs, tensors, strict=True):
-        node.meta["val"] = tensor
-    node = graph.call_function(operator, tuple(inputs), further)
-    node.meta["val"] = operator(*tensors, **further)
-    graph.output(node)
-    return graph, tensors
+    return graph_of(operator, *tensors, **further), tensors
 
 
 TAKEN_APART = {

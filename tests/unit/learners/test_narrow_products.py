@@ -8,19 +8,9 @@ from torch import fx
 
 from rlcore.learners.narrow_products import turn_narrow
 
+from .one_product import graph_of
+
 aten = torch.ops.aten
-
-
-def product_of(operator, left, right):
-    """Return a graph of one product of two tensors."""
-    graph = fx.Graph()
-    inputs = [graph.placeholder(name) for name in ("left", "right")]
-    for node, tensor in zip(inputs, (left, right), strict=True):
-        node.meta["val"] = tensor
-    node = graph.call_function(operator, tuple(inputs))
-    node.meta["val"] = operator(left, right)
-    graph.output(node)
-    return graph
 
 
 def numbers(*shape):
@@ -38,7 +28,7 @@ TURNED = {
 @pytest.mark.parametrize("case", TURNED)
 def test_a_narrow_product_is_turned_and_has_the_same_value(case):
     operator, left, right = TURNED[case]
-    graph = product_of(operator, left, right)
+    graph = graph_of(operator, left, right)
     assert turn_narrow(graph) == 1
     graph.lint()
     (product,) = [node for node in graph.nodes if node.target is operator]
@@ -59,6 +49,6 @@ KEPT = {
 
 @pytest.mark.parametrize("case", KEPT)
 def test_a_product_that_would_not_be_faster_is_kept(case):
-    graph = product_of(aten.mm.default, *KEPT[case])
+    graph = graph_of(aten.mm.default, *KEPT[case])
     assert turn_narrow(graph) == 0
     assert len(graph.nodes) == 4

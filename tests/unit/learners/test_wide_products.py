@@ -10,6 +10,8 @@ from rlcore.learners import wide_products as module
 from rlcore.learners.graph_pass import as_pass
 from rlcore.learners.wide_products import can_replace, replace_products, wide_products
 
+from .one_product import graph_of
+
 LARGE = 144  # 144 ** 3 is more than enough
 aten = torch.ops.aten
 
@@ -18,15 +20,8 @@ pytestmark = pytest.mark.skipif(not can_replace(), reason="this torch has no one
 
 def product_nodes(*shapes, operator=aten.mm.default, dtype=torch.float32):
     """Return a graph of one product of inputs of these shapes, and tensors for them."""
-    graph = fx.Graph()
     tensors = [torch.randn(shape, generator=torch.Generator().manual_seed(1)).to(dtype) for shape in shapes]
-    inputs = [graph.placeholder(f"input_{number}") for number in range(len(shapes))]
-    for node, tensor in zip(inputs, tensors, strict=True):
-        node.meta["val"] = tensor
-    node = graph.call_function(operator, tuple(inputs))
-    node.meta["val"] = operator(*tensors)
-    graph.output(node)
-    return graph, tensors
+    return graph_of(operator, *tensors), tensors
 
 
 SQUARE, BATCH = (LARGE, LARGE), (3, LARGE, LARGE)
