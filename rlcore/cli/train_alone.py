@@ -6,7 +6,7 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -46,13 +46,23 @@ def run(options: argparse.Namespace, raw: RawConfig) -> int:
     if options.resume is not None:
         check_own(ending.named, options.trust)
     with stop_on_signal(ending.request_stop, options.grace, ending.saving, ending.give_up) as received:
-        code = to_its_end(ending, partial(_train, ending, config, options), options.quiet)
-    if code:
-        return code
-    return 128 + received[0] if received else 0
+        return to_its_end(ending, partial(_train, ending, config, options), options.quiet, received)
 
 
-def to_its_end(ending: Ending, train: Callable[[], None], quiet: bool) -> int:
+def to_its_end(ending: Ending, train: Callable[[], None], quiet: bool, received: Sequence[int]) -> int:
+    """Train, and say how the run ended; return the exit code.
+
+    Args:
+        ending: of the run.
+        train: builds and trains it.
+        quiet: whether the summary is left out.
+        received: the signals so far, a list that grows; one that comes when the run is done changes nothing.
+    """
+    code = _ended(ending, train, quiet)
+    return code or (128 + received[0] if received and not ending.done else 0)
+
+
+def _ended(ending: Ending, train: Callable[[], None], quiet: bool) -> int:
     """Train, and say how the run ended; return an exit code other than 0 when neither its end nor a stop ended it."""
     try:
         train()

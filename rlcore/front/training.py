@@ -191,6 +191,6 @@ def _trained(config: Config, resume: bool, hooks: Iterable[Any]) -> TrainedRun:
             ending.failed(describe(error))
             raise
         ending.stopped()
-    if received:
+    if received and not ending.done:
         raise KeyboardInterrupt if received[0] == signal.SIGINT else SystemExit(128 + received[0])
     return TrainedRun.of(run)

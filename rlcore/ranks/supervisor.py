@@ -112,7 +112,8 @@ class Supervisor:
             finally:
                 if self._template is not None:
                     self._template.close()
-        return code or (128 + self._received[0] if self._received else 0)
+        done = read_status(self._place.absolute()).get("state") == "done"
+        return code or (128 + self._received[0] if self._received and not done else 0)
 
     def _wait_until_ready(self) -> None:
         """Wait until the template has everything imported, and found nothing wrong with the config."""
