@@ -159,7 +159,7 @@ def _said(options: argparse.Namespace, children: Sequence[Child], received: Sequ
         print(f"{len(left)} of {len(children)} not done; continue: {_continued(options)}")
     if not options.quiet:
         _compared([child for child in children if child not in failed])
-    if received:
+    if received and left:
         return 128 + received[0]
     if failed:
         code = failed[0].code or 1

@@ -253,13 +253,21 @@ def test_a_termination_in_any_phase_stops_at_the_next_safe_point_and_resumes_exa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["setup", "shutdown"])
-def test_a_termination_outside_the_loop_does_no_harm(launch, cli, toy, point):
-    path = toy(**hook("signals", point, 0 if point == "setup" else 96))
+@pytest.mark.parametrize(
+    ("point", "frame", "code", "state"),
+    [("setup", 0, 143, "stopped-resumable"), ("shutdown", 96, 0, "done"), ("post_steps_log", 96, 0, "done")],
+)
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_termination_outside_the_loop_does_no_harm(launch, cli, toy, point, frame, code, state, ranks):
+    sections = hook("signals", point, frame)
+    if ranks > 1:
+        sections["hook"][0]["to"] = "supervisor"
+        sections |= {"ranks": {"count": 2}, "env": {**TOY_CONFIG["env"], "num_envs": 2}}
+    path = toy(**sections)
     process = launch(path)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 143, errors
-    assert status()["state"] == ("stopped-resumable" if point == "setup" else "done")
+    assert process.returncode == code, errors
+    assert status()["state"] == state
     assert_resumes_exactly(cli, path)
 
 
