@@ -14,6 +14,7 @@ from typing import Final
 
 from rlcore.checkpoints.manifest import CheckpointEntry, committed
 from rlcore.errors import Interruption, RlcoreError, describe, exit_code_of
+from rlcore.process.interrupts import importing
 from rlcore.process.watchdog import wait_while_moving
 from rlcore.run.ready import Run
 from rlcore.run_folder import folder as run_folder
@@ -90,7 +91,8 @@ class Ending:
             self.run.trainer.request_stop(name)
         elif self._asked is None:
             self._asked = name
-            raise StoppedAtStart(name)
+            if not importing():  # which may swallow it, or be left half done; `begin` sees to it then
+                raise StoppedAtStart(name)
 
     def saving(self) -> tuple[Hashable, int] | None:
         """Return what changes while a save moves, and how patient to be with it; None while none goes on."""
