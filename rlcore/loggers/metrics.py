@@ -19,9 +19,10 @@ from torch import Tensor
 
 from rlcore.loggers import values as log_values
 from rlcore.loggers.merging import Figures, merged
+from rlcore.loggers.names import Names
 from rlcore.loggers.writer import LogWriter, close_all, drain_all
 from rlcore.types import Alone, Group, Logger
-from rlcore.types.hook_parts import WALL_CLOCK, HookMetrics, under_name_of
+from rlcore.types.hook_parts import WALL_CLOCK, HookMetrics
 from rlcore.types.progress import Every, Progress
 
 log = logging.getLogger(__name__)
@@ -121,27 +122,27 @@ class Metrics:
         self._newest: dict[str, Any] = {}
         self._reduced: dict[str, _Reduced] = {}
         self._refused: set[str] = set()
-        self._core: set[str] = set()  # names that the loop and its parts give
-        self._given: dict[str, str] = {}  # names that hooks give, with the name of the hook
-        self._apart: set[str] = set()  # names that both give
+        self._names = Names()
 
     def add(self, values: Mapping[str, Any], prefix: str = "") -> None:
         """Take values in; tensors stay where they are. A name of a hook that the core uses gets the hook's name."""
         hooks = values.hooks if type(values) is HookMetrics else None
-        given = self._given
+        given = self._names.given
         for key, value in values.items():
             if key == "log_pbar":
-                self.on_bar |= {prefix + shown if hooks is None else self._free(shown, hooks[shown]) for shown in value}
+                self.on_bar |= {
+                    prefix + shown if hooks is None else self._names.of_hook(shown, hooks[shown]) for shown in value
+                }
                 continue
             key = prefix + key
             if hooks is not None:
-                key = self._free(key, hooks[key])
+                key = self._names.of_hook(key, hooks[key])
             elif given and key in given:
                 self._make_room(key)
             if isinstance(value, Last):
                 self._last[key] = self._newest[key] = value.value
                 if hooks is None:
-                    self._core.add(key)
+                    self._names.core.add(key)
                 if isinstance(value, Sum):
                     self._sums.add(key)
                 continue
@@ -149,7 +150,7 @@ class Metrics:
             if held is None:
                 held = self._values[key] = []
                 if hooks is None:
-                    self._core.add(key)
+                    self._names.core.add(key)
             held.append(value)
             self._newest[key] = value
             if len(held) >= _FOLD:
@@ -160,9 +161,9 @@ class Metrics:
         values = list(values)
         if not values:
             return  # no entry, so that the order of the keys outlives a checkpoint
-        if key in self._given:
+        if key in self._names.given:
             self._make_room(key)
-        self._core.add(key)
+        self._names.core.add(key)
         held = self._values.setdefault(key, [])
         held.extend(values)
         self._newest[key] = values[-1]
@@ -262,7 +263,7 @@ class Metrics:
             "newest": newest,
             "latest": latest,
             "written_at": self.written_at,
-            **({"apart": sorted(self._apart)} if self._apart else {}),
+            **({"apart": sorted(self._names.apart)} if self._names.apart else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -277,35 +278,16 @@ class Metrics:
         self._newest = dict(state["newest"])
         self.latest = dict(state["latest"])
         self.written_at = state["written_at"]
-        self._apart = set(state.get("apart", ()))
+        self._names.apart = set(state.get("apart", ()))
 
     def close(self) -> None:
         """Drain and close the writers."""
         close_all(self.writers)
 
-    def _free(self, key: str, hook: str) -> str:
-        """Return the name under which a metric of a hook is kept."""
-        if key not in self._core and key not in self._apart and self._given.setdefault(key, hook) == hook:
-            return key
-        self._part(key, hook)
-        return under_name_of(hook, key)
-
     def _make_room(self, key: str) -> None:
         """Keep what a hook gave under its name, since the core gives the same metric."""
-        hook = self._given.pop(key)
-        self._part(key, hook)
-        own = under_name_of(hook, key)
-        for store in (self._values, self._reduced, self._last, self._newest):
-            if key in store:
-                store[own] = store.pop(key)
-        if key in self.on_bar:
-            self.on_bar = self.on_bar - {key} | {own}
-
-    def _part(self, key: str, hook: str) -> None:
-        if key not in self._apart:
-            self._apart.add(key)
-            kept = under_name_of(hook, key)
-            log.warning("metric %r of hook %r is given elsewhere too; that of the hook is kept as %r", key, hook, kept)
+        own = self._names.of_core(key, self._values, self._reduced, self._last, self._newest)
+        self.on_bar = {own if shown == key else shown for shown in self.on_bar}
 
     def _merge(self) -> None:
         """Let the first rank have the statistics of all of them, in their order, and the others none."""

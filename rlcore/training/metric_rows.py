@@ -61,10 +61,10 @@ class MetricRows:
 
     def _add_waiting(self) -> None:
         """Say how long each rank waited for others since the last row, and which waited least: the slowest."""
-        group = self._parts.group
-        if not offers(group, Waiting):
+        group, waiting = self._parts.group, self._parts.group
+        if not offers(waiting, Waiting):
             return
-        own, self._waited_before = group.waited - self._waited_before, group.waited
+        own, self._waited_before = waiting.waited - self._waited_before, waiting.waited
         every = [microseconds / 1e6 for (microseconds,) in group.share((int(1e6 * own),))]
         if not group.rank:
             waited = {f"waited/rank-{rank}": seconds for rank, seconds in enumerate(every)}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -347,61 +345,3 @@ def test_a_shutdown_that_hangs_is_given_up_after_the_grace_time(launch, cli, toy
     assert process.returncode == 143, errors
     assert status()["state"] == "done"
     assert_resumes_exactly(cli, path)
-
-
-SLOW_TO_IMPORT = """
-import pathlib, time
-
-try:
-    pathlib.Path("imports").touch()
-    time.sleep(1.0)
-except BaseException:
-    {then}
-
-from rlcore import Component, hookimpl
-
-
-@hookimpl
-def provide_components():
-    return [Component("hook", "idle", lambda config, context: object(), summary="idle")]
-"""
-
-
-@pytest.mark.parametrize("then", ["pass", "raise ImportError('half of it')"], ids=["swallows it", "breaks"])
-def test_an_interrupt_during_an_import_waits_for_its_end_and_is_not_lost(write_config, workdir, then):
-    (workdir / "slow.py").write_text(SLOW_TO_IMPORT.format(then=then))
-    path = write_config(plugins={"files": ["slow.py"]}, hook=[{"use": "slow:idle"}])
-    command = [sys.executable, "-m", "rlcore", "train", str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_for(process, "imports", workdir)
-    process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
-    assert out == ""
-    assert re.fullmatch("stopped by (Ctrl-C|SIGINT before the first frame; .*)\n", errors), errors
-    assert not RUN.exists()
-
-
-@pytest.mark.slow
-def test_an_interrupt_at_any_time_of_the_start_stops_the_run(write_config):
-    path = slow(write_config, seconds=0.2)
-    command = [sys.executable, "-m", "rlcore", "train", str(path), "--quiet"]
-
-    def start():
-        shutil.rmtree(RUN, ignore_errors=True)
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    began = time.monotonic()
-    process = start()
-    wait_for(process, "status.json")
-    whole = time.monotonic() - began
-    process.kill()
-    process.communicate()
-    for number in range(12):
-        process = start()
-        time.sleep(whole * (0.1 + number / 12))
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 130, (number, errors)
-        assert "Traceback" not in errors, number
-        assert not (RUN / "status.json").exists() or status()["state"] == "stopped-resumable", (number, errors)
