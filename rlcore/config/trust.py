@@ -86,6 +86,7 @@ class OwnCode:
         raw = self._raw
         refused = next(((file, why) for file in raw.files if (why := self._why_not(file))), None)
         if refused is None:
+            raw.trusted = True  # it may be sent to hosts that have not written it
             return
         content = self._content()
         if raw.trusted:
