@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from rlcore.errors import ConfigError
+
 # read back from a resolved config, where it records what was installed
 VERSIONS: Final = "versions"
 # what messages call a config that is no file; as a path, it lies in the working directory
@@ -46,9 +48,16 @@ class ConfigFile:
 
 
 def text_of(values: Mapping[str, Any]) -> str:
-    """Return the text that says what a config says, without the versions."""
+    """Return the text that says what a config says, without the versions.
+
+    Raises:
+        ConfigError: it is nested too deeply.
+    """
     kept = {section: value for section, value in values.items() if section != VERSIONS}
-    return json.dumps(kept, sort_keys=True, default=str)
+    try:
+        return json.dumps(kept, sort_keys=True, default=str)
+    except RecursionError:
+        raise ConfigError("the config is nested too deeply") from None
 
 
 @dataclass

@@ -103,7 +103,7 @@ class Subject:
 
 def make_subject(
     path: Path, overrides: Sequence[str], enable: Sequence[str], disable: Sequence[str], scratch: Path,
-    iterations: int, trust: bool,
+    iterations: int, trust: bool = False,
 ) -> Subject:  # fmt: skip
     """Read, validate and build a config.
 
