@@ -118,7 +118,9 @@ def _with(
     """Return the config of a checkpoint with what the folder and the user say of an evaluation."""
     own = read(folder / CONFIG_FILE).values
     values: dict[str, Any] = {**saved, **{name: own[name] for name in _OF_THE_FOLDER if name in own}}
-    evaluator: dict[str, Any] = {"use": "core:episodes", **values.get("evaluator", {}), **evaluation}
+    together = {key: value for key, value in values["env"].items() if key == "num_envs"}  # as many as were trained in
+    asked = values.get("evaluator", together)
+    evaluator: dict[str, Any] = {"use": "core:episodes", **asked, **evaluation}
     values["evaluator"] = evaluator
     values["run"], values["env"] = {**values["run"], **run}, dict(values["env"])
     raw = RawConfig(values, folder / CONFIG_FILE)

@@ -28,6 +28,10 @@ class Run:
     report: list[Restored]
     backend: Backend
 
+    def close(self) -> None:
+        """Close the envs of a run that was built and does not train."""
+        self.trainer.collector.close()
+
     def load_weights(self, checkpoints: Path, best: bool = False) -> int:
         """Load model and transforms from the latest, or best, checkpoint of another run; return how far this run is.
 

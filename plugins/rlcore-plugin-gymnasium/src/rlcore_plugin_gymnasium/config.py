@@ -26,6 +26,10 @@ class Config(BaseModel, extra="forbid"):
         description="around each env, the first one inside: names of Gymnasium's wrappers or 'module:Class', or tables "
         "of `use` and arguments",
     )
+    try_out: bool = Field(
+        True,
+        description="try out on other instances whether a resume can be exact; false: for an env that may exist once",
+    )
     mask_key: str | None = Field(
         None, description="info that says which actions are allowed, such as action_mask; default: all are"
     )

@@ -15,7 +15,7 @@ from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, des
 from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium.chain import modules
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
-from rlcore_plugin_gymnasium.probe import tried_out
+from rlcore_plugin_gymnasium.probe import NOT_TRIED, tried_out
 from rlcore_plugin_gymnasium.recording import differing
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
 
@@ -109,11 +109,11 @@ class NativeEnv:
         """Return why the state of these envs cannot be saved, or None; tried out once, on other instances."""
         if not self._asked:
             self._asked = True
-            outcome = tried_out(lambda: NativeEnv(self._config, self.heart))
-            self._reason, self._ignored = None if outcome.is_exact else str(outcome), outcome.ignored
+            outcome = tried_out(lambda: NativeEnv(self._config, self.heart)) if self._config.try_out else NOT_TRIED
+            self._reason, self._ignored = outcome.why("from its attributes"), outcome.ignored
         if self._reason is None:
             return None
-        return f"env {self.spec.id!r} does not go on as before from its attributes: {self._reason}"
+        return f"env {self.spec.id!r} {self._reason}"
 
     def state_dict(self) -> dict[str, Any]:
         """Return the data among the attributes of the vector env."""
