@@ -102,6 +102,8 @@ def set_stage(
         context, spec, frames = _context_of(loaded, builder.context), loaded.spec, loaded.frames
         at = f"frame {frames:,}"
     context.built["make_env"] = _env_maker(builder, context, config["env"], spec)
+    if limit := config["env"].get("max_episode_steps"):  # it may be another one than in training
+        context.built["env_spec"] = replace(context.env_spec, max_episode_steps=-(-limit // spec.frame_skip))
     table = config.get("evaluator") or {"use": "core:episodes"}
     provided, keys = builder.component("evaluator", table)
     evaluator = provided.build(keys, context.for_component("evaluator", table.get("name", "episodes")))
