@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
+from rlcore.types.settings import FREE_AT_RESUME
+
 
 class Config(BaseModel, extra="forbid"):
     """Which environment, and how many."""
@@ -29,6 +31,7 @@ class Config(BaseModel, extra="forbid"):
     try_out: bool = Field(
         True,
         description="try out on other instances whether a resume can be exact; false: for an env that may exist once",
+        json_schema_extra=FREE_AT_RESUME,
     )
     mask_key: str | None = Field(
         None, description="info that says which actions are allowed, such as action_mask; default: all are"
