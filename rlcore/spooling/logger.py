@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import logging
+import os
 import secrets
+import shlex
 import threading
 import time
 import warnings
@@ -21,7 +23,7 @@ from rlcore.loggers.base import LoggerBase
 from rlcore.plugins.known import not_installed
 from rlcore.spooling.log_server import LogServer
 from rlcore.spooling.running import RunningSender, SenderProcess, SenderThread
-from rlcore.spooling.sender import LAST_WORDS, lock_spool
+from rlcore.spooling.sender import CLOSING, LINGER, lock_spool
 from rlcore.spooling.spool import Record, Spool
 
 log = logging.getLogger(__name__)
@@ -78,6 +80,17 @@ class SpoolingLogger(LoggerBase):
         """Of the run on the server; empty before the first contact."""
         self.spool.refresh()
         return self.spool.sent.id
+
+    @property
+    def _name(self) -> str:
+        """For messages: that of the section, by which the spool of a run is called."""
+        return self.exp_name if self._run_folder is None else self.spool.folder.name
+
+    @property
+    def _run_folder(self) -> Path | None:
+        """Of the run that has the spool; None where a script has it."""
+        folder = self.spool.folder.parent
+        return None if self._own or folder.name != FOLDER else folder.parent
 
     @property
     def error(self) -> str:
@@ -170,23 +183,32 @@ class SpoolingLogger(LoggerBase):
         return not self.spool.waiting
 
     def close(self) -> None:
-        """Flush, give the server four seconds to take the rest, and stop sending.
+        """Flush, give the server ten seconds to take the rest, and stop sending.
 
         A process goes on by itself for a minute; it is not waited for when the server is known not to answer.
         """
         self.spool.close()
         if self._sender is None:
             return
-        self._sender.close(0 if self.process and self._error else LAST_WORDS)
+        goes_on = self._sender.close(0 if self.process and self._error else CLOSING)
         self._sender = None
         atexit.unregister(self.close)
         if self.unsent:
+            goes_on = goes_on and not self._error
             log.warning(
-                "%d records of logger %r have not arrived, as far as is known%s; they wait in %s, and %s sends what is "
-                "missing",
-                *(self.unsent, self.exp_name, f" ({self._error})" if self._error else "", self.spool.folder),
-                "a logger with that `spool`" if self._own else "`rlcore sync RUN`",
+                "%d records of logger %r have not arrived%s%s; they wait in %s, and %s sends what is missing",
+                *(self.unsent, self._name, " yet" if goes_on else ", as far as is known"),
+                f", and a process sends them for {LINGER:.0f} s more"
+                if goes_on
+                else self._error and f" ({self._error})",
+                *(self.spool.folder, self._who_sends()),
             )
+
+    def _who_sends(self) -> str:
+        """Return what sends the spool later: a command, where it is in `spool/NAME` of a run folder."""
+        if self._run_folder is None:
+            return "a logger with that `spool`"
+        return f"`rlcore sync {shlex.quote(os.path.relpath(self._run_folder))}`"
 
     def files(self) -> list[Path]:
         """Return the file of the records."""
@@ -226,7 +248,7 @@ class SpoolingLogger(LoggerBase):
         if place == self.spool.folder or not place.is_dir():
             return
         if self._sender is not None:
-            self._sender.close(LAST_WORDS)
+            self._sender.close(CLOSING)
             self._sender = None
         self.spool.close()
         self.spool = Spool(place)
@@ -259,7 +281,7 @@ class SpoolingLogger(LoggerBase):
             before = self._error
             self._connected, self._error = event == "connected", text
             self._contact.notify_all()
-        name = f"{type(self).__name__} {self.exp_name!r}"
+        name = f"{type(self).__name__} {self._name!r}"
         if text and not before:
             log.warning("%s: %s; what is logged waits on disk", name, text)
         elif before and not text:

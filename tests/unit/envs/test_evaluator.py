@@ -131,7 +131,9 @@ def test_an_env_without_a_limit_is_named_before_the_first_frame(build, endless, 
     caplog.set_level("INFO")
     run = build(env=endless, evaluator=EVALUATOR)
     assert run.trainer.progress.frames == 0
-    assert "env 'Endless-v0' declares no step limit: an episode of an evaluation that does not end is cut" in caplog.text
+    assert (
+        "env 'Endless-v0' declares no step limit: an episode of an evaluation that does not end is cut" in caplog.text
+    )
     monkeypatch.setattr("rlcore.envs.playing.LONGEST", 30)
     assert run.trainer.evaluate().lengths == (30,) * 3
     caplog.clear()
