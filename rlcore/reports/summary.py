@@ -39,7 +39,7 @@ def summary(run: Run) -> str:
     ]
     lines += [f"  lost             {count} {cause}" for cause, count in trainer.lost().items()]
     lines += [
-        f"  not confirmed    {writer.unsent} records of logger {writer.name}; rlcore sync {run.folder} sends what is missing"
+        f"  not confirmed    {writer.unsent} records of logger {writer.name}: rlcore sync {run.folder}"
         for writer in trainer.metrics.writers
         if writer.unsent
     ]
