@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import numpy as np
 
@@ -40,6 +40,14 @@ class Finding:
     kind: Literal["fine", "advice", "problem"]
     about: str
     text: str
+
+
+class Checked(Protocol):
+    """An env of a library that has a checker of its own."""
+
+    def checked(self) -> Iterator[Finding]:
+        """Yield what that checker finds; the env is used for nothing else afterwards."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,11 @@ class SpoolingLogger(LoggerBase):
         self.destination = log_dir
         self.spool = Spool(folder)
         self._own = own
+        # for messages: its name, and what sends the rest; a run has the spool of a section in `spool/NAME`
+        self._name, self._sends = exp_name, "a logger with that `spool`"
+        if not own and folder.parent.name == FOLDER:
+            place = os.path.relpath(folder.parents[1])
+            self._name, self._sends = folder.name, f"`rlcore sync {shlex.quote(place)}`"
         self._server_target = server
         self._arguments = dict(arguments)
         self.process = process
@@ -79,17 +84,6 @@ class SpoolingLogger(LoggerBase):
         """Of the run on the server; empty before the first contact."""
         self.spool.refresh()
         return self.spool.sent.id
-
-    @property
-    def _name(self) -> str:
-        """For messages: that of the section, by which the spool of a run is called."""
-        return self.exp_name if self._run_folder is None else self.spool.folder.name
-
-    @property
-    def _run_folder(self) -> Path | None:
-        """Of the run that has the spool; None where a script has it."""
-        folder = self.spool.folder.parent
-        return None if self._own or folder.name != FOLDER else folder.parent
 
     @property
     def error(self) -> str:
@@ -195,14 +189,8 @@ class SpoolingLogger(LoggerBase):
                 f", and a process sends them for {LINGER:.0f} s more"
                 if goes_on
                 else self._error and f" ({self._error})",
-                *(self.spool.folder, self._who_sends()),
+                *(self.spool.folder, self._sends),
             )
-
-    def _who_sends(self) -> str:
-        """Return what sends the spool later: a command, where it is in `spool/NAME` of a run folder."""
-        if self._run_folder is None:
-            return "a logger with that `spool`"
-        return f"`rlcore sync {shlex.quote(os.path.relpath(self._run_folder))}`"
 
     def files(self) -> list[Path]:
         """Return the file of the records."""

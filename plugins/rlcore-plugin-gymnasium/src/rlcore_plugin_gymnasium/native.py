@@ -10,10 +10,11 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from rlcore.envs import InfosByEnv
+from rlcore.envs import Finding, InfosByEnv
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium.chain import modules
+from rlcore_plugin_gymnasium.checker import checked
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
 from rlcore_plugin_gymnasium.probe import NOT_TRIED, tried_out
 from rlcore_plugin_gymnasium.recording import differing
@@ -96,6 +97,10 @@ class NativeEnv:
     def tell_infos(self, listener: InfoListener) -> None:
         """Hand over the infos of every reset and step."""
         self._infos = InfosByEnv(listener, self.spec.num_envs, _of_env)
+
+    def checked(self) -> Iterator[Finding]:
+        """Yield what Gymnasium's own checker says of one environment."""
+        return checked(gymnasium.make(self._config.id, **self._config.kwargs).unwrapped)
 
     def begin(self) -> npt.NDArray[Any]:
         """Begin a new episode in every env."""

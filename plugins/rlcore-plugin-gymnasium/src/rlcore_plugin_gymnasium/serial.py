@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import gymnasium
 import numpy as np
 
-from rlcore.envs import wrapper_for
+from rlcore.envs import Finding, wrapper_for
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium import goals
 from rlcore_plugin_gymnasium.chain import layers, modules
+from rlcore_plugin_gymnasium.checker import checked
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
 from rlcore_plugin_gymnasium.packing import packed
 from rlcore_plugin_gymnasium.probe import NOT_TRIED, tried_out
@@ -160,6 +161,11 @@ class SerialEnv:
             self._closed = True
             for index, env in enumerate(self._envs):
                 self._guarded(index, env.close)
+
+    def checked(self) -> Iterator[Finding]:
+        """Yield what Gymnasium's own checker says of the environment without wrappers."""
+        first, *self._envs = self._envs  # it is closed there
+        return checked(first.unwrapped)
 
     def modules(self) -> Iterator[str]:
         """Yield the names of the modules that these envs are written in."""
