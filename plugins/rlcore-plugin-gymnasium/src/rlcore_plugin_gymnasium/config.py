@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
-from rlcore.types.settings import FREE_AT_RESUME
+from rlcore.types import FREE_AT_RESUME
 
 
 class Config(BaseModel, extra="forbid"):
