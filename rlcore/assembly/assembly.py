@@ -6,6 +6,9 @@ a script.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import reduce
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -126,12 +129,15 @@ class Assembly:
         env = self._seen_before(found, name)
         return LeafEnv(env, found.leaf) if isinstance(found, OnLeaf) else env
 
-    def _seen_before(self, transform: Transform, name: str) -> TransformedEnv:
-        """Return one env, seen through the transforms before `transform`, or through all where it is not among them."""
+    def _seen_before(self, transform: Transform, name: str) -> SpecEnv:
+        """Return one env, seen through the transforms before `transform`, or through all where it is not among them.
+
+        The env is made when its first frame is wanted, as one may exist only once.
+        """
         parts = self.context.built
-        transforms: list[Transform] = parts["transforms"]
-        number = next((n for n, fitted in enumerate(transforms) if fitted is transform), len(transforms))
-        return TransformedEnv(parts["make_env_for"](f"fit {name}", num_envs=1), transforms[:number])
+        transforms: list[Transform] = list(takewhile(lambda fitted: fitted is not transform, parts["transforms"]))
+        spec = reduce(transformed_spec, transforms, replace(parts["env"].spec, num_envs=1))
+        return SpecEnv(spec, lambda: TransformedEnv(parts["make_env_for"](f"fit {name}", num_envs=1), transforms))
 
     def check_model_parts(self, requiring: Any, provided: Provided, model: str) -> None:
         """Refuse a model that lacks a part which `requiring` uses.

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace, raw: RawConfig) -> int:
     """Train; return the exit code."""
     config = validated(raw, options.enable, options.disable)
     if options.dry_run:
-        build(config, write=False)
+        build(config, write=False).close()
         print(f"{options.config}: everything can be built; nothing was written")
         return 0
     ending = Ending(Path(options.resume) if options.resume else config.run.place)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -19,6 +21,11 @@ from rlcore.types.context import Context
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
 
+log = logging.getLogger(__name__)
+
+# steps after which an episode is cut where the env has no limit: the frames of half an hour of Atari, its own limit
+LONGEST: Final = 108_000
+
 
 def play(
     env: Env,
@@ -26,6 +33,7 @@ def play(
     seed: int,
     before_step: Callable[[BoolArray], object] = lambda running: None,
     episodes: int | None = None,
+    most_steps: int | None = None,
 ) -> tuple[Array, Array]:
     """Play one episode in each env, to its end.
 
@@ -35,6 +43,7 @@ def play(
         seed: env `i` is reset with `seed + i`.
         before_step: called before each step, with the envs `[env]` whose episode is not over.
         episodes: how many, where that is less than the number of envs.
+        most_steps: of an episode, which is cut there, aloud; default: `LONGEST` where the env has no limit of its own.
 
     Returns:
         The undiscounted returns `[episode]`, float64, and the lengths in steps `[episode]`, int64.
@@ -54,8 +63,11 @@ def play(
     dtype = observation_dtype(seen_env.spec.observation_space)
     check = ActionCheck(seen_env.spec)
     observation = _guarded(seen_env, seen_env.reset, seed)
+    longest = most_steps or (LONGEST if env.spec.max_episode_steps is None else sys.maxsize)
+    steps = 0
     with torch.inference_mode():
-        while running.any():
+        while running.any() and steps < longest:
+            steps += 1
             before_step(running)
             # a copy, which begins in memory where all tensors do: the bits of a product of matrices depend on it
             observations = torch.tensor(np.asarray(observation, dtype=dtype), device=context.device)
@@ -68,6 +80,12 @@ def play(
             running &= ~(step.terminated | step.truncated)
             observation = step.observation
     check.finish()
+    if running.any():
+        log.warning(
+            "env %r: %d of %d episodes had no end after %d steps and were cut there; their returns are those of these "
+            "steps",
+            *(env.spec.id, running.sum(), count, steps),
+        )
     return returns[:count], lengths[:count]
 
 

@@ -97,3 +97,45 @@ def test_evaluation_uses_the_statistics_of_training(build):
     first = np.stack([gymnasium.make("CartPole-v1").reset(seed=seed)[0] for seed in (50, 51, 52)])
     assert np.allclose(seen[0].numpy(), (first - before["mean"]) * before["scale"])
     assert all(np.array_equal(before[key], norm.state_dict()[key]) for key in before)
+
+
+@pytest.fixture
+def endless():
+    """Register an env of which no episode ends, and that declares no limit."""
+
+    class Endless(gymnasium.Env):
+        observation_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+        action_space = gymnasium.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return np.zeros(1, np.float32), {}
+
+        def step(self, action):
+            return np.zeros(1, np.float32), 1.0, False, False, {}
+
+    gymnasium.register("Endless-v0", Endless)
+    yield {"use": "gymnasium", "id": "Endless-v0"}
+    del gymnasium.registry["Endless-v0"]
+
+
+def test_an_episode_without_an_end_is_cut_aloud(build, endless, caplog):
+    run = build(env=endless, evaluator=EVALUATOR | {"max_episode_steps": 25})
+    assert "declares no step limit" not in caplog.text
+    result = run.trainer.evaluate()
+    assert (result.returns, result.lengths) == ((25.0,) * 3, (25,) * 3)
+    assert "env 'Endless-v0': 3 of 3 episodes had no end after 25 steps and were cut there" in caplog.text
+
+
+def test_an_env_without_a_limit_is_named_before_the_first_frame(build, endless, caplog, monkeypatch):
+    caplog.set_level("INFO")
+    run = build(env=endless, evaluator=EVALUATOR)
+    assert run.trainer.progress.frames == 0
+    assert (
+        "env 'Endless-v0' declares no step limit: an episode of an evaluation that does not end is cut" in caplog.text
+    )
+    monkeypatch.setattr("rlcore.envs.playing.LONGEST", 30)
+    assert run.trainer.evaluate().lengths == (30,) * 3
+    caplog.clear()
+    build(env=endless | {"max_episode_steps": 40}, evaluator=EVALUATOR)
+    assert "declares no step limit" not in caplog.text

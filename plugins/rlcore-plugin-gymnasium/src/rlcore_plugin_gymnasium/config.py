@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
+from rlcore.types import FREE_AT_RESUME
+
 
 class Config(BaseModel, extra="forbid"):
     """Which environment, and how many."""
@@ -25,6 +27,11 @@ class Config(BaseModel, extra="forbid"):
         default_factory=list,
         description="around each env, the first one inside: names of Gymnasium's wrappers or 'module:Class', or tables "
         "of `use` and arguments",
+    )
+    try_out: bool = Field(
+        True,
+        description="try out on other instances whether a resume can be exact; false: for an env that may exist once",
+        json_schema_extra=FREE_AT_RESUME,
     )
     mask_key: str | None = Field(
         None, description="info that says which actions are allowed, such as action_mask; default: all are"

@@ -10,12 +10,13 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from rlcore.envs import InfosByEnv
+from rlcore.envs import Finding, InfosByEnv
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium.chain import modules
+from rlcore_plugin_gymnasium.checker import checked
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
-from rlcore_plugin_gymnasium.probe import tried_out
+from rlcore_plugin_gymnasium.probe import NOT_TRIED, tried_out
 from rlcore_plugin_gymnasium.recording import differing
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
 
@@ -97,6 +98,10 @@ class NativeEnv:
         """Hand over the infos of every reset and step."""
         self._infos = InfosByEnv(listener, self.spec.num_envs, _of_env)
 
+    def checked(self) -> Iterator[Finding]:
+        """Yield what Gymnasium's own checker says of one environment."""
+        return checked(gymnasium.make(self._config.id, **self._config.kwargs).unwrapped)
+
     def begin(self) -> npt.NDArray[Any]:
         """Begin a new episode in every env."""
         return self.reset()
@@ -109,11 +114,11 @@ class NativeEnv:
         """Return why the state of these envs cannot be saved, or None; tried out once, on other instances."""
         if not self._asked:
             self._asked = True
-            outcome = tried_out(lambda: NativeEnv(self._config, self.heart))
-            self._reason, self._ignored = None if outcome.is_exact else str(outcome), outcome.ignored
+            outcome = tried_out(lambda: NativeEnv(self._config, self.heart)) if self._config.try_out else NOT_TRIED
+            self._reason, self._ignored = outcome.why("from its attributes"), outcome.ignored
         if self._reason is None:
             return None
-        return f"env {self.spec.id!r} does not go on as before from its attributes: {self._reason}"
+        return f"env {self.spec.id!r} {self._reason}"
 
     def state_dict(self) -> dict[str, Any]:
         """Return the data among the attributes of the vector env."""
