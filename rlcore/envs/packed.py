@@ -95,7 +95,9 @@ class Packed(gymnasium.spaces.Box):
         count, width = tensors[next(iter(self.leaves))].shape[0], self.shape[0] * _WORD.itemsize
         # the wider ones come first, so that one follows the other without a gap
         names = sorted(self.leaves, key=lambda name: self._begins[name] * self.dtypes[name].itemsize)
-        leaves = [tensors[name].to(self._torch_dtypes[name]).reshape(count, -1) for name in names]
+        leaves = [
+            tensors[name].to(self._torch_dtypes[name]).reshape(count, math.prod(self._shape_of(name))) for name in names
+        ]
         parts = [leaf.contiguous().view(torch.uint8) for leaf in leaves]
         gap = width - sum(part.shape[1] for part in parts)
         return torch.cat([*parts, parts[0].new_zeros(count, gap)], 1).view(torch.int64)

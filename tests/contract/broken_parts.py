@@ -126,6 +126,15 @@ class RowEstimator(ToyEstimator):
             batch[key] = changed[key]
 
 
+class AskingEstimator(ToyEstimator):
+    """Asks the critic about the observations after cuts, also where there are none."""
+
+    def __call__(self, batch):
+        following = batch["next"]
+        self._critic(following["observation"][following["truncated"].squeeze(-1)])
+        super().__call__(batch)
+
+
 class OneStepEstimator(ToyEstimator):
     """Takes the weight of longer returns, and does not use it."""
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from rlcore.buffers.minibatch import Minibatch
 from rlcore.envs.action_masks import first_numbers, masks_actions
 from rlcore.envs.packed import ACTION_MASK
 from rlcore.learners.joint import rows_of
@@ -133,6 +134,22 @@ class LossContract(StateContract):
         assert set(entries) == set(before), f"the loss added {set(entries) - set(before)} to the minibatch"
         changed = [str(key) for key in before if not torch.equal(before[key], entries[key])]
         assert not changed, f"the loss changed {', '.join(changed)} in place"
+
+    def test_takes_no_rows(self) -> None:
+        """A minibatch without samples gives the same losses and metrics, in the same form."""
+        loss, expected, context = self.losses()
+        entries = minibatch(context)
+        steps = entries["next", "reward"].shape[:-1]  # [sample], or [time, sequence]
+        empty = Minibatch.of(
+            {
+                key: entry[:, :0] if len(steps) == 2 and entry.shape[:2] == steps else entry[:0]
+                for key, entry in entries.items()
+            }
+        )
+        empty.size = 0
+        found = computed(loss, empty)
+        forms = [{name: value.ndim for name, value in values.items()} for values in (expected, found)]
+        assert forms[0] == forms[1], f"for no rows the loss returns {forms[1]}, otherwise {forms[0]}"
 
     def test_keeps_terminated_and_truncated_apart(self) -> None:
         """A loss that bootstraps itself must do so after a cut, and not after an end."""
