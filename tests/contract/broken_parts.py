@@ -207,6 +207,14 @@ class LazyLoss(ToyLoss):
         return {**losses, "loss_critic": losses["loss_critic"].detach().requires_grad_()}
 
 
+class CentredLoss(ToyLoss):
+    """Takes the mean of a minibatch from its advantages, which is all there is of one."""
+
+    def forward(self, minibatch):
+        advantage = minibatch["advantage"]
+        return super().forward({**minibatch, "advantage": advantage - advantage.mean()})
+
+
 class DoneLoss(ToyLoss):
     def forward(self, minibatch):
         return {**super().forward(minibatch), "ends": minibatch["next", "done"].float().mean()}
