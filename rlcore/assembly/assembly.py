@@ -52,6 +52,8 @@ class Assembly:
         """Build a component and register it: under its kind when it is the `single` one, else under `kind.name`."""
         kind = provided.component.kind
         built = to_device(self.build(provided, config, name), self.context.device)
+        if isinstance(built, torch.nn.Module):
+            built.eval()  # whoever acts uses it so; a learner puts layers into training mode for the losses
         return self.register(kind if single else f"{kind}.{name}", built, provided.owner.distribution)
 
     def register(self, name: str, built: Any, distribution: str = "rlcore") -> Any:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import ConfigError, NotBuiltError, did_you_mean
+from rlcore.learners import in_training, trained_layers
 from rlcore.types import Alone, Group
 from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch, training_data
 from rlcore_plugin_learners.columns import (
@@ -167,7 +168,8 @@ class Learner(ABC):
         try:
             self.before_gradient_based_update(timesteps=self.timesteps)
             shuffler = self._shuffler() if shuffle_batch_per_epoch and num_epochs > 1 else None
-            self._train(data, minibatch_size, num_epochs, num_total_minibatches, shuffler)
+            with in_training(trained_layers(self.module)):
+                self._train(data, minibatch_size, num_epochs, num_total_minibatches, shuffler)
             self.after_gradient_based_update(timesteps=self.timesteps)
         except BaseException:
             self.metrics.drop()
