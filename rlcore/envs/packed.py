@@ -7,7 +7,7 @@ buffers, workers and checkpoints see one array of integers, and an observation t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import gymnasium
@@ -281,3 +281,11 @@ def _filter_for(leaves: set[str]) -> str:
         'the Gymnasium wrapper FilterObservation leaves it out: [env] wrappers = [{ use = "FilterObservation", '
         f"filter_keys = [{kept}] }}]"
     )
+
+
+def finite_in(space: gymnasium.Space[Any]) -> Callable[[Array], bool]:
+    """Return what says of observations `[env, *shape]` of a space whether all their floats are finite."""
+    if isinstance(space, Packed):
+        floats = [name for name, dtype in space.dtypes.items() if dtype.kind == "f"]
+        return lambda rows: all(np.isfinite(space.array(rows, name)).all() for name in floats)
+    return lambda rows: rows.dtype.kind != "f" or bool(np.isfinite(rows).all())

@@ -259,6 +259,25 @@ def test_integer_observations_train(encoder, nets, build, monkeypatch):
     assert not torch.equal(before[0], weights(run)[0])
 
 
+@pytest.fixture
+def torch_as_it_was():
+    yield
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+    torch.set_grad_enabled(True)
+
+
+@pytest.mark.parametrize(
+    "call", ["set_default_dtype(torch.float64)", "set_default_device('meta')", "set_grad_enabled(False)"]
+)
+@pytest.mark.usefixtures("torch_as_it_was")
+def test_a_module_that_changes_what_torch_makes_is_refused(call, nets, build, workdir):
+    (workdir / f"{nets}.py").write_text(NETS.replace("import torch\n", f"import torch\n\ntorch.{call}\n"))
+    name = call.partition("(")[0]
+    with pytest.raises(ConfigError, match=rf"while model .* was built.* called torch\.{name}\("):
+        build(**model(nets))
+
+
 @pytest.mark.parametrize(
     ("place", "message"),
     [
