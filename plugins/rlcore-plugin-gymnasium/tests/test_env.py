@@ -103,7 +103,7 @@ def test_a_function_among_the_arguments_is_a_name(counting):
     env.reset(seed=0)
     assert env.step(np.zeros(1, int)).observation.tolist() == [[-1.0]]
     assert env._envs[0].unwrapped.note == "operator:neg", "a text where the constructor asks for none of them"
-    with pytest.raises(ConfigError, match=r"\[env\] kwargs shift = 'operator:neq'.*did you mean 'neg'"):
+    with pytest.raises(ConfigError, match=r"\[env\] kwargs shift = 'operator:neq'.*did you mean 'eq'"):
         make(Config(id=counting, kwargs={"shift": "operator:neq"}), CONTEXT)
 
 
