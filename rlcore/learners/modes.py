@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from inspect import unwrap
+from types import FunctionType
 from typing import Any
 
 from torch import nn
@@ -49,12 +49,8 @@ def in_training(layers: Iterable[nn.Module]) -> Iterator[None]:
 
 
 def _has_modes(layer: nn.Module) -> bool:
-    return _reads_mode(type(layer)) and not (isinstance(layer, nn.RNNBase) and not layer.dropout)
-
-
-@lru_cache
-def _reads_mode(kind: type[nn.Module]) -> bool:
-    kinds = kind.__mro__
-    own = [method for kind in kinds[: kinds.index(nn.Module)] for method in vars(kind).values()]
-    codes = [getattr(unwrap(method), "__code__", None) for method in own]
-    return any(code is not None and "training" in code.co_names for code in codes)
+    if isinstance(layer, nn.RNNBase) and not layer.dropout:
+        return False
+    own = type(layer).__mro__[: type(layer).__mro__.index(nn.Module)]
+    methods = [unwrap(value) for kind in own for value in vars(kind).values() if callable(value)]
+    return any(isinstance(method, FunctionType) and "training" in method.__code__.co_names for method in methods)
