@@ -12,9 +12,10 @@ import torch
 
 from rlcore.envs.action_check import ActionCheck
 from rlcore.envs.carrying import carried
+from rlcore.envs.packed import finite_in
 from rlcore.envs.step_checks import env_error
 from rlcore.envs.transformed import TransformedEnv, observation_dtype
-from rlcore.errors import FROM_OUTSIDE
+from rlcore.errors import FROM_OUTSIDE, EnvError
 from rlcore.types import Env
 from rlcore.types.context import Context
 
@@ -49,7 +50,8 @@ def play(
         The undiscounted returns `[episode]`, float64, and the lengths in steps `[episode]`, int64.
 
     Raises:
-        EnvError: an env raises, whatever it is, or returns something of another form than its spec says.
+        EnvError: an env raises, whatever it is, or returns something of another form than its spec says, or numbers
+            that are not finite.
         PluginError: an action lies outside of the action space.
     """
     policy = context.model.policy
@@ -62,6 +64,7 @@ def play(
     returns, lengths = np.zeros(num_envs), np.zeros(num_envs, dtype=np.int64)
     dtype = observation_dtype(seen_env.spec.observation_space)
     check = ActionCheck(seen_env.spec)
+    finite = finite_in(seen_env.spec.observation_space)
     observation = _guarded(seen_env, seen_env.reset, seed)
     longest = most_steps or (LONGEST if env.spec.max_episode_steps is None else sys.maxsize)
     steps = 0
@@ -71,11 +74,13 @@ def play(
             before_step(running)
             # a copy, which begins in memory where all tensors do: the bits of a product of matrices depend on it
             observations = torch.tensor(np.asarray(observation, dtype=dtype), device=context.device)
+            if not finite(np.asarray(observation)[running]):
+                raise _not_finite("an observation", env)
             action = mode(observations).cpu().numpy()
             check.add(action)
             step = _guarded(seen_env, seen_env.step, action)
             context.heart.beats += 1
-            returns += step.reward * running
+            returns += np.where(running, step.reward, 0.0)
             lengths += running
             running &= ~(step.terminated | step.truncated)
             observation = step.observation
@@ -86,7 +91,13 @@ def play(
             "steps",
             *(env.spec.id, running.sum(), count, steps),
         )
+    if not np.isfinite(returns).all():
+        raise _not_finite("a reward, or the sum of all,", env)
     return returns[:count], lengths[:count]
+
+
+def _not_finite(what: str, env: Env) -> EnvError:
+    return EnvError(f"env {env.spec.id!r}: {what} of an episode that is played is not finite; repair the environment")
 
 
 def _guarded(env: Env, call: Callable[[Any], Any], argument: Any) -> Any:

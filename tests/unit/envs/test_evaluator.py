@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlcore import hookimpl
+from rlcore import ConfigError, EnvError, hookimpl
 
 EVALUATOR = {"use": "episodes", "episodes": 3, "seed": 50}
 
@@ -139,3 +139,70 @@ def test_an_env_without_a_limit_is_named_before_the_first_frame(build, endless, 
     caplog.clear()
     build(env=endless | {"max_episode_steps": 40}, evaluator=EVALUATOR)
     assert "declares no step limit" not in caplog.text
+
+
+class Broken(gymnasium.Env):
+    """Has a step, or what is seen after it, that is not finite."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, reward=1.0, seen=0.0, leaf=False):
+        self.reward, self.seen, self.leaf = float(reward), float(seen), leaf
+        box = gymnasium.spaces.Box(-np.inf, np.inf, (4,), np.float32)
+        self.observation_space = gymnasium.spaces.Dict(a=box, b=gymnasium.spaces.Discrete(3)) if leaf else box
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._seen(0.0), {}
+
+    def step(self, action):
+        self.steps += 1
+        here = self.steps == 3
+        return self._seen(self.seen if here else 0.0), self.reward if here else 1.0, self.steps == 5, False, {}
+
+    def _seen(self, number):
+        array = np.array([number, 0, 0, 0], np.float32)
+        return {"a": array, "b": 1} if self.leaf else array
+
+
+@pytest.mark.parametrize("leaf", [False, True])
+@pytest.mark.parametrize(
+    ("broken", "what"),
+    [({"reward": "nan"}, "a reward"), ({"reward": "inf"}, "a reward"), ({"seen": "nan"}, "an observation")],
+)
+def test_what_is_not_finite_in_an_evaluation_is_an_error(broken, what, leaf, build, monkeypatch):
+    monkeypatch.setitem(gymnasium.registry, "Broken-v0", gymnasium.envs.registration.EnvSpec("Broken-v0", Broken))
+    env = {"use": "gymnasium", "id": "Broken-v0", "kwargs": {**broken, "leaf": leaf}}
+    trainer = build(env=env, evaluator=EVALUATOR).trainer
+    with pytest.raises(EnvError, match=f"'Broken-v0': {what}.* is not finite"):
+        trainer.evaluate()
+
+
+def test_what_an_env_does_after_its_episode_does_not_count(build, monkeypatch):
+    """Its row goes on while others play, and may be anything."""
+
+    class After(Broken):
+        def reset(self, *, seed=None, options=None):
+            self.length = {None: 0, EVALUATOR["seed"]: 3}.get(seed, 5)  # 0: an episode after the one that counts
+            return super().reset(seed=seed, options=options)
+
+        def step(self, action):
+            self.steps += 1
+            return self._seen(0.0), 1.0 if self.length else np.nan, self.steps == (self.length or 5), False, {}
+
+    monkeypatch.setitem(gymnasium.registry, "After-v0", gymnasium.envs.registration.EnvSpec("After-v0", After))
+    after = build(env={"use": "gymnasium", "id": "After-v0"}, evaluator=EVALUATOR).trainer.evaluate()
+    assert after.returns == (3.0, 5.0, 5.0)
+
+
+class Empty(Broken):
+    def __init__(self):
+        super().__init__()
+        self.observation_space = gymnasium.spaces.Box(-1, 1, (0,), np.float32)
+
+
+def test_observations_without_numbers_are_refused(build, monkeypatch):
+    monkeypatch.setitem(gymnasium.registry, "Empty-v0", gymnasium.envs.registration.EnvSpec("Empty-v0", Empty))
+    with pytest.raises(ConfigError, match=r"'Empty-v0' observes Box.* has no numbers"):
+        build(env={"use": "gymnasium", "id": "Empty-v0"})

@@ -22,7 +22,10 @@ class Config(BaseModel, extra="forbid"):
     render_mode: Literal["rgb_array", "human"] | None = Field(
         None, description="rgb_array: can be rendered, for videos; human: in a window"
     )
-    kwargs: dict[str, Any] = Field(default_factory=dict, description="arguments of the environment's constructor")
+    kwargs: dict[str, Any] = Field(
+        default_factory=dict,
+        description="arguments of the environment's constructor; 'module:name' where that asks for a function",
+    )
     wrappers: list[str | dict[str, Any]] = Field(
         default_factory=list,
         description="around each env, the first one inside: names of Gymnasium's wrappers or 'module:Class', or tables "

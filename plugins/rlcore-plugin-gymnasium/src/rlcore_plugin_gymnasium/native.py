@@ -19,6 +19,7 @@ from rlcore_plugin_gymnasium.held import held, large_attributes, shared
 from rlcore_plugin_gymnasium.probe import NOT_TRIED, tried_out
 from rlcore_plugin_gymnasium.recording import differing
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
+from rlcore_plugin_gymnasium.wrappers import constructed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,7 +48,7 @@ class NativeEnv:
         self._ignored: frozenset[str] = frozenset()
         self._lost: list[str] = []
         self._infos: InfosByEnv | None = None  # only where somebody asks for those of every step
-        arguments = dict(config.kwargs)
+        arguments = constructed(config.id, config.kwargs)
         if config.max_episode_steps is not None:
             arguments["max_episode_steps"] = config.max_episode_steps
         if config.render_mode is not None:
@@ -55,7 +56,13 @@ class NativeEnv:
         made = gymnasium.make_vec(
             config.id, config.num_envs, vectorization_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT, **arguments
         )
-        mode = made.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        mode = made.metadata.get("autoreset_mode")
+        if mode is None:
+            raise ConfigError(
+                f"[env] the vector form of {config.id} does not say when it begins new episodes; if it does so in the "
+                "step after an end, give its class metadata = {'autoreset_mode': AutoresetMode.NEXT_STEP}; otherwise "
+                "use vectorization = 'serial'"
+            )
         if mode != AutoresetMode.NEXT_STEP:
             raise ConfigError(
                 f"[env] the vector form of {config.id} resets in mode {mode.value!r}; only NextStep is supported, "

@@ -26,7 +26,7 @@ from rlcore_plugin_gymnasium.quick_contains import answer_quickly
 from rlcore_plugin_gymnasium.recording import LONGEST, PLAIN, Recording, Way
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
 from rlcore_plugin_gymnasium.step_form import StepForm
-from rlcore_plugin_gymnasium.wrappers import wrapped
+from rlcore_plugin_gymnasium.wrappers import constructed, wrapped
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -355,7 +355,7 @@ def _make(config: Config) -> tuple[gymnasium.Env[Any, Any], int | None]:
     costs a Python call per step. Where the config names wrappers, these two stay inside of them, as in Gymnasium.
     """
     limit = {} if config.max_episode_steps is None else {"max_episode_steps": config.max_episode_steps}
-    arguments = dict(config.kwargs)
+    arguments = constructed(config.id, config.kwargs)
     if config.render_mode is not None:
         arguments["render_mode"] = config.render_mode
     env = gymnasium.make(config.id, disable_env_checker=True, **limit, **arguments)
