@@ -57,13 +57,15 @@ class Dataset:
         return {key: self.metadata.raw[key] for key in ("env_spec",) if key in self.metadata.raw}
 
     def verified(self) -> str:
-        """Return the checksum of the data, which is that of the metadata where these have one.
+        """Return the checksum of the data; those and the metadata are what was written, as far as it was noted.
+
+        Nothing is allocated for what the metadata claim before this has found it stored.
 
         Raises:
-            StorageError: the data are others than were written, or cannot be read.
+            StorageError: data or metadata are others than were written, differ from each other, or cannot be read.
         """
-        files = FORMATS[self.metadata.data_format].files(self.folder, self.metadata.episodes)
-        found, expected = describe_files(self.folder, files), self.metadata.file
+        form, said = FORMATS[self.metadata.data_format], self.metadata
+        found, expected = describe_files(self.folder, form.files(self.folder, said.episodes)), said.file
         if expected and found != expected:
             changed = first_changed(found, expected)
             what = "was cut off or grew" if found["size"] != expected.get("size") else "has other bytes"
@@ -71,6 +73,16 @@ class Dataset:
                 f"{self.file if changed is None else self.folder / changed} is damaged, as it {what}: the data have "
                 f"{found['size']} bytes of checksum {found['xxh3']}, expected {expected.get('size')} of "
                 f"{expected.get('xxh3')}"
+            )
+        steps = form.steps(self.folder, said.episodes)
+        if steps != said.steps:
+            raise StorageError(
+                f"{self.file} has {steps:,} steps, and its metadata say {said.steps:,}; one of them is damaged"
+            )
+        if not said.is_whole:
+            raise StorageError(
+                f"{self.folder / METADATA} is damaged, as it says something else than was written with the data; bring "
+                "that file back, or record the dataset again"
             )
         return str(found["xxh3"])
 
@@ -92,13 +104,9 @@ class Dataset:
         Raises:
             StorageError: the file is damaged.
         """
-        steps = 0
         for number, episode in enumerate(self.episodes()):
-            steps += len(episode)
             for problem in problems(episode, self.spaces):
                 yield f"{self.file}, episode {number}, {problem}"
-        if steps != self.metadata.steps:
-            yield f"{self.file} has {steps} steps, and its metadata say {self.metadata.steps}"
 
 
 def write_dataset(
