@@ -1,4 +1,4 @@
-"""Tables from files of Arrow and Parquet of anyone: no larger than such a file can store, and of plain numbers and texts.
+"""Tables from files of Arrow and Parquet of anyone: no larger than such a file can store, of numbers and texts.
 
 Needs pyarrow.
 """
@@ -16,6 +16,8 @@ from pyarrow import ipc, parquet, types
 # Parquet stores equal values once, with how often they come
 _MOST_BYTES_OF_ONE: Final = 10_000
 _ROWS_AT_ONCE: Final = 1_024
+# the column that may have texts
+_TEXTS: Final = "infos"
 # numbers of fields in Arrow's tables of flatbuffers
 _BATCHES_OF_FOOTER, _HEADER_OF_MESSAGE, _COMPRESSION_OF_BATCH = 3, 2, 3
 _BLOCK_BYTES: Final = 24
@@ -39,7 +41,7 @@ def rows_of(file: Path, wanted: Sequence[str]) -> int:
 
 
 def read_table(file: Path, wanted: Sequence[str]) -> pyarrow.Table:
-    """Return columns of the table of a file, every value of which is in its place; those that are not there are left out.
+    """Return columns of the table of a file, every value in its place; a column that is not there is left out.
 
     Args:
         file: `.arrow` or `.parquet`.
@@ -51,7 +53,10 @@ def read_table(file: Path, wanted: Sequence[str]) -> pyarrow.Table:
     if file.suffix == ".parquet":
         with parquet.ParquetFile(file) as source:
             _check_parquet(file, source, wanted)
-            table = pyarrow.Table.from_batches(_parquet_batches(file, source, wanted))
+            if _TEXTS in wanted:
+                table = pyarrow.Table.from_batches(_parquet_batches(file, source, wanted))
+            else:  # as large as its rows say
+                table = source.read(columns=list(wanted))
     else:
         table = _arrow_table(file, wanted)
     table.validate(full=True)  # offsets and lengths of a damaged file may point outside of it
@@ -114,7 +119,7 @@ def _check_type(name: str, kind: pyarrow.DataType) -> None:
             _check_type(f"{name}.{field.name}", field.type)
         return
     plain = kind.value_type if types.is_fixed_size_list(kind) and kind.list_size else kind
-    is_text = types.is_string(kind) and name.startswith("infos.")
+    is_text = types.is_string(kind) and name.startswith(f"{_TEXTS}.")
     if not (is_text or types.is_integer(plain) or types.is_floating(plain) or types.is_boolean(plain)):
         raise ValueError(f"{name} are {kind}, and have to be numbers, each of them there")
 

@@ -67,9 +67,11 @@ class HDF5Arrays:
             KeyError: there is no such name.
         """
         for name in path.split("/"):
-            if not self.has(group, name):
-                raise KeyError(f"{path} is missing")
-            if group.links.get_info(name.encode()).type != h5l.TYPE_HARD:
+            try:
+                kind = group.links.get_info(name.encode()).type
+            except KeyError:  # it says nothing of the name
+                raise KeyError(f"{path} is missing") from None
+            if kind != h5l.TYPE_HARD:
                 raise self._outside(f"{path!r} is a soft or external link")
             group = h5o.open(group, name.encode())
         return group
