@@ -24,7 +24,7 @@ def play(
     env: Env,
     context: Context,
     seed: int,
-    before_step: Callable[[BoolArray], object] = lambda running: None,
+    look: Callable[[BoolArray, BoolArray], object] = lambda playing, over: None,
     episodes: int | None = None,
 ) -> tuple[Array, Array]:
     """Play one episode in each env, to its end.
@@ -33,7 +33,8 @@ def play(
         env: used from a reset on; what it does after the end of an episode does not count.
         context: of whoever plays; has the model and the transforms.
         seed: env `i` is reset with `seed + i`.
-        before_step: called before each step, with the envs `[env]` whose episode is not over.
+        look: called after the reset and after each step with two masks `[env]`: which envs were in their episode, and
+            of which that was the end.
         episodes: how many, where that is less than the number of envs.
 
     Returns:
@@ -54,9 +55,9 @@ def play(
     dtype = observation_dtype(seen_env.spec.observation_space)
     check = ActionCheck(seen_env.spec)
     observation = _guarded(seen_env, seen_env.reset, seed)
+    look(running, ~running)
     with torch.inference_mode():
         while running.any():
-            before_step(running)
             # a copy, which begins in memory where all tensors do: the bits of a product of matrices depend on it
             observations = torch.tensor(np.asarray(observation, dtype=dtype), device=context.device)
             action = mode(observations).cpu().numpy()
@@ -65,7 +66,9 @@ def play(
             context.heart.beats += 1
             returns += step.reward * running
             lengths += running
-            running &= ~(step.terminated | step.truncated)
+            over = step.terminated | step.truncated
+            look(running, over)
+            running &= ~over
             observation = step.observation
     check.finish()
     return returns[:count], lengths[:count]
