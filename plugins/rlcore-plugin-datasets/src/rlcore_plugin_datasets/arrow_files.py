@@ -37,7 +37,7 @@ def rows_of(file: Path, wanted: Sequence[str]) -> int:
         with parquet.ParquetFile(file) as source:
             _check_parquet(file, source, wanted)
             return int(source.metadata.num_rows)
-    return _arrow_table(file, wanted).num_rows
+    return int(_arrow_table(file, wanted).num_rows)
 
 
 def read_table(file: Path, wanted: Sequence[str]) -> pyarrow.Table:
