@@ -72,32 +72,40 @@ def _registered():
     del gymnasium.registry["actions/Writing-v0"]
 
 
-class TestOneByOne(EnvContract):
-    use = "gymnasium"
-    config = {"id": "actions/Writing-v0", "num_envs": 2, "vectorization": "serial"}
-
-    def test_rendering_shows_and_changes_nothing(self):
-        """There is nothing to see of it."""
-
-    @pytest.mark.parametrize("choices", [False, True])
-    def test_steps_are_those_of_an_env_that_copies(self, choices):
-        kwargs = {"choices": choices}
-        writing, copying = (self.env(kwargs={**kwargs, "copies": copies}) for copies in (False, True))
-        assert np.array_equal(writing.reset(seed=1), copying.reset(seed=1))
-        for action in actions(copying, 30):
-            own = action.copy()
-            one, other = writing.step(own), copying.step(action)
-            assert np.array_equal(own, action)
-            assert np.array_equal(one.observation, other.observation)
-            assert np.array_equal(one.reward, other.reward)
+WAYS = {
+    "one by one": {"vectorization": "serial"},
+    "repeated": {"vectorization": "serial", "frame_skip": 2},
+    "together": {"vectorization": "native"},
+}
 
 
-class TestRepeated(TestOneByOne):
-    config = {**TestOneByOne.config, "frame_skip": 2}
+def made(**config):
+    return EnvContract.of("gymnasium", {"id": "actions/Writing-v0", "num_envs": 2}).env(**config)
 
 
-class TestTogether(TestOneByOne):
-    config = {**TestOneByOne.config, "vectorization": "native"}
+@pytest.mark.parametrize("choices", [False, True])
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_steps_are_those_of_an_env_that_copies(way, choices):
+    writing, copying = (made(**way, kwargs={"choices": choices, "copies": copies}) for copies in (False, True))
+    assert np.array_equal(writing.reset(seed=1), copying.reset(seed=1))
+    for action in actions(copying, 30):
+        own = action.copy()
+        one, other = writing.step(own), copying.step(action)
+        assert np.array_equal(own, action)
+        assert np.array_equal(one.observation, other.observation)
+        assert np.array_equal(one.reward, other.reward)
 
-    def test_state_is_restored(self):
-        """Its vector form keeps the envs as objects."""
+
+@pytest.mark.parametrize("way", [WAYS["one by one"], WAYS["repeated"]], ids=["one by one", "repeated"])
+def test_a_running_episode_is_played_again_with_the_actions_of_the_policy(way):
+    first, second, third = (made(**way) for _ in range(3))
+    first.reset(seed=1)
+    plan = list(actions(first, 8))
+    for action in plan[:3]:
+        first.step(action)
+    second.load_state_dict(first.state_dict())
+    third.load_state_dict(second.state_dict())  # of what was played again itself
+    for action in plan[3:]:
+        expected = first.step(action).observation.copy()
+        assert np.array_equal(second.step(action).observation, expected)
+        assert np.array_equal(third.step(action).observation, expected)
