@@ -76,7 +76,7 @@ def spaces_of(observation: Any, action: Any) -> tuple[gymnasium.Space[Any], gymn
 
 
 def _number_type(name: Any) -> np.dtype[Any]:
-    dtype = np.dtype(name)
+    dtype: np.dtype[Any] = np.dtype(name)
     if dtype.kind not in "biuf":
         raise ValueError(f"the numbers of a space are {dtype}")
     return dtype
