@@ -69,7 +69,7 @@ class HDF5Arrays:
         for name in path.split("/"):
             try:
                 kind = group.links.get_info(name.encode()).type
-            except KeyError:  # it says nothing of the name
+            except (KeyError, RuntimeError):  # it says nothing of the name
                 raise KeyError(f"{path} is missing") from None
             if kind != h5l.TYPE_HARD:
                 raise self._outside(f"{path!r} is a soft or external link")
