@@ -113,4 +113,6 @@ def _list(everything: Sequence[Preset]) -> int:
         print(f"    for {', '.join(about.envs) or 'any environment'}{kind}")
         for reached in about.reached:
             print(f"    measured on {reached}")
+        if preset.waits_for:
+            print(f"    needs pip install {' '.join(preset.waits_for)}")
     return 0
