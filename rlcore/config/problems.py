@@ -79,7 +79,10 @@ class BuildProblems:
         if len(told) == 1:
             raise next(iter(told.values()))
         if told:
-            raise ConfigProblems(self._path, told) from self._errors[0]
+            problems = ConfigProblems(self._path, told)
+            remedies = (error.remedy for error in told.values() if isinstance(error, ConfigError) and error.remedy)
+            problems.remedy = next(remedies, {})
+            raise problems from self._errors[0]
         if self._missing:
             raise NotBuiltError(f"{self._path}: {', '.join(sorted(self._missing))} cannot be built")
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from rlcore.config.problems import ConfigProblems, problems_of
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Config, InvalidConfig, validate
+from rlcore.errors import StorageError
 from rlcore.run.build import build
 
 
@@ -41,6 +42,19 @@ def try_out(config: Config) -> None:
         build(replace(config, run=run), write=False).trainer.collector.close()
     finally:
         log.setLevel(level)
+
+
+def lacking_data(raw: RawConfig) -> str:
+    """Try a config out; return what is wrong with data that it names, such as that they are not there.
+
+    Raises:
+        RlcoreError: it cannot be built for another reason.
+    """
+    try:
+        try_out(validated(raw))
+    except StorageError as error:
+        return str(error)
+    return ""
 
 
 def _found(rest: Config) -> list[str]:
