@@ -66,6 +66,10 @@ class MissingPluginError(PluginError, ImportError):
     """A plugin, or a package that it needs, is not installed."""
 
 
+class UnnamedPluginError(PluginError):
+    """A component is of an installed plugin that the config does not name."""
+
+
 class MovedError(PluginError, ModuleNotFoundError):
     """A module has another place, inside the core, or lacks a name that plugins may import."""
 
