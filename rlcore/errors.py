@@ -70,10 +70,6 @@ class UnnamedPluginError(PluginError):
     """A component is of an installed plugin that the config does not name."""
 
 
-class MovedError(PluginError, ModuleNotFoundError):
-    """A module has another place, inside the core, or lacks a name that plugins may import."""
-
-
 class NotProvidedError(PluginError, NotImplementedError):
     """Nothing of that name is provided."""
 
