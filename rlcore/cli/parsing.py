@@ -13,10 +13,10 @@ from rlcore.errors import did_you_mean
 class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
     """Gives each command its sentence in the list as its description."""
 
-    def add_parser(self, name: str, *, help: str, **arguments: Any) -> Parser:
+    def add_parser(self, name: str, **arguments: Any) -> Any:
         """Add a command."""
-        arguments.setdefault("description", f"{help[0].upper()}{help[1:]}.".replace("%%", "%"))
-        return super().add_parser(name, help=help, **arguments)  # type: ignore[no-any-return]
+        text = arguments["help"].replace("%%", "%")
+        return super().add_parser(name, **{"description": f"{text[0].upper()}{text[1:]}.", **arguments})
 
 
 class Parser(argparse.ArgumentParser):
@@ -40,8 +40,9 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is none of the choices, and name the nearest."""
-        guess = did_you_mean(str(value), map(str, action.choices or ()))
-        if guess and value not in action.choices:
+        choices = () if action.choices is None else list(action.choices)
+        guess = did_you_mean(str(value), map(str, choices))
+        if guess and value not in choices:
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}{guess}")
         super()._check_value(action, value)
 

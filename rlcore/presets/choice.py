@@ -71,7 +71,7 @@ def spec_of(preset: Preset, env_id: str | None, path: Path) -> EnvSpec:
     Raises:
         ConfigError: it cannot be made.
     """
-    one = {("env", "num_envs"): 1} if "num_envs" in preset.values.get("env", {}) else {}
+    one: dict[tuple[str, ...], Any] = {("env", "num_envs"): 1} if "num_envs" in preset.values.get("env", {}) else {}
     specs: list[EnvSpec] = []
 
     def make(text: str) -> None:
