@@ -53,10 +53,12 @@ class Packed(gymnasium.spaces.Box):
         self.choices = tuple(choices)
         others = [name for name, space in self.leaves.items() if not _is_array(space)]
         if others:
-            space, kept = self.leaves[others[0]], _tops(self.leaves) - _tops(others)
+            space, kept = self.leaves[others[0]], sorted(_tops(self.leaves) - _tops(others))
+            filters = bool(kept) and not is_flattenable(space)
             raise ConfigError(
                 f"[env] the leaf {others[0]!r} of the observations is {space}, which is not one array of numbers; "
-                + (_filter_for(kept) if kept and not is_flattenable(space) else wrapper_for(space))
+                + (_filter_for(kept) if filters else wrapper_for(space)),
+                remedy={"env": {"wrappers": [{"use": "FilterObservation", "filter_keys": kept}]}} if filters else {},
             )
         self.dtypes = {name: np.dtype(observation_dtype(space)) for name, space in self.leaves.items()}
         self._begins: dict[str, int] = {}
@@ -274,9 +276,9 @@ def _tops(leaves: Iterable[str]) -> set[str]:
     return {name.partition(".")[0] for name in leaves}
 
 
-def _filter_for(leaves: set[str]) -> str:
+def _filter_for(leaves: list[str]) -> str:
     """Return which Gymnasium wrapper leaves these leaves of an observation alone."""
-    kept = ", ".join(f'"{name}"' for name in sorted(leaves))
+    kept = ", ".join(f'"{name}"' for name in leaves)
     return (
         'the Gymnasium wrapper FilterObservation leaves it out: [env] wrappers = [{ use = "FilterObservation", '
         f"filter_keys = [{kept}] }}]"

@@ -97,7 +97,8 @@ def play(
 
 def _tell_cut(env: Env, cut: int, count: int, steps: int) -> None:
     log.warning(
-        "env %r: %d of %d episodes had no end after %d steps and were cut there; their returns are those of these steps",
+        "env %r: %d of %d episodes had no end after %d steps and were cut there; their returns are those of these "
+        "steps",
         *(env.spec.id, cut, count, steps),
     )
 

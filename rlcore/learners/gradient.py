@@ -213,7 +213,7 @@ class GradientLearner(Updating):
     def _take_beside(self, beside: SideBySide, entries: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         metrics = self._apply(beside.take(entries, self._due))
         if beside.over is not None:
-            log.info("the losses of an update are computed one after the other: %s", beside.over)
+            log.debug("the losses of an update are computed one after the other: %s", beside.over)
             self.close()
             self._beside = None
         return metrics

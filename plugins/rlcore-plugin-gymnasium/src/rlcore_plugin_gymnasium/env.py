@@ -40,8 +40,10 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
             f"[env] id = {config.id!r} cannot be made: {error}{what_to_install}{advice_on_making(error)}"
         ) from error
     except gymnasium.error.UnregisteredEnv as error:
+        as_game = {"use": "pettingzoo", "id": config.id, "num_envs": config.num_envs}
         raise ConfigError(
-            f"[env] id = {config.id!r} cannot be made: {error}{advice.on_an_unknown_id(config.id)}"
+            f"[env] id = {config.id!r} cannot be made: {error}{advice.on_an_unknown_id(config.id)}",
+            remedy={"env": as_game} if advice.may_be_a_game(config.id) else {},
         ) from error
     except (gymnasium.error.Error, ImportError, TypeError) as error:
         raise ConfigError(f"[env] id = {config.id!r} cannot be made: {error}{advice_on_making(error)}") from error
