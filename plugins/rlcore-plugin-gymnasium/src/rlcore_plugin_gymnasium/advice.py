@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gymnasium
 
+from rlcore.assembly import meant
 from rlcore_plugin_gymnasium.families import FAMILIES, family_of
 
 
@@ -23,6 +24,8 @@ def on_an_unknown_id(env_id: str) -> str:
     family = family_of(name)
     if family is not None:
         return "" if family.is_here else f"; {family.install}"
+    if may_be_a_game(name):
+        return "; a module with parallel_env, of PettingZoo, is for [env] use = 'pettingzoo'"
     return '; an id of another package names the module that registers it: "module:Id-v0"' if "/" in name else ""
 
 
@@ -35,8 +38,8 @@ def on_a_missing_module(env_id: str, missing: str | None) -> str:
     if family is not None:
         return f"; {family.install}"
     return (
-        f"; a module of your own, {missing}.py, lies beside the config or in a folder of [plugins] path; a package "
-        "must be installed"
+        f"{meant(missing)}; a module of your own, {missing}.py, lies beside the config or in a folder of [plugins] "
+        "path; a package must be installed"
     )
 
 
@@ -47,3 +50,8 @@ def on_other_versions(env_id: str) -> str:
     if family is None or not unmet:
         return ""
     return f"; its library is not known to work with {', '.join(unmet)}: {family.install}"
+
+
+def may_be_a_game(env_id: str) -> bool:
+    """Return whether an id is the name of a module in a package, as those of PettingZoo's games are."""
+    return "." in env_id and env_id.replace(".", "").isidentifier()
