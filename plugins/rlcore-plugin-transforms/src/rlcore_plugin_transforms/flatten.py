@@ -24,8 +24,8 @@ class Flatten(PassThrough):
     """Returns observations as vectors of floats `[env, number]`, the leaves of a dict side by side in their order.
 
     Numbered choices become one-hot vectors, as in Gymnasium's `flatten_space`. An `action_mask` stays apart: the
-    observations are a dict then, of the vector as `observation` and the mask. The vectors are float32, or float64 where a
-    leaf has numbers that float32 would round. It learns nothing and keeps nothing.
+    observations are a dict then, of the vector as `observation` and the mask. The vectors are float32, or float64 where
+    a leaf has numbers that float32 would round. It learns nothing and keeps nothing.
     """
 
     takes_leaves = True
