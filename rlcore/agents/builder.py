@@ -13,7 +13,7 @@ import torch
 from rlcore.agents.place import Saved
 from rlcore.agents.policies import agents_of, models_of
 from rlcore.assembly.assembly import Assembly
-from rlcore.config.core import RunConfig
+from rlcore.config.core import PluginsConfig, RunConfig
 from rlcore.config.own_modules import make_importable, named_modules
 from rlcore.config.policies import AGENTS
 from rlcore.config.raw import RawConfig
@@ -75,6 +75,16 @@ def run_config(keys: Mapping[str, Any]) -> RunConfig:
     if problems:
         raise ConfigError("; ".join(problems))
     return RunConfig.model_validate(keys)
+
+
+def host_of(plugins: PluginsConfig, folder: Path) -> PluginHost:
+    """Import what the config names besides components: it may register envs."""
+    host = PluginHost(disable=plugins.disable)
+    for file in plugins.files:
+        host.load_file(folder / file)
+    for name in plugins.enable:
+        host.load(name)
+    return host
 
 
 class PartsBuilder:

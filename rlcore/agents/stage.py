@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from rlcore.agents.agent import Agent
-from rlcore.agents.builder import PartsBuilder, run_config
+from rlcore.agents.builder import PartsBuilder, host_of, run_config
 from rlcore.agents.loading import device_of, load_agent
 from rlcore.agents.place import read_saved
 from rlcore.assembly.env_maker import EnvMaker
@@ -18,7 +18,6 @@ from rlcore.config.file import read
 from rlcore.config.overrides import override
 from rlcore.config.raw import RawConfig
 from rlcore.errors import ConfigError
-from rlcore.plugins.host import PluginHost
 from rlcore.run.process_state import prepare_process
 from rlcore.run_folder.folder import CONFIG_FILE
 from rlcore.types import Context, Env, EnvSpec, Evaluator, Progress
@@ -92,7 +91,7 @@ def set_stage(
     config = _with(saved.config, folder, changes, {} if device is None else {"device": device}, evaluation or {})
     run = run_config(config["run"])
     prepare_process(run)
-    host = _host(PluginsConfig.model_validate(config.get("plugins", {})), folder)
+    host = host_of(PluginsConfig.model_validate(config.get("plugins", {})), folder)
     builder = PartsBuilder(replace(saved, config=config), device_of(run.device), host, _SECTIONS)
     if agent is None:
         parts = builder.build()
@@ -130,16 +129,6 @@ def _with(
             )
         override(raw, change)
     return raw.values
-
-
-def _host(plugins: PluginsConfig, folder: Path) -> PluginHost:
-    """Import what the config names besides components: it may register envs."""
-    host = PluginHost(disable=plugins.disable)
-    for file in plugins.files:
-        host.load_file(folder / file)
-    for name in plugins.enable:
-        host.load(name)
-    return host
 
 
 def _context_of(agent: Agent, like: Context) -> Context:

@@ -105,15 +105,17 @@ class Stacked(nn.Module):
         frames: observations in a stack.
         shape: of one observation.
         joined: whether they lie along the last dimension, and not along a new first one.
+        dtype: of the floats that hold an observation.
     """
 
-    def __init__(self, frames: int, shape: tuple[int, ...], joined: bool) -> None:
+    def __init__(self, frames: int, shape: tuple[int, ...], joined: bool, dtype: np.dtype[Any]) -> None:
         super().__init__()
         self._frames, self._shape, self._joined = frames, shape, joined
+        self._dtype = torch.from_numpy(np.empty(0, dtype)).dtype
 
     def initial_state(self, num_envs: int) -> Tensor:
         """Return zeros `[env, frames, *shape]`."""
-        return torch.zeros(num_envs, self._frames, *self._shape)
+        return torch.zeros(num_envs, self._frames, *self._shape, dtype=self._dtype)
 
     def forward(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         """Return the stacks, and the latest observations, which are their state."""
@@ -121,7 +123,7 @@ class Stacked(nn.Module):
         going_on = torch.cat([state[:, 1:].to(observation.dtype), latest], 1)
         begins = first.reshape(-1, *(1 for _ in going_on.shape[1:]))
         stack = torch.where(begins, latest.expand(-1, self._frames, *self._shape), going_on)
-        return torch.cat(stack.unbind(1), -1) if self._joined else stack, stack.float()
+        return torch.cat(stack.unbind(1), -1) if self._joined else stack, stack.to(self._dtype)
 
 
 class Timed(nn.Module):
