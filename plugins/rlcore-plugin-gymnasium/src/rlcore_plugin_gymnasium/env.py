@@ -44,7 +44,13 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
                 if config.mask_key is not None
                 else "[env] vectorization = 'native' cannot repeat actions; set frame_skip = 1"
             )
-        return NativeEnv(config, context.heart) if native else SerialEnv(config, heart=context.heart)
+        if native:
+            return NativeEnv(config, context.heart)
+        env = SerialEnv(config, heart=context.heart)
+        # of training and in the process that trains: envs for something else have a purpose in their names
+        if "make_env_for" in context.built and " " not in context.name:
+            env.warn_of_learning()
+        return env
     except gymnasium.error.DependencyNotInstalled as error:
         raise ConfigError(
             f"[env] id = {config.id!r} needs a package that is not installed: {error}"

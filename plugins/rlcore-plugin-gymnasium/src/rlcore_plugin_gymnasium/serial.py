@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium import goals
 from rlcore_plugin_gymnasium.chain import layers, modules
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
+from rlcore_plugin_gymnasium.learning import warning_on
 from rlcore_plugin_gymnasium.packing import packed
 from rlcore_plugin_gymnasium.probe import tried_out
 from rlcore_plugin_gymnasium.quick_contains import answer_quickly
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rlcore_plugin_gymnasium.config import Config
+
+log = logging.getLogger(__name__)
 
 _NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
 
@@ -84,6 +88,12 @@ class SerialEnv:
         self._reason: str | None = None
         self._listener: InfoListener | None = None
         self._record(way)
+
+    def warn_of_learning(self) -> None:
+        """Say which wrappers learn what the envs of evaluations will not know."""
+        warning = warning_on(self._envs[0])
+        if warning is not None:
+            log.warning("%s", warning)
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
         """Reset every env, env `i` with `seed + i`."""
