@@ -8,7 +8,6 @@ import logging
 import secrets
 import threading
 import time
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -149,11 +148,6 @@ class SpoolingLogger(LoggerBase):
         """
         self.start(wait=True)
         return None if self._sender is None else self._sender.server
-
-    def backend(self) -> LogServer | None:
-        """Return what `log_server` does, by its old name."""
-        warnings.warn("logger.backend() is now logger.log_server()", DeprecationWarning, stacklevel=2)
-        return self.log_server()
 
     def flush(self) -> None:
         """Hand what was logged to the system; nothing waits for the server."""

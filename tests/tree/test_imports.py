@@ -17,7 +17,6 @@ ROOMS = {
     "lazy": "",
     "late_compiler": "",
     "errors": "",
-    "moved": "",
     "version": "",
     "files": "",
     "types": "",
@@ -65,7 +64,7 @@ ROOMS = {
         "assembly run agents reports seeds testing prove ranks"
     ),
 }
-FOR_ALL = ("errors", "lazy", "moved")
+FOR_ALL = ("errors", "lazy")
 # the front door and the door of `python -m rlcore`: nobody else imports them
 DOORS = {"__init__", "__main__"}
 # found through the registry, as the parts of any other plugin are

@@ -123,15 +123,6 @@ def test_a_step_may_be_a_number_of_numpy(tmp_path, make):
     assert logger.spool.count_set_aside() == 0
 
 
-def test_what_talks_to_the_server_has_an_old_name(make):
-    logger = make()
-    with pytest.warns(DeprecationWarning, match=r"is now logger\.log_server\(\)"):
-        server = logger.backend()
-    assert server is not None
-    assert server is logger.log_server()
-    logger.close()
-
-
 @pytest.mark.parametrize("process", [True, False])
 def test_a_server_that_fails_at_first_is_tried_again_and_both_is_said(tmp_path, make, process, caplog):
     logger = make(process, fails=2)
