@@ -65,27 +65,16 @@ class _RememberingProgramPolicy(_ProgramPolicy):
     """Acts by a program that takes a state and returns the next one.
 
     Args:
-        state: its shape for one env.
-        dtype: of the state.
-        device: of the program.
+        state: any state of one env, on the device of the program.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        program: Callable[..., Any],
-        space: Any,
-        state: list[int],
-        dtype: torch.dtype,
-        device: torch.device,
-    ) -> None:
+    def __init__(self, path: Path, program: Callable[..., Any], space: Any, state: Tensor) -> None:
         super().__init__(path, program, space)
-        self._state, self._state_dtype = state, dtype
-        self._device = device
+        self._state = state
 
     def initial_state(self, num_envs: int) -> Tensor:
         """Return zeros, in whose place the program begins with what it knows of beginnings."""
-        return torch.zeros(num_envs, *self._state, dtype=self._state_dtype, device=self._device)
+        return self._state.new_zeros(num_envs, *self._state.shape)
 
     def mode(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Return the actions, and the next state."""
@@ -119,20 +108,20 @@ def program_agent(
     space = spec.observation_space
     dtype = program_dtype(space)
     policy = (
-        _RememberingProgramPolicy(path, program, space, *_state_of(path, notes), device)
+        _RememberingProgramPolicy(path, program, space, _state_of(path, notes, device))
         if "state" in notes
         else _ProgramPolicy(path, program, space)
     )
     return Agent(spec, [], policy, device, seed, int(notes["frames"]), dtype)
 
 
-def _state_of(path: Path, notes: Mapping[str, Any]) -> tuple[list[int], torch.dtype]:
-    """Return shape and dtype of a state as a file says them, which anyone may have written.
+def _state_of(path: Path, notes: Mapping[str, Any], device: torch.device) -> Tensor:
+    """Return a state of one env, of the shape and dtype that a file says, which anyone may have written.
 
     Raises:
         StorageError: they are none.
     """
-    state, dtype = notes["state"], notes.get("state_dtype", "float32")
+    state, dtype = notes["state"], str(notes.get("state_dtype", "float32"))
     if dtype in _DTYPES and isinstance(state, list) and all(isinstance(size, int) and size > 0 for size in state):
-        return state, _DTYPES[dtype]
-    raise StorageError(f"{str(path)!r}: what it says of the state of its policy is no shape: {state!r}, {dtype!r}")
+        return torch.zeros(state, dtype=_DTYPES[dtype], device=device)
+    raise StorageError(f"{str(path)!r}: what it says of the state of its policy is no shape: {state!r}, {dtype}")

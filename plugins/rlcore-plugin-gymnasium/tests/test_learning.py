@@ -26,7 +26,7 @@ class Tracked(gymnasium.ObservationWrapper):
 class Welford:
     """Statistics in the words of another library."""
 
-    __slots__ = ("mean", "m2", "n")
+    __slots__ = ("m2", "mean", "n")
 
     def __init__(self):
         self.mean, self.m2, self.n = 0.0, 0.0, 0

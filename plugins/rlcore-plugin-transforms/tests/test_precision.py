@@ -74,3 +74,26 @@ def test_statistics_in_single_precision_of_an_earlier_checkpoint_are_taken():
     again = ObservationNorm(ObservationNorm.Config(), Context.alone("norm"))
     again.load_state_dict(transform.state_dict())
     assert again.scale.tolist() == [2, 0.25]
+
+
+class Dated(gymnasium.ObservationWrapper):
+    """The seconds as a leaf of a dict."""
+
+    def __init__(self, dtype):
+        super().__init__(Clock(dtype))
+        self.observation_space = gymnasium.spaces.Dict({"time": self.env.observation_space})
+
+    def observation(self, observation):
+        return {"time": observation}
+
+
+gymnasium.register("Dated-v0", Dated)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize(("dtype", "rounds"), [("float64", True), ("int64", False)])
+def test_a_leaf_that_single_precision_rounds_is_named(norm, dtype, rounds, caplog):
+    env = {"use": "gymnasium", "id": "Dated-v0", "max_episode_steps": 10, "kwargs": {"dtype": dtype}}
+    transform = [{"use": norm, "leaf": "time"}]
+    make_run(sections={"env": env, "transform": transform, "model": {"use": "mlp", "hidden": [4]}})
+    assert ("numbers of 1.7e+09 in single precision, in which they are multiples of 128" in caplog.text) == rounds

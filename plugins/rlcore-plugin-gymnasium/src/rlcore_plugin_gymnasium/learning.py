@@ -40,12 +40,9 @@ def _learning(env: gymnasium.Env[Any, Any]) -> Iterator[Any]:
     """Yield the layers that hold running statistics, and the wrappers that save a state of their own."""
     around = layers(env)
     for layer in around:
-        is_wrapper = layer is not around[-1]
-        held = attributes_of(layer) or {}
-        parts = [value for name, value in held.items() if name not in ("env", "spec")]
-        if is_wrapper and (hasattr(layer, "load_state_dict") or _is_running(layer)):
-            yield layer
-        elif any(_is_running(part) for part in parts):
+        parts = [value for name, value in (attributes_of(layer) or {}).items() if name not in ("env", "spec")]
+        outlives = layer is not around[-1] and (hasattr(layer, "load_state_dict") or _is_running(layer))
+        if outlives or any(_is_running(part) for part in parts):
             yield layer
 
 

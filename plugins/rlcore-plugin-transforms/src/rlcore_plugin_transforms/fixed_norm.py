@@ -74,7 +74,7 @@ class ObservationNorm(Normalising):
         return self._mean, self.scale
 
     def _take_statistics(self, env: Env, count: int) -> None:
-        env.reset(seed=self._context.seed("env") % 2**31)
+        self.check_precision(env.spec.id, env.reset(seed=self._context.seed("env") % 2**31))
         plan = islice(random_actions(env.spec, self._context.seed("actions") % 2**31), count)
         frames = np.concatenate([np.array(env.step(action).observation) for action in plan]).astype(np.float64)
         if not np.isfinite(frames).all():

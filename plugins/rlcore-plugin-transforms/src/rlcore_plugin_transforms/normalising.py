@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
 
 from rlcore.envs import PassThrough, box_of
+from rlcore.envs.spec_env import NotSteppableError
 
 if TYPE_CHECKING:
-    from rlcore.types import Array, BoolArray
+    from rlcore.types import Array, BoolArray, Env
     from rlcore_plugin_transforms.modules import Normalised
+
+log = logging.getLogger(__name__)
 
 
 class Normalising(PassThrough):
@@ -36,6 +41,25 @@ class Normalising(PassThrough):
         self._shape = box_of(space, self._name).shape
         bound = self._clip or np.inf
         return gymnasium.spaces.Box(-bound, bound, self._shape, np.float32)
+
+    def fit(self, env: Env) -> None:
+        """Look at the precision of the first observations of an env, where one was made."""
+        with suppress(NotSteppableError):
+            self.check_precision(env.spec.id, env.reset())
+
+    def check_precision(self, env_id: str, observation: Array) -> None:
+        """Say where single precision has rounded whole numbers before they come here."""
+        largest = np.abs(observation).max(initial=0)
+        if observation.dtype == np.float32 and np.spacing(largest) >= 1:
+            log.warning(
+                "env %r: %s gets numbers of %.3g in single precision, in which they are multiples of %g; what differs "
+                "by less is lost. Observe them as int64, or as one array of float64 and in no dict, or subtract a "
+                "constant in the env",
+                env_id,
+                self._name,
+                largest,
+                np.spacing(largest),
+            )
 
     def step(self, observation: Array, first: BoolArray) -> Array:
         """Return normalised observations `[env, *shape]`."""
