@@ -31,7 +31,7 @@ def warning_on(env: gymnasium.Env[Any, Any]) -> str | None:
     )
     return (
         f"{names} in the env: what is learnt there while training, no evaluation, agent or exported policy has; it "
-        f"begins anew in each, and the policy sees other numbers. Use {transforms} ([[transform]]) in its place, which "
+        f"starts over in each, and the policy sees other numbers. Use {transforms} ([[transform]]) in its place, which "
         "all of them have"
     )
 
