@@ -18,7 +18,6 @@ from rlcore.agents.policies import of_policy
 from rlcore.agents.program import examples
 from rlcore.assembly.env_maker import EnvMaker
 from rlcore.checkpoints.manifest import MANIFEST
-from rlcore.config.core import PluginsConfig
 from rlcore.envs.episode_starts import EpisodeStarts
 from rlcore.errors import FROM_OUTSIDE, ConfigError, StorageError, describe, did_you_mean
 from rlcore.files import replacing
@@ -50,7 +49,7 @@ def export_agent(
         output: the file; default: `policy` with the suffix of the format, in the folder.
         best: the checkpoint with the best evaluation instead of the latest.
         overwrite: replace a file that is there.
-        trust: import what the config names though the folder belongs to another user.
+        trust: run the code that the config names, or that the file is, though it was not written here.
         policy: of a run with several: the name of one of them; it is in the name of the file.
 
     Returns:
@@ -83,7 +82,7 @@ def export_agent(
             beside = written.with_name(written.name + kind.suffix)  # some writers and readers go by the suffix
             try:
                 kind.write(build_parts(saved, _CPU), beside)
-                _compare(agent, kind.load(beside, _CPU, 0, True), observations, file)
+                _compare(agent, kind.load(beside, _CPU, 0, False), observations, file)
                 beside.rename(written)
             finally:
                 beside.unlink(missing_ok=True)
@@ -117,8 +116,7 @@ def _played(saved: Saved, agent: Agent, count: int) -> Array:
     Raises:
         ConfigError: the env has other spaces than the agent was trained with, as that of several policies has.
     """
-    host = host_of(PluginsConfig.model_validate(saved.config.get("plugins", {})), Path())
-    builder = PartsBuilder(saved, _CPU, host, ("env",))
+    builder = PartsBuilder(saved, _CPU, host_of(saved.raw), ("env",))
     provided, config = builder.component("env", saved.config["env"])
     with closing(EnvMaker(provided, config, "env", builder.context)("export", num_envs=1)) as env:
         if (env.spec.observation_space, env.spec.action_space) != (agent.observation_space, agent.action_space):

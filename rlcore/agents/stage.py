@@ -13,7 +13,6 @@ from rlcore.agents.builder import PartsBuilder, host_of, run_config
 from rlcore.agents.loading import device_of, load_agent
 from rlcore.agents.place import read_saved
 from rlcore.assembly.env_maker import EnvMaker
-from rlcore.config.core import PluginsConfig
 from rlcore.config.file import read
 from rlcore.config.overrides import override
 from rlcore.config.raw import RawConfig
@@ -76,7 +75,7 @@ def set_stage(
         evaluation: keys of the evaluator, over those of the config.
         device: of the model; default: that of the config.
         agent: an exported file to play in the place of the checkpoint's agent.
-        trust: import what the config names though the folder belongs to another user.
+        trust: run the code that the config names, or that the file is, though it was not written here.
 
     Raises:
         RlcoreError: something of it cannot be read or built.
@@ -88,11 +87,12 @@ def set_stage(
             "--best chooses a checkpoint, and --agent plays a file in the place of one: leave one of them out"
         )
     saved = read_saved(folder, best, trust)
-    config = _with(saved.config, folder, changes, {} if device is None else {"device": device}, evaluation or {})
+    raw = _with(saved.raw, folder, changes, {} if device is None else {"device": device}, evaluation or {})
+    config = raw.values
     run = run_config(config["run"])
     prepare_process(run)
-    host = host_of(PluginsConfig.model_validate(config.get("plugins", {})), folder)
-    builder = PartsBuilder(replace(saved, config=config), device_of(run.device), host, _SECTIONS)
+    host = host_of(raw)
+    builder = PartsBuilder(replace(saved, config=config, raw=raw), device_of(run.device), host, _SECTIONS)
     if agent is None:
         parts = builder.build()
         context, spec, frames, at = builder.context, parts.spec, saved.frames, saved.at
@@ -108,19 +108,21 @@ def set_stage(
 
 
 def _with(
-    saved: Mapping[str, Any],
+    saved: RawConfig,
     folder: Path,
     changes: Iterable[str],
     run: Mapping[str, Any],
     evaluation: Mapping[str, Any],
-) -> dict[str, Any]:
+) -> RawConfig:
     """Return the config of a checkpoint with what the folder and the user say of an evaluation."""
-    own = read(folder / CONFIG_FILE).values
-    values: dict[str, Any] = {**saved, **{name: own[name] for name in _OF_THE_FOLDER if name in own}}
+    read_there = read(folder / CONFIG_FILE)
+    own = read_there.values
+    values: dict[str, Any] = {**saved.values, **{name: own[name] for name in _OF_THE_FOLDER if name in own}}
     evaluator: dict[str, Any] = {"use": "core:episodes", **values.get("evaluator", {}), **evaluation}
     values["evaluator"] = evaluator
     values["run"], values["env"] = {**values["run"], **run}, dict(values["env"])
-    raw = RawConfig(values, folder / CONFIG_FILE)
+    files = (*saved.files, *(replace(file, of_a_run=True) for file in read_there.files))
+    raw = replace(saved, values=values, files=tuple(dict.fromkeys(files)))
     for change in changes:
         if not change.replace(" ", "").startswith(_FREE):
             raise ConfigError(
@@ -128,7 +130,7 @@ def _with(
                 "run.device, run.threads and run.deterministic"
             )
         override(raw, change)
-    return raw.values
+    return raw
 
 
 def _context_of(agent: Agent, like: Context) -> Context:

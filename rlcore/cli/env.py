@@ -14,7 +14,6 @@ from rlcore.config.raw import RawConfig
 from rlcore.config.sections import InvalidConfig, Section, validate
 from rlcore.envs.examination import Finding, examine
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
-from rlcore.run_folder.trust import check_own
 from rlcore.types import Env
 from rlcore.types.context import Context
 
@@ -44,10 +43,7 @@ def _section(options: argparse.Namespace) -> Section:
     if options.config is None:
         raw = RawConfig({"run": {"total_frames": 1}, "env": {"use": "gymnasium"}}, Path("env.toml"))
     else:
-        raw = read(Path(options.config))
-        if raw.names_code_of_a_run:
-            for folder in raw.folders:
-                check_own(folder, options.trust)
+        raw = read(Path(options.config), trust=options.trust)
     if options.id is not None:
         raw.values.setdefault("env", {"use": "gymnasium"})["id"] = options.id
     try:

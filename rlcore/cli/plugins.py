@@ -84,7 +84,7 @@ def _order(options: argparse.Namespace) -> int:
     from rlcore.config.sections import validate
     from rlcore.run.build import build
 
-    raw = read(Path(options.config), options.set)
+    raw = read(Path(options.config), options.set, trust=options.trust)
     add_observers(raw, options.disable)
     config = validate(raw, options.enable, options.disable)
     hooks = build(config, write=False).trainer.hooks

@@ -9,6 +9,7 @@ from rlcore.checkpoints.backend import Backend
 from rlcore.config.sections import Config
 from rlcore.restore.components import Restored, forget_episodes, restore
 from rlcore.run_folder.folder import CHECKPOINTS
+from rlcore.run_folder.origin import origin_in
 from rlcore.scripts.trainer import Trainer
 
 
@@ -38,12 +39,15 @@ class Run:
             best: the checkpoint with the best evaluation, where one was evaluated.
 
         Raises:
+            ConfigError: the checkpoint is of another run than the folder.
             StorageError: there is no checkpoint that can be loaded.
         """
         within = checkpoints / CHECKPOINTS
-        store = self.backend.store(within if within.is_dir() else checkpoints)
+        within = within if within.is_dir() else checkpoints
+        store = self.backend.store(within)
         entry = store.best() if best else None
         entry, states = (entry, store.load(entry)) if entry is not None else store.load_newest()
+        origin_in(within.absolute().parent, entry)
         components = {
             name: component
             for name, component in self.trainer.parts.stateful.items()
