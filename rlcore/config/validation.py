@@ -97,7 +97,8 @@ def check_section_names(raw: RawConfig, problems: list[str]) -> None:
     sections = [*CORE_SECTIONS, *COMPONENT_SECTIONS]
     for section in raw.values:
         if section not in sections and section not in (VERSIONS, DEFAULTS):
-            problems.append(f"[{section}]: unknown section{did_you_mean(section, [*sections, DEFAULTS])}")
+            kind = "; a launcher is named by [ranks] use" if section == "launcher" else ""
+            problems.append(f"[{section}]: unknown section{kind or did_you_mean(section, [*sections, DEFAULTS])}")
 
 
 def explain(

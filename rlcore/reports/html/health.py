@@ -15,7 +15,7 @@ _UNFINISHED = ("failed", "failed-resumable", "stopped-resumable")
 def findings(run: RunFiles) -> Iterator[str]:
     """Yield a sentence for each."""
     if run.status.get("state") in _UNFINISHED:
-        yield f"{run.status['state']}: {run.status.get('reason', '')}"
+        yield f"{run.status['state']}: {run.status.get('reason') or 'at the end that was asked for'}"
     for warned in read_warnings(run.folder):
         yield f"{unit_of(run.clock)} {warned['frames']:,}: {warned['message']}"
     for cause, count in run.status.get("losses", {}).items():

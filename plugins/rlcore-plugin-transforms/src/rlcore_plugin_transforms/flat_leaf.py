@@ -49,11 +49,12 @@ class FlatLeaf:
             self.low, self.high = bounds.low.astype(self.dtype), bounds.high.astype(self.dtype)
 
     def write(self, flat: Array, values: Array) -> None:
-        """Write values `[env, number]` into their place of vectors `[env, size]`."""
+        """Write values `[env, *shape]` into their place of vectors `[env, size]`."""
+        numbers = values.reshape(len(flat), prod(values.shape[1:]))
         if self._firsts is None:
-            flat[:, self._begin : self._begin + self.size] = values
+            flat[:, self._begin : self._begin + self.size] = numbers
         else:
-            flat[np.arange(len(flat))[:, None], values.astype(np.int64) + self._firsts] = 1.0
+            flat[np.arange(len(flat))[:, None], numbers.astype(np.int64) + self._firsts] = 1.0
 
 
 def float_dtype(dtype: Any) -> np.dtype[Any]:

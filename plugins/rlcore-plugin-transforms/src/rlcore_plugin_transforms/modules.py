@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,7 +196,7 @@ class Scaled(Clipped):
 
 def _flat(array: Tensor, choices: list[tuple[int, int]]) -> Tensor:
     """Return numbers `[env, number]`, or one-hot vectors of them."""
-    numbers = array.reshape(array.shape[0], -1)
+    numbers = array.reshape(array.shape[0], prod(array.shape[1:]))
     if not choices:
         return numbers
     each = zip(numbers.long().unbind(-1), choices, strict=True)
