@@ -288,7 +288,7 @@ class GradientLearner(Updating):
     def apply_schedules(self) -> None:
         """Set every scheduled number to its value now."""
         for schedule in self._schedules:
-            schedule.apply(self.progress)
+            schedule.apply(self.progress.between_iterations())
 
     def scheduled(self) -> dict[str, float]:
         """Return the numbers worth logging: the learning rate of each optimizer, and what is scheduled of parts."""

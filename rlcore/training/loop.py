@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rlcore.errors import EndOfData, EndOfEpoch, RlcoreError, note
@@ -15,8 +16,10 @@ from rlcore.training.batch_form import BatchForm
 from rlcore.training.interface import TrainerInterface
 from rlcore.training.lockstep import Collected
 from rlcore.training.parts import TrainerParts, close_parts
+from rlcore.training.updates import check_intervals
 from rlcore.types import BackgroundCollector, Episode
-from rlcore.types.optional import Follower, offers
+from rlcore.types.optional import BatchSized, Follower, offers
+from rlcore.types.optional_learning import UpdateCounter
 from rlcore.types.progress import ENDLESS, Every, Progress
 from rlcore.types.records import MASK
 
@@ -39,6 +42,11 @@ class Loop(TrainerInterface):
             parts.hooks.end_epochs_together(self._lockstep.vote)
         every = None if parts.evaluator is None else parts.evaluator.every
         self._evaluate_every = None if every is None else Every(every)
+        self._collects = not offers(parts.collector, BatchSized) or parts.collector.batch_steps > 0
+        if not self._collects:
+            check_intervals(self._intervals())
+            if offers(parts.buffer, UpdateCounter):
+                parts.progress.updates_per_iteration = parts.buffer.num_epochs * parts.buffer.most_updates(0)
         own_steps = type(self).optim_steps.__module__.partition(".")[0] != "rlcore"
         self._form = BatchForm(parts, own_steps)
         self._ran_out = False
@@ -90,10 +98,8 @@ class Loop(TrainerInterface):
         parts.hooks.follow_changes()
         parts.check()
         parts.hooks.setup(self)
-        saving_every = None if parts.schedule is None else parts.schedule.every
-        for every in (self._evaluate_every, parts.metrics.every, saving_every):
-            if every is not None:
-                every.catch_up(parts.progress)  # what was due before a resume was done then
+        for every in self._intervals():
+            every.catch_up(parts.progress)  # what was due before a resume was done then
         self.saving.at_start()
         parts.begun()
         begins = parts.progress.now == 0 and self._evaluation_here() is None  # and no state that was kept after it
@@ -134,7 +140,7 @@ class Loop(TrainerInterface):
             self.optim_steps(batch)
         elif offers(parts.learner, Follower):
             parts.learner.follow()
-        parts.progress.iterations += 1
+        parts.progress.iterations += not parts.progress.unfinished
         hooks.post_steps(batch, self)
         self._rows.seconds_trained += time.monotonic() - began
         evaluated = self._lockstep.first_says(self._evaluate_if_due(), parts.progress.now)
@@ -202,7 +208,7 @@ class Loop(TrainerInterface):
         parts = self.parts
         learner, buffer, metrics = parts.learner, parts.buffer, parts.metrics
         heart, prefix = parts.heart, parts.update_prefix
-        for minibatch in buffer.minibatches(batch):
+        for minibatch in islice(buffer.minibatches(batch), self._most_updates()):
             heart.beats += 1
             try:
                 values = learner.update(minibatch)
@@ -213,6 +219,21 @@ class Loop(TrainerInterface):
             if averages is not None:
                 averages.add(values)
             buffer.feedback(minibatch, values)
+
+    def _most_updates(self) -> int | None:
+        """Return how many updates may come before something is due; None where the collected batch decides."""
+        if self._collects:
+            return None
+        progress = self.parts.progress
+        ends = [every.next(progress) for every in self._intervals() if every.clock != "iterations"]
+        if progress.unfinished:
+            ends.append(progress.between_iterations().updates + progress.updates_per_iteration)
+        return min(self.stop_at, *ends) - progress.updates
+
+    def _intervals(self) -> list[Every]:
+        """Return when the run is evaluated, metrics are written and checkpoints saved."""
+        saving = None if self.parts.schedule is None else self.parts.schedule.every
+        return [every for every in (self._evaluate_every, self.parts.metrics.every, saving) if every is not None]
 
     def _evaluate_if_due(self) -> bool:
         if self._evaluate_every is None or not self._evaluate_every.due(self.parts.progress):
