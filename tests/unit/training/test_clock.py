@@ -97,7 +97,9 @@ def test_what_is_due_within_an_iteration_of_data_is_done_there(tmp_path):
     """An iteration has 4 updates; rows of metrics, evaluations and checkpoints have intervals of their own."""
     sections = {**EVALUATED, "logger": [{"use": "csv"}]}
     sections["evaluator"] = {**EVALUATED["evaluator"], "every": 5, "at_start": False}
-    run = make_run("checkpoint.every=6", "checkpoint.keep_last=9", "metrics.every=10", sections=sections, folder=tmp_path)
+    run = make_run(
+        "checkpoint.every=6", "checkpoint.keep_last=9", "metrics.every=10", sections=sections, folder=tmp_path
+    )
     run.trainer.stop_at = 33
     run.trainer.train()
     assert run.trainer.progress.now == 33
@@ -120,7 +122,9 @@ def test_where_something_is_due_changes_no_bit_of_a_run_on_data(stop_at, tmp_pat
 
 @pytest.mark.parametrize("key", ["checkpoint.every", "metrics.every", "evaluator.every"])
 def test_an_interval_by_frames_is_refused_where_none_are_collected(key, tmp_path):
-    with pytest.raises(ConfigError, match=r"every = \{ frames = 16 \} never comes round, as the run collects no frames"):
+    with pytest.raises(
+        ConfigError, match=r"every = \{ frames = 16 \} never comes round, as the run collects no frames"
+    ):
         make_trainer(f"{key}={{frames=16}}", sections=EVALUATED, folder=tmp_path)
 
 
