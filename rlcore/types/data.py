@@ -162,7 +162,7 @@ class Evaluator(Protocol):
     Called in `rlcore/training/interface.py`:
 
         result = parts.evaluator.evaluate()
-        parts.evaluations.take(result)
+        parts.evaluations.take(result, trained=parts.progress.updates > 0)
     """
 
     every: int | Mapping[str, int] | None

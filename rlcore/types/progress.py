@@ -87,7 +87,7 @@ class Progress:
         return 0 if self.now >= self.total else self.updates % self.updates_per_iteration
 
     def between_iterations(self) -> Progress:
-        """Return the clocks at the end of the last iteration that was finished: schedules move there and nowhere else."""
+        """Return the clocks at the end of the last iteration that was finished; schedules move there alone."""
         return replace(self, updates=self.updates - self.unfinished) if self.unfinished else self
 
     def state_dict(self) -> dict[str, Any]:
