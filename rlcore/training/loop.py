@@ -246,18 +246,21 @@ class Loop(TrainerInterface):
             self.saving.check_place()
 
     def _end(self) -> None:
-        """At the end of the run evaluate and write what is left; at any stop, save.
+        """At the end of the run evaluate; at any stop, write what is left and save.
 
-        A run that stops earlier writes nothing, since an uninterrupted one would not: what came in is saved with it.
+        A run that stops earlier writes after it has saved: a resume takes that row back, since a run without a stop has
+        none there.
         """
         self.saving.acknowledge(wait=True)
-        evaluated = False
-        if self._ran_out or self.parts.progress.now >= self.parts.progress.total:
-            if self.parts.evaluator is not None and self._evaluation_here() is None:
-                self.evaluate()
-                evaluated = True
+        done = self._ran_out or self.parts.progress.now >= self.parts.progress.total
+        evaluates = done and self.parts.evaluator is not None and self._evaluation_here() is None
+        if evaluates:
+            self.evaluate()
+        if done:
             self._write_metrics(force=True)
-        self.saving.at_end(news=evaluated)
+        self.saving.at_end(news=evaluates)
+        if not done:
+            self._write_metrics(force=True)
 
     def _shutdown(self) -> None:
         """Close everything; whatever interrupts that, the folder is free for the next run."""
