@@ -11,7 +11,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, fiel
 from rlcore.errors import ConfigError
 
 
-class Range(BaseModel, extra="forbid", strict=True):
+class Range(BaseModel, extra="forbid", strict=True, allow_inf_nan=False):
     """Numbers from low to high; integers where both are."""
 
     low: int | float
