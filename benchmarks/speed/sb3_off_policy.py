@@ -44,7 +44,7 @@ def make_model(name: str, work: OffPolicy, frames: int, seed: int) -> BaseAlgori
         "train_freq": work.frames_per_update,
         "gradient_steps": 1,
         "policy_kwargs": {} if pixels else {"net_arch": list(work.hidden)},
-        "device": "cpu",
+        "device": "auto",
         "seed": seed,
     }
     if name.startswith("dqn"):

@@ -54,7 +54,7 @@ def settings(workload: Workload, seed: int, schedule: Schedule) -> dict[str, Any
         "ent_coef": workload.entropy_coef,
         "vf_coef": workload.value_coef,
         "max_grad_norm": workload.max_grad_norm,
-        "device": "cpu",
+        "device": "auto",
         "seed": seed,
         "verbose": 0,
     }

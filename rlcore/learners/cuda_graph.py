@@ -15,8 +15,9 @@ _WARM_UP = 2
 class CudaGraph:
     """Replays a function that reads and changes the same tensors in each call.
 
-    The first calls run as ever; then the kernels are recorded, and each further call copies its entries to where the
-    recorded kernels read them. What is returned are copies, as the next replay writes over it.
+    Each call copies its entries to where the function reads them in all calls. The first calls run as ever; then the
+    kernels are recorded, and each further call replays them. What is returned are copies, as the next replay writes
+    over it.
 
     Args:
         function: from a list of tensors and further arguments, which are the same in each call, to tensors. It draws
@@ -32,19 +33,21 @@ class CudaGraph:
 
     def __call__(self, entries: list[Tensor], *fixed: Any) -> Any:
         """Call it, or replay it."""
-        if self._graph is None:
-            self._calls += 1
-            if self._calls <= _WARM_UP:
-                return self._function(entries, *fixed)
-            self._record(entries, fixed)
+        # a compiled function is made for the strides of its first call, and an entry can be a column of wider rows
+        if not self._calls:
+            self._entries = [torch.empty_like(entry, memory_format=torch.contiguous_format) for entry in entries]
         for own, entry in zip(self._entries, entries, strict=True):
             own.copy_(entry)
+        self._calls += 1
+        if self._calls <= _WARM_UP:
+            return self._function(self._entries, *fixed)
+        if self._graph is None:
+            self._record(fixed)
         self._graph.replay()
         return tuple(value.clone() for value in self._returned)
 
-    def _record(self, entries: list[Tensor], fixed: tuple[Any, ...]) -> None:
+    def _record(self, fixed: tuple[Any, ...]) -> None:
         """Record the kernels, which runs none of them."""
-        self._entries = [entry.clone() for entry in entries]
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):

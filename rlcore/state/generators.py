@@ -25,13 +25,14 @@ class GlobalGenerators:
     """The state of the global generators."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of Python's, NumPy's and torch's generators, the latter on every device."""
+        """Return the state of Python's, NumPy's and torch's generators, the latter on every device in use."""
         version, words, next_gauss = random.getstate()
         return {
             "python": [version, np.array(words, dtype=np.int64), next_gauss],
             "numpy": np.random.get_state(legacy=False),
             "torch": torch.get_rng_state(),
-            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+            # where CUDA is not in use its generators are as seeded, and a forked process cannot ask for them
+            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],  # type: ignore[no-untyped-call]
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -40,8 +41,10 @@ class GlobalGenerators:
         random.setstate((version, tuple(words.tolist()), next_gauss))
         np.random.set_state(state["numpy"])
         torch.set_rng_state(state["torch"].clone())
-        if state["cuda"] and torch.cuda.is_available():
-            torch.cuda.set_rng_state_all([generator.clone() for generator in state["cuda"]])
+        if torch.cuda.is_available():
+            # one device fewer than in the run before is no reason to end
+            for index, generator in enumerate(state["cuda"][: torch.cuda.device_count()]):
+                torch.cuda.set_rng_state(generator.clone(), index)
 
 
 @contextmanager

@@ -522,6 +522,18 @@ def test_a_replayed_function_is_the_function():
     assert [float(total) for _, total in found] == [0, 3, 9, 18, 30]
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_compiled_function_replays_columns_of_wider_rows():
+    from rlcore.learners.cuda_graph import CudaGraph
+
+    rows = torch.arange(80.0, device="cuda").reshape(8, 10)
+    graph = CudaGraph(torch.compile(lambda entries: (entries[0] * 2,), fullgraph=True, dynamic=False))
+    for shift in range(5):
+        (doubled,) = graph([(rows + shift)[:, 2:5]])
+        assert torch.equal(doubled, (rows + shift)[:, 2:5] * 2)
+
+
 class AsOne(Separate):
     """Written for a loss that took a minibatch alone."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 
 import numpy as np
+import pytest
 import torch
 
 from rlcore.state.generators import GlobalGenerators, seed_all
@@ -35,3 +37,13 @@ def test_seeding_seeds_every_generator():
     assert draws() == first
     seed_all(2**62 + 1)
     assert all(a != b for a, b in zip(draws(), first, strict=True))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_state_can_be_asked_for_in_a_process_forked_from_one_that_uses_cuda():
+    torch.ones(1, device="cuda")
+    assert len(GlobalGenerators().state_dict()["cuda"]) == torch.cuda.device_count()
+    child = os.fork()
+    if not child:
+        os._exit(bool(GlobalGenerators().state_dict()["cuda"]))
+    assert os.waitpid(child, 0)[1] == 0
