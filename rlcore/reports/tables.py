@@ -15,7 +15,7 @@ from rlcore.run_folder.folder import CHECKPOINTS
 from rlcore.training.evaluations import TABLE
 
 # those of a logger that reports read; it says where each was by these names
-_OF_LOGGERS: Final = ("metrics", "timings", "media")
+_OF_LOGGERS: Final = {"metrics", "timings", "media"}
 
 
 def differences(run: Path) -> list[str]:
@@ -58,7 +58,6 @@ def _positions(entry: CheckpointEntry) -> Iterator[tuple[str, Mapping[str, Any]]
     evaluations = state.get("evaluations", {})
     yield TABLE, {"size": evaluations.get("written", 0), "xxh3": evaluations.get("xxh3") or None}
     for name, part in state.items():
-        position = part.get("position") if name.startswith("logger.") else None
-        for table in _OF_LOGGERS if position else ():
-            if table in position:
-                yield f"{table}.csv", {"size": position[table], "xxh3": position.get("xxh3", {}).get(table)}
+        position = (part.get("position") or {}) if name.startswith("logger.") else {}
+        for table in sorted(position.keys() & _OF_LOGGERS):
+            yield f"{table}.csv", {"size": position[table], "xxh3": position.get("xxh3", {}).get(table)}

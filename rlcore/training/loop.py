@@ -45,8 +45,9 @@ class Loop(TrainerInterface):
         self._collects = not offers(parts.collector, BatchSized) or parts.collector.batch_steps > 0
         if not self._collects:
             check_intervals(self._intervals())
+            epochs = parts.buffer.num_epochs
             if offers(parts.buffer, UpdateCounter):
-                parts.progress.updates_per_iteration = parts.buffer.num_epochs * parts.buffer.most_updates(0)
+                parts.progress.updates_per_iteration = max(1, epochs * parts.buffer.most_updates(0))
         own_steps = type(self).optim_steps.__module__.partition(".")[0] != "rlcore"
         self._form = BatchForm(parts, own_steps)
         self._ran_out = False

@@ -101,7 +101,7 @@ class Buffer(Protocol):
         ...
         for _ in range(parts.buffer.num_epochs):
         ...
-        for minibatch in buffer.minibatches(batch):
+        for minibatch in islice(buffer.minibatches(batch), self._most_updates()):
             heart.beats += 1
             try:
                 values = learner.update(minibatch)
