@@ -55,7 +55,6 @@ class ProgressBar:
         """Open the bar; a run without an end has only a count."""
         from tqdm import tqdm
 
-        self._metrics = trainer.metrics
         endless = trainer.stop_at == ENDLESS
         self._bar = tqdm(
             total=None if endless else trainer.stop_at,
@@ -76,21 +75,21 @@ class ProgressBar:
         if self._bar.disable:
             return
         if trainer.metrics.written_at != self._shown_at:
-            self._show()
+            self._show(trainer)
         if self._bar.total is not None:
             self._bar.total = max(self._bar.total, trainer.progress.now)  # the last batch may go beyond the end
         self._bar.update(trainer.progress.now - self._bar.n)
 
-    def _show(self) -> None:
+    def _show(self, trainer: Trainer) -> None:
         """Put the metrics beside the bar: those of the latest row, the same until there is another."""
-        self._shown_at, latest = self._metrics.written_at, self._metrics.latest
+        self._shown_at, latest = trainer.metrics.written_at, trainer.metrics.latest
         shown = [f"{label} {form.format(latest[key])}" for key, (label, form) in SHOWN.items() if key in latest]
-        shown += [f"{key} {latest[key]:.4g}" for key in sorted(self._metrics.on_bar) if key in latest]
+        shown += [f"{key} {latest[key]:.4g}" for key in sorted(trainer.metrics.on_bar) if key in latest]
         self._bar.set_postfix_str(", ".join(shown), refresh=False)
 
     @hookimpl
-    def shutdown(self) -> None:
+    def shutdown(self, trainer: Trainer) -> None:
         """Show the last row, and close the bar."""
         if self._bar is not None:
-            self._show()
+            self._show(trainer)
             self._bar.close()
