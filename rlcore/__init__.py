@@ -5,7 +5,6 @@ Public names are resolved when they are first used, so that `import rlcore` impo
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from rlcore.late_compiler import put_off
@@ -13,8 +12,6 @@ from rlcore.lazy import lazy
 from rlcore.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-
     from rlcore.agents.agent import Agent as Agent
     from rlcore.agents.loading import load_agent as load_agent
     from rlcore.buffers.minibatch import Minibatch as Minibatch
@@ -82,18 +79,6 @@ if TYPE_CHECKING:
     from rlcore.types.progress import Progress as Progress
 
 
-class _Moved:
-    """Finds modules by the names that they had; asked last, when an import finds nothing else."""
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return how such a module of the core is loaded, and None for any other."""
-        if not fullname.startswith("rlcore."):
-            return None
-        from rlcore.moved import spec_of
-
-        return spec_of(fullname)
-
-
 def _lent(name: str) -> Any:
     """Return a name that a plugin lends while it is installed; `__all__` has none, since they may be missing."""
     from rlcore.plugins.known import lend
@@ -146,5 +131,4 @@ __all__, __getattr__, __dir__ = lazy(
     _lent,
 )
 __all__ += ["__version__"]
-sys.meta_path.append(_Moved())
 put_off()

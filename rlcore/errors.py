@@ -54,10 +54,6 @@ class MissingPluginError(PluginError, ImportError):
     """A plugin, or a package that it needs, is not installed."""
 
 
-class MovedError(PluginError, ModuleNotFoundError):
-    """A module has another place, inside the core, or lacks a name that plugins may import."""
-
-
 class NotProvidedError(PluginError, NotImplementedError):
     """Nothing of that name is provided."""
 

@@ -23,6 +23,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import hook_points
 import interfaces
+import measured
 import preset_tables
 import rooms
 from docstrings import prose
@@ -130,11 +131,6 @@ def provided_by(project: dict[str, Any], testing: bool = False) -> list[Provided
         host.load(plugin)
     found = [entry for entry in host.registry.provided if entry.owner.plugin in plugins]
     return [entry for entry in found if (entry.owner.plugin == "testing") == testing]
-
-
-def site() -> str:
-    """Return the address of the documentation, which ends in a slash: package pages need whole links."""
-    return f"{distributions()['rlcore']['urls']['Documentation']}/en/latest/"
 
 
 def distribution_table(page: str) -> str:
@@ -312,7 +308,6 @@ def fault_table() -> str:
 
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
-    "distributions": lambda: distribution_table(f"{site()}plugins/NAME.html"),
     "catalogue": lambda: distribution_table("../plugins/NAME.md"),
     "loop-points": lambda: hook_points.overview(["outer", "inner"]),
     "life-points": lambda: hook_points.overview(["life"]),
@@ -330,6 +325,8 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "exit-codes": exit_codes,
     "faults": fault_table,
     "kinds": kinds,
+    "measured-speed": measured.speed,
+    "measured-learning": measured.learning,
     "presets": preset_tables.every,
     **{f"keys-{name}": partial(keys_of_loss, name) for name in _ALGORITHMS},
     **{f"reached-{name}": partial(preset_tables.reached, name) for name in _ALGORITHMS},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -14,10 +13,10 @@ from rlcore.agents.place import Saved
 from rlcore.agents.policies import agents_of, models_of
 from rlcore.assembly.assembly import Assembly
 from rlcore.config.core import RunConfig
-from rlcore.config.own_modules import make_importable, named_modules
+from rlcore.config.own_modules import places_in
 from rlcore.config.policies import AGENTS
-from rlcore.config.raw import RawConfig
 from rlcore.config.sections import find_component
+from rlcore.config.trust import OwnCode
 from rlcore.config.validation import checked
 from rlcore.envs.spec_env import NotSteppableError, SpecEnv
 from rlcore.envs.spec_records import recorded_spec
@@ -96,7 +95,7 @@ class PartsBuilder:
         self._saved = saved
         self._sections = sections
         self._host = host
-        self._files = [Path(file) for file in saved.config.get("plugins", {}).get("files", [])]
+        self._code = OwnCode(saved.raw)
         self._find_modules()
         self._labels: dict[str, str] = {}
         run = run_config(saved.config["run"])
@@ -150,18 +149,16 @@ class PartsBuilder:
             ConfigError: a key that it does not know, or a value that does not fit.
         """
         plugin = table["use"].rpartition(":")[0]
-        for file in self._files:
+        for file in self._code.files:
             if loose_name(file) == plugin and plugin not in self._host.loaded:
-                self._host.load_file(file)
+                self._code.load(self._host, file)
         keys = {name: value for name, value in table.items() if name not in _OURS}
         return find_component(self._host, kind, table["use"], keys)
 
     def _find_modules(self) -> None:
         """Make modules of the user's own importable, where the model or a transform names one."""
         values = {name: self._saved.config[name] for name in self._sections if name in self._saved.config}
-        raw = RawConfig(values, self._saved.path)
-        folders = [Path(folder) for folder in self._saved.config.get("plugins", {}).get("path", [])]
-        problems = make_importable(raw, folders) if named_modules(raw) else []
+        problems = self._code.find_modules(self._sections) if any(places_in(values)) else []
         if problems:
             raise ConfigError("; ".join(problems))
 

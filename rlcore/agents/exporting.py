@@ -41,7 +41,7 @@ def export_agent(
         output: the file; default: `policy` with the suffix of the format, in the folder.
         best: the checkpoint with the best evaluation instead of the latest.
         overwrite: replace a file that is there.
-        trust: import what the config names though the folder belongs to another user.
+        trust: run the code that the config names, or that the file is, though it was not written here.
         policy: of a run with several: the name of one of them; it is in the name of the file.
 
     Returns:
@@ -73,7 +73,7 @@ def export_agent(
             beside = written.with_name(written.name + kind.suffix)  # some writers and readers go by the suffix
             try:
                 kind.write(build_parts(saved, _CPU), beside)
-                _compare(agent, kind.load(beside, _CPU, 0, True), file)
+                _compare(agent, kind.load(beside, _CPU, 0, False), file)
                 beside.rename(written)
             finally:
                 beside.unlink(missing_ok=True)

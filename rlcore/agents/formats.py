@@ -22,7 +22,7 @@ class Format:
     Attributes:
         suffix: of its files.
         write: writes an agent, whose model is on the CPU, into a file.
-        load: returns the agent of a file, on a device, with a seed; and whether a file of another user is trusted.
+        load: returns the agent of a file, on a device, with a seed; and whether code runs that was not written here.
     """
 
     suffix: str

@@ -33,10 +33,10 @@ def load_agent(
         device: where the model computes: `cpu`, `cuda`, `cuda:N`, or `auto`.
         policy: of a run with several: the name of one of them.
         seed: of actions that are sampled (`deterministic=False`).
-        trust: import what the config names though the folder belongs to another user.
+        trust: run the code that the config names, or that the file is, though it was not written here.
 
     Raises:
-        ConfigError: there is no such run, or it belongs to another user; or the agent cannot be built.
+        ConfigError: there is no such run, its code is not trusted, or the agent cannot be built.
         PluginError: the plugin of the model or of a transform is not installed; says how to install it.
         StorageError: there is no checkpoint, or none that can be read.
 

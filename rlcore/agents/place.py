@@ -9,10 +9,10 @@ from typing import Any
 
 from rlcore.assembly.backends import open_backend
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, best, committed, read_manifest, scan
+from rlcore.config.raw import ConfigFile, RawConfig
 from rlcore.errors import ConfigError, NoCheckpointError
 from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
-from rlcore.run_folder.origin import Origin
-from rlcore.run_folder.trust import check_own
+from rlcore.run_folder.origin import Origin, origin_in
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Saved:
         states: component name to state.
         config: with which it was trained, resolved.
         env: what is recorded of its env, see `envs/spec_records.py`; empty where nothing is.
+        raw: the config as it was saved, which says whether its code may run.
     """
 
     path: Path
@@ -33,6 +34,7 @@ class Saved:
     states: Mapping[str, Any]
     config: Mapping[str, Any]
     env: Mapping[str, Any]
+    raw: RawConfig
     at: str = ""
 
 
@@ -42,25 +44,36 @@ def read_saved(place: Path, of_best: bool, trusted: bool) -> Saved:
     Args:
         place: a run folder, its folder of checkpoints, or the folder of one checkpoint.
         of_best: the checkpoint with the best evaluation, not the latest.
-        trusted: whether the config of another user's run may name the code that is imported.
+        trusted: whether code may run that a config names which was not written here.
 
     Raises:
-        ConfigError: there is nothing of that kind, it belongs to another user, or a script saved it, without a config.
+        ConfigError: there is nothing of that kind, its checkpoint is of another run, or a script saved it, without a
+            config.
         StorageError: there is no checkpoint, or none that can be read.
     """
     checkpoints, only = _found(place)
     run = checkpoints.parent
-    for folder in (run, checkpoints if only is None else only.path):
-        check_own(folder, trusted, "trust=True (rlcore.load_agent) or --trust")
     entry, states = _read(checkpoints, only, of_best)
-    config = Origin.of(run, entry).config
+    config = (origin_in(run, entry) if only is None else Origin.of(run, entry)).config
     if not {"run", "model"} <= config.keys():
         raise ConfigError(
             f"checkpoint {entry.path} does not say of which parts its model was made, as that of a script: load it "
             "with the script that saved it (Trainer.load_from_file)"
         )
     at = f"{entry.unit} {entry.reached:,}"
-    return Saved(entry.path, entry.frames, states, config, entry.manifest.get("env") or {}, at)
+    raw = saved_config(config, run / CONFIG_FILE, trusted)
+    return Saved(entry.path, entry.frames, states, config, entry.manifest.get("env") or {}, raw, at)
+
+
+def saved_config(config: Mapping[str, Any], path: Path, trusted: bool) -> RawConfig:
+    """Return a config that was saved with an agent, as one that was read from a file.
+
+    Args:
+        config: resolved.
+        path: its relative paths refer to the folder of this file.
+        trusted: whether code may run that it names though it was not written here.
+    """
+    return RawConfig(dict(config), path, files=(ConfigFile.of(path, config, of_a_run=True),), trusted=trusted)
 
 
 def _found(place: Path) -> tuple[Path, CheckpointEntry | None]:

@@ -11,9 +11,9 @@ import torch
 from rlcore.agents.agent import Agent
 from rlcore.agents.builder import AgentParts, build_parts
 from rlcore.agents.notes import KEY, notes_of, read_notes
-from rlcore.agents.place import Saved
+from rlcore.agents.place import Saved, saved_config
+from rlcore.config.trust import note_written
 from rlcore.errors import MissingPluginError, StorageError, describe
-from rlcore.run_folder.trust import check_own_file
 from rlcore.state.tree import flatten, unflatten
 
 # of the config: what an agent is built from
@@ -35,6 +35,7 @@ def write(parts: AgentParts, path: Path) -> None:
     tree = {name: flatten(parts.saved.states[name], name, tensors) for name in sorted(kept)}
     config = {name: parts.saved.config[name] for name in _SECTIONS if name in parts.saved.config}
     notes = notes_of(parts, {"config": config, "state": tree})
+    note_written(config, path)
     path.write_bytes(save({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, {KEY: notes}))
 
 
@@ -42,16 +43,15 @@ def load(path: Path, device: torch.device, seed: int, trust: bool) -> Agent:
     """Return the agent of a file.
 
     Raises:
-        ConfigError: the file belongs to another user.
+        UntrustedError: its config names code and was not written here, and is not trusted.
         MissingPluginError: safetensors is not installed.
         StorageError: the file cannot be read.
     """
-    check_own_file(path, trust)
-    parts = build_parts(_read(path), device)
+    parts = build_parts(_read(path, trust), device)
     return Agent(parts.spec, parts.transforms, parts.model.policy, device, seed, parts.saved.frames)
 
 
-def _read(path: Path) -> Saved:
+def _read(path: Path, trust: bool) -> Saved:
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
@@ -68,7 +68,7 @@ def _read(path: Path) -> Saved:
         _ = config["run"], config["model"]["use"]
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise StorageError(f"{str(path)!r} does not say of which parts its weights are: {describe(error)}") from None
-    return Saved(path, int(notes["frames"]), states, config, notes["env"])
+    return Saved(path, int(notes["frames"]), states, config, notes["env"], saved_config(config, path, trust))
 
 
 def _missing(error: ImportError) -> MissingPluginError:

@@ -17,6 +17,7 @@ from rlcore.config.core import PluginsConfig
 from rlcore.config.file import read
 from rlcore.config.overrides import override
 from rlcore.config.raw import RawConfig
+from rlcore.config.trust import OwnCode
 from rlcore.errors import ConfigError
 from rlcore.plugins.host import PluginHost
 from rlcore.run.process_state import prepare_process
@@ -77,7 +78,7 @@ def set_stage(
         evaluation: keys of the evaluator, over those of the config.
         device: of the model; default: that of the config.
         agent: an exported file to play in the place of the checkpoint's agent.
-        trust: import what the config names though the folder belongs to another user.
+        trust: run the code that the config names, or that the file is, though it was not written here.
 
     Raises:
         RlcoreError: something of it cannot be read or built.
@@ -89,11 +90,12 @@ def set_stage(
             "--best chooses a checkpoint, and --agent plays a file in the place of one: leave one of them out"
         )
     saved = read_saved(folder, best, trust)
-    config = _with(saved.config, folder, changes, {} if device is None else {"device": device}, evaluation or {})
+    raw = _with(saved.raw, folder, changes, {} if device is None else {"device": device}, evaluation or {})
+    config = raw.values
     run = run_config(config["run"])
     prepare_process(run)
-    host = _host(PluginsConfig.model_validate(config.get("plugins", {})), folder)
-    builder = PartsBuilder(replace(saved, config=config), device_of(run.device), host, _SECTIONS)
+    host = _host(raw)
+    builder = PartsBuilder(replace(saved, config=config, raw=raw), device_of(run.device), host, _SECTIONS)
     if agent is None:
         parts = builder.build()
         context, spec, frames, at = builder.context, parts.spec, saved.frames, saved.at
@@ -102,6 +104,8 @@ def set_stage(
         context, spec, frames = _context_of(loaded, builder.context), loaded.spec, loaded.frames
         at = f"frame {frames:,}"
     context.built["make_env"] = _env_maker(builder, context, config["env"], spec)
+    if limit := config["env"].get("max_episode_steps"):  # it may be another one than in training
+        context.built["env_spec"] = replace(context.env_spec, max_episode_steps=-(-limit // spec.frame_skip))
     table = config.get("evaluator") or {"use": "core:episodes"}
     provided, keys = builder.component("evaluator", table)
     evaluator = provided.build(keys, context.for_component("evaluator", table.get("name", "episodes")))
@@ -109,19 +113,23 @@ def set_stage(
 
 
 def _with(
-    saved: Mapping[str, Any],
+    saved: RawConfig,
     folder: Path,
     changes: Iterable[str],
     run: Mapping[str, Any],
     evaluation: Mapping[str, Any],
-) -> dict[str, Any]:
+) -> RawConfig:
     """Return the config of a checkpoint with what the folder and the user say of an evaluation."""
-    own = read(folder / CONFIG_FILE).values
-    values: dict[str, Any] = {**saved, **{name: own[name] for name in _OF_THE_FOLDER if name in own}}
-    evaluator: dict[str, Any] = {"use": "core:episodes", **values.get("evaluator", {}), **evaluation}
+    read_there = read(folder / CONFIG_FILE)
+    own = read_there.values
+    values: dict[str, Any] = {**saved.values, **{name: own[name] for name in _OF_THE_FOLDER if name in own}}
+    together = {key: value for key, value in values["env"].items() if key == "num_envs"}  # as many as were trained in
+    asked = values.get("evaluator", together)
+    evaluator: dict[str, Any] = {"use": "core:episodes", **asked, **evaluation}
     values["evaluator"] = evaluator
     values["run"], values["env"] = {**values["run"], **run}, dict(values["env"])
-    raw = RawConfig(values, folder / CONFIG_FILE)
+    files = (*saved.files, *(replace(file, of_a_run=True) for file in read_there.files))
+    raw = replace(saved, values=values, files=tuple(dict.fromkeys(files)))
     for change in changes:
         if not change.replace(" ", "").startswith(_FREE):
             raise ConfigError(
@@ -129,14 +137,15 @@ def _with(
                 "run.device, run.threads and run.deterministic"
             )
         override(raw, change)
-    return raw.values
+    return raw
 
 
-def _host(plugins: PluginsConfig, folder: Path) -> PluginHost:
+def _host(raw: RawConfig) -> PluginHost:
     """Import what the config names besides components: it may register envs."""
-    host = PluginHost(disable=plugins.disable)
-    for file in plugins.files:
-        host.load_file(folder / file)
+    plugins = PluginsConfig.model_validate(raw.values.get("plugins", {}))
+    host, code = PluginHost(disable=plugins.disable), OwnCode(raw)
+    for file in code.files:
+        code.load(host, file)
     for name in plugins.enable:
         host.load(name)
     return host

@@ -11,8 +11,8 @@ from rlcore.agents.builder import AgentParts
 from rlcore.agents.notes import KEY, notes_of, read_notes
 from rlcore.agents.program import exported_program, state_of
 from rlcore.agents.program_agent import program_agent
+from rlcore.config.trust import check_file, hash_of, note
 from rlcore.errors import StorageError, describe
-from rlcore.run_folder.trust import check_own_file
 
 _FILE = f"{KEY}.json"
 
@@ -26,16 +26,17 @@ def write(parts: AgentParts, path: Path) -> None:
     notes = notes_of(parts, state_of(parts))
     with path.open("wb") as stream:
         torch.export.save(exported_program(parts), stream, extra_files={_FILE: notes})
+    note(hash_of(path), str(path))
 
 
 def load(path: Path, device: torch.device, seed: int, trust: bool) -> Agent:
-    """Return the agent of a program.
+    """Return the agent of a program; a part of it is unpickled, which may run anything.
 
     Raises:
-        ConfigError: the file belongs to another user.
+        UntrustedError: the file was not written here, and is not trusted.
         StorageError: it cannot be read.
     """
-    check_own_file(path, trust)
+    check_file(path, trust)
     files = {_FILE: ""}
     try:
         with path.open("rb") as stream:

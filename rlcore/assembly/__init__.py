@@ -9,6 +9,7 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.assembly.env_maker import EnvMaker as EnvMaker
     from rlcore.assembly.importing import import_named as import_named
+    from rlcore.config.own_modules import meant as meant
     from rlcore.plugins.known import published as published
 
 __all__, __getattr__, __dir__ = lazy(
@@ -16,6 +17,7 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.assembly.env_maker": "EnvMaker",
         "rlcore.assembly.importing": "import_named",
+        "rlcore.config.own_modules": "meant",
         "rlcore.plugins.known": "published",
     },
 )

@@ -6,6 +6,9 @@ a script.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import reduce
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -43,7 +46,11 @@ class Assembly:
         """Build a component that keeps no state of its own in checkpoints."""
         self.context.heart.beats += 1
         kind = provided.component.kind
-        built = provided.build(config, self.context.for_component(kind, name))
+        learning = torch.is_grad_enabled()
+        try:
+            built = provided.build(config, self.context.for_component(kind, name))
+        finally:
+            _check_torch(provided, learning)
         if kind == "optimizer" and offers(config, Paced) and not offers(built, Paced):
             built.every = config.every  # of a class that does not know the key, which every section of optimizers has
         return built
@@ -52,6 +59,8 @@ class Assembly:
         """Build a component and register it: under its kind when it is the `single` one, else under `kind.name`."""
         kind = provided.component.kind
         built = to_device(self.build(provided, config, name), self.context.device)
+        if isinstance(built, torch.nn.Module):
+            built.eval()  # whoever acts uses it so; a learner puts layers into training mode for the losses
         return self.register(kind if single else f"{kind}.{name}", built, provided.owner.distribution)
 
     def register(self, name: str, built: Any, distribution: str = "rlcore") -> Any:
@@ -126,12 +135,15 @@ class Assembly:
         env = self._seen_before(found, name)
         return LeafEnv(env, found.leaf) if isinstance(found, OnLeaf) else env
 
-    def _seen_before(self, transform: Transform, name: str) -> TransformedEnv:
-        """Return one env, seen through the transforms before `transform`, or through all where it is not among them."""
+    def _seen_before(self, transform: Transform, name: str) -> SpecEnv:
+        """Return one env, seen through the transforms before `transform`, or through all where it is not among them.
+
+        The env is made when its first frame is wanted, as one may exist only once.
+        """
         parts = self.context.built
-        transforms: list[Transform] = parts["transforms"]
-        number = next((n for n, fitted in enumerate(transforms) if fitted is transform), len(transforms))
-        return TransformedEnv(parts["make_env_for"](f"fit {name}", num_envs=1), transforms[:number])
+        transforms: list[Transform] = list(takewhile(lambda fitted: fitted is not transform, parts["transforms"]))
+        spec = reduce(transformed_spec, transforms, replace(parts["env"].spec, num_envs=1))
+        return SpecEnv(spec, lambda: TransformedEnv(parts["make_env_for"](f"fit {name}", num_envs=1), transforms))
 
     def check_model_parts(self, requiring: Any, provided: Provided, model: str) -> None:
         """Refuse a model that lacks a part which `requiring` uses.
@@ -161,3 +173,24 @@ def to_device(built: Any, device: torch.device) -> Any:
 def hooks_of(part: object) -> list[Any]:
     """Return the hooks that a loss or a buffer brings; none of one that brings none, or that is not built."""
     return list(part.hooks) if offers(part, HookBringer) else []
+
+
+def _check_torch(provided: Provided, learning: bool) -> None:
+    """Refuse to go on where a module changed what torch makes of every tensor.
+
+    Args:
+        provided: the component that was built.
+        learning: whether gradients were enabled before.
+
+    Raises:
+        ConfigError: says which call to leave out.
+    """
+    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    calls = [] if dtype == torch.float32 else [f"torch.set_default_dtype({dtype})"]
+    calls += [] if device.type == "cpu" else [f"torch.set_default_device({str(device)!r})"]
+    calls += [] if torch.is_grad_enabled() or not learning else ["torch.set_grad_enabled(False)"]
+    if calls:
+        raise ConfigError(
+            f"while {provided} was built, or before, a module or the script called {', '.join(calls)}, which changes "
+            "all of torch; say dtype, device and gradients for your own tensors alone: torch.zeros(3, dtype=...)"
+        )

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from rlcore.config.own_modules import meant
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe, did_you_mean
 
 
@@ -44,7 +45,7 @@ def _module(name: str, key: str, place: str) -> Any:
         absent = isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}.")
         if absent:
             raise ConfigError(
-                f"{key} = {place!r}: there is no module {name!r}; put its file beside the config, name its folder in "
-                "[plugins] path, or install the package that has it"
+                f"{key} = {place!r}: there is no module {name!r}{meant(name)}; put its file beside the config, name "
+                "its folder in [plugins] path, or install the package that has it"
             ) from error
         raise ConfigError(f"{key} = {place!r}: importing {name} failed: {describe(error)}") from error

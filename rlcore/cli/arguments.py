@@ -17,11 +17,12 @@ def override_arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--enable", action="append", default=[], metavar="X", help="import plugin X too")
     command.add_argument("--disable", action="append", default=[], metavar="X", help="refuse to import plugin X")
+    trust_argument(command)
 
 
 def trust_argument(command: argparse.ArgumentParser) -> None:
-    """Add what says that a folder of another user is trusted."""
-    command.add_argument("--trust", action="store_true", help="run the code that the run folder of another user names")
+    """Add what lets code run that was not written here."""
+    command.add_argument("--trust", action="store_true", help="run code that was not written here, and remember to")
 
 
 def seconds(text: str) -> float:

@@ -185,7 +185,6 @@ def _train(commands: argparse._SubParsersAction[Parser]) -> None:
     train.add_argument(
         "--fresh", action="append", default=[], metavar="NAME", help="start component NAME over, and what depends on it"
     )
-    _trust_argument(train)
     train.add_argument(
         "--accept-changes", action="store_true", help="resume although the config, or the run, is not the same"
     )
@@ -211,7 +210,6 @@ def _config(commands: argparse._SubParsersAction[Parser]) -> None:
         action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
         action.add_argument("config", metavar="CONFIG", help="a TOML file")
         _override_arguments(action)
-        action.add_argument("--trust", action="store_true", help="import the loose files that a run folder names")
     actions.add_parser("schema", help="print a JSON schema of everything installed, for editors")
 
 

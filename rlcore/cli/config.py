@@ -16,6 +16,7 @@ from rlcore.config.policies import tables
 from rlcore.config.raw import RawConfig
 from rlcore.config.schema import config_schema
 from rlcore.config.sections import Config, validate
+from rlcore.config.trust import UntrustedError
 
 
 def run(options: argparse.Namespace) -> int:
@@ -23,12 +24,14 @@ def run(options: argparse.Namespace) -> int:
     if options.action == "schema":
         print(json.dumps(config_schema(), indent=1))
         return 0
-    raw = read(Path(options.config), options.set)
+    raw = read(Path(options.config), options.set, trust=options.trust)
     add_observers(raw, options.disable)
-    importing = options.trust or not raw.names_code_of_a_run
-    if options.action == "check" and importing:
-        return _check(raw, options)
-    config = validate(raw, options.enable, options.disable, import_files=importing)
+    try:
+        if options.action == "check":
+            return _check(raw, options)
+        config = validate(raw, options.enable, options.disable)
+    except UntrustedError:
+        config = validate(raw, options.enable, options.disable, import_files=False)
     left_out = list(_left_out(config))
     if options.action == "check":
         print(f"{options.config}: no problems found" + (f"; not checked: {'; '.join(left_out)}" if left_out else ""))

@@ -50,10 +50,9 @@ def run(options: argparse.Namespace) -> int:
 def _problem(path: Path) -> str:
     """Return why a config cannot be built, such as by the form of the observations; empty where it can."""
     try:
-        built = build(validated(read(path)), write=False)
+        build(validated(read(path)), write=False).close()
     except RlcoreError as error:
         return str(error)
-    built.trainer.parts.collector.close()
     return ""
 
 

@@ -29,7 +29,8 @@ def run(options: argparse.Namespace) -> int:
     scratch = Path(tempfile.mkdtemp(prefix="rlcore-prove-"))
     try:
         iterations = QUICK_ITERATIONS if options.quick else ITERATIONS
-        subject = make_subject(Path(options.config), options.set, options.enable, options.disable, scratch, iterations)
+        changes = (options.set, options.enable, options.disable)
+        subject = make_subject(Path(options.config), *changes, scratch, iterations, options.trust)
         kills = options.kills or (QUICK_KILLS if options.quick else KILLS)
         rows = prove(subject, kills, QUICK_SAMPLE if options.quick else SAMPLE)
     finally:

@@ -28,7 +28,6 @@ from rlcore.run.build import build
 from rlcore.run.checking import validated
 from rlcore.run.ending import Ending, StoppedAtStart, unexpected
 from rlcore.run.showing import progress_hooks
-from rlcore.run_folder.trust import check_own
 from rlcore.stock.status import StatusHook
 from rlcore.stock.time_limit import TimeLimit
 
@@ -39,12 +38,10 @@ def run(options: argparse.Namespace, raw: RawConfig) -> int:
     """Train; return the exit code."""
     config = validated(raw, options.enable, options.disable)
     if options.dry_run:
-        build(config, write=False)
+        build(config, write=False).close()
         print(f"{options.config}: everything can be built; nothing was written")
         return 0
     ending = Ending(Path(options.resume) if options.resume else config.run.place)
-    if options.resume is not None:
-        check_own(ending.named, options.trust)
     with stop_on_signal(ending.request_stop, options.grace, ending.saving, ending.give_up) as received:
         code = to_its_end(ending, partial(_train, ending, config, options), options.quiet)
     if code:

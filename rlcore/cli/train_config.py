@@ -14,15 +14,12 @@ from rlcore.config.raw import RawConfig
 from rlcore.errors import ConfigError
 from rlcore.run_folder import folder as run_folder
 from rlcore.run_folder.next_config import settle_after_crash
-from rlcore.run_folder.trust import check_own
 
 
 def prepared(options: argparse.Namespace) -> RawConfig:
     """Return the config of the run that the command line names, before anything of it is checked."""
-    if options.resume and not options.resume.endswith(".toml"):
-        check_own(Path(options.resume), options.trust)  # before anything of it is touched
     _place_config(options)
-    raw = read(Path(options.config), options.set)
+    raw = read(Path(options.config), options.set, trust=options.trust)
     if options.resume:
         _name_after(raw, Path(options.resume))
     resumed = None if options.resume is None else run_folder.read_config(place_of(raw))

@@ -23,7 +23,6 @@ from rlcore.ranks.rank import Order
 from rlcore.run.checking import validated
 from rlcore.run.ending import Ending
 from rlcore.run_folder.status import RunState
-from rlcore.run_folder.trust import check_own
 from rlcore.types.context import Context
 from rlcore.types.launcher import JoiningLauncher
 
@@ -52,8 +51,6 @@ def run(options: argparse.Namespace, raw: RawConfig) -> int:
     launcher: JoiningLauncher = provided.build(keys, context)
     place = launcher.here()
     named = Path(options.resume) if options.resume else config.run.place
-    if options.resume is not None:
-        check_own(named, options.trust)
     if place.rank:
         logging.getLogger("rlcore").setLevel(logging.WARNING)
     ending = _SilentEnding(named) if place.rank else Ending(named)

@@ -24,7 +24,6 @@ from rlcore.run.build import build
 from rlcore.run.checking import validated
 from rlcore.run.resume import check_unchanged_since_latest
 from rlcore.run_folder.folder import read_config
-from rlcore.run_folder.trust import check_own
 from rlcore.seeds.board import Board, state_of, why_failed
 from rlcore.seeds.child import Child
 from rlcore.seeds.plan import Seed, plan, seeds_of
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     seeds = plan(config.run.place, numbers, target, resume=options.resume is not None)
     _check_each(options, seeds)
     if options.dry_run:
-        build(config, write=False)
+        build(config, write=False).close()
         print(f"{options.config}: everything can be built; nothing was written. Runs: {_folders(seeds)}")
         return 0
     jobs = min(options.jobs or 1, len(seeds))
@@ -67,18 +66,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _config(options: argparse.Namespace, seed: Seed | None = None) -> Config:
     """Return the config as `rlcore train` will see it: that of a seed whose run goes on, or as it is."""
-    raw = read(Path(options.config), [*options.set, *([] if seed is None else _changes(seed))])
+    changes = [] if seed is None else _changes(seed)
+    raw = read(Path(options.config), [*options.set, *changes], trust=options.trust)
     add_observers(raw, options.disable, None if seed is None else read_config(seed.folder))
     return validated(raw, options.enable, options.disable)
 
 
 def _check_each(options: argparse.Namespace, seeds: Sequence[Seed]) -> None:
-    """See, before any is started, that every run that is there can go on: its config, its owner."""
+    """See, before any is started, that every run that is there can go on with the config."""
     for seed in seeds:
-        if not seed.goes_on:
-            continue
-        check_own(seed.folder, options.trust)
-        if options.accept_changes:
+        if not seed.goes_on or options.accept_changes:
             continue
         try:
             check_unchanged_since_latest(_config(options, seed), seed.folder)

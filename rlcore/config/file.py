@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from rlcore.config.extending import EXTENDS, Layer, extended, with_absolute_paths
 from rlcore.config.overrides import override
-from rlcore.config.raw import GIVEN, VERSIONS, RawConfig
+from rlcore.config.raw import GIVEN, VERSIONS, ConfigFile, RawConfig
 from rlcore.errors import ConfigError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 
@@ -31,7 +31,10 @@ def backend_of_environment(environment: Mapping[str, str] | None = None) -> str:
 
 
 def read(
-    config: Path | Mapping[str, Any], overrides: Iterable[str] = (), environment: Mapping[str, str] | None = None
+    config: Path | Mapping[str, Any],
+    overrides: Iterable[str] = (),
+    environment: Mapping[str, str] | None = None,
+    trust: bool = False,
 ) -> RawConfig:
     """Read a config, with what it extends, and apply overrides.
 
@@ -39,11 +42,13 @@ def read(
         config: a TOML file; or what one would hold, whose relative paths are relative to the working directory.
         overrides: `"section.key=value"`, as after `--set`; the value is TOML, or else a string.
         environment: where `CKPT_BACKEND` is looked up; default: the process's environment.
+        trust: run the code that it names, whoever wrote it.
 
     Raises:
         ConfigError: no such file, not TOML, an override that does not fit, a section that is not a table.
     """
     raw = _layered(_plain(config), GIVEN, []) if isinstance(config, Mapping) else _layered(_parse(config), config, [])
+    raw.trusted = trust
     for text in overrides:
         override(raw, text)
     backend = backend_of_environment(environment)
@@ -58,8 +63,9 @@ def _layered(values: dict[str, Any], path: Path, extending: list[Path]) -> RawCo
     extends = values.pop(EXTENDS, None)
     _normalise(values, path)
     own = Layer(values, path)
+    files = () if path is GIVEN else (ConfigFile.of(path, values),)
     if extends is None:
-        return RawConfig(values, path)
+        return RawConfig(values, path, files=files)
     if not isinstance(extends, str):
         raise ConfigError(f"{path}: {EXTENDS} must name a config file, not {extends!r}")
     here = path.resolve()
@@ -72,11 +78,10 @@ def _layered(values: dict[str, Any], path: Path, extending: list[Path]) -> RawCo
     except ConfigError as error:
         raise ConfigError(f"{path}: {EXTENDS}: {error}") from None
     base = _layered(values_below, below, [*extending, here])
-    of_a_run = base.names_code_of_a_run
     base.values.pop(VERSIONS, None)
     layer = with_absolute_paths(Layer(base.values, below, base.sources), base.base)
     both = extended(layer, own)
-    return RawConfig(both.values, path, both.sources, base.folders, of_a_run)
+    return RawConfig(both.values, path, both.sources, (*files, *base.files))
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ import importlib.util
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,19 +19,29 @@ log = logging.getLogger(__name__)
 
 # a number after the colon is that of a device or a port, as in `cuda:0`
 _PLACE: Final = re.compile(r"([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*):(?!\d+$)[A-Za-z_0-9]")
+# sections that write and save, in which such a value is a name of theirs: a project, a group, an address
+_NO_MODULES: Final = ("logger", "checkpoint")
 # what configs of this process put on the path, so that the modules of the latest are found first
 _added: list[str] = []
+# the folders of the configs of this process, for what was meant by a module that is missing
+_beside: set[Path] = set()
+
+
+def places_in(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the key and the text of each value of the form `"module:Name"`."""
+    for section, value in values.items():
+        if section in COMPONENT_SECTIONS and section not in _NO_MODULES:
+            yield from ((key, text) for key, text in _texts(value, section) if _PLACE.match(text))
 
 
 def named_modules(raw: RawConfig) -> dict[str, str]:
-    """Return the modules that values of the form `"module:Name"` name, to the key that does."""
-    return {
-        "".join(match.groups()): place
-        for section, value in raw.values.items()
-        if section in COMPONENT_SECTIONS
-        for place, text in _texts(value, section)
-        if (match := _PLACE.match(text))
-    }
+    """Return the modules that values of the form `"module:Name"` may name, to the key that does."""
+    return {text.partition(":")[0]: key for key, text in places_in(raw.values)}
+
+
+def meant(missing: str) -> str:
+    """Return which module beside a config may have been meant by one that is missing, as the end of a message."""
+    return did_you_mean(missing, {file.stem for folder in _beside for file in folder.glob("*.py")})
 
 
 def folders_of(raw: RawConfig, path: Iterable[str]) -> list[Path]:
@@ -57,22 +67,18 @@ def make_importable(raw: RawConfig, folders: list[Path]) -> list[str]:
     new = [str(folder) for folder in folders if str(folder) not in _absolute(sys.path)]
     sys.path[at:at] = new
     _added.extend(new)
+    _beside.update(raw.folders)
     importlib.invalidate_caches()
     for name, place in named_modules(raw).items():
-        problems += _problem(raw, name.partition(".")[0], place, folders)
+        problems += _problem(name.partition(".")[0], place, folders)
     return problems
 
 
-def _problem(raw: RawConfig, top: str, place: str, folders: list[Path]) -> Iterator[str]:
+def _problem(top: str, place: str, folders: list[Path]) -> Iterator[str]:
     """Yield what is wrong with the module that a key names, or warn of it."""
     ours = next((file for folder in folders if (file := _file(folder, top))), None)
     found = _found(top)
-    if ours is None and found is None:
-        beside = [file.stem for folder in raw.folders for file in folder.glob("*.py")]
-        guess = did_you_mean(top, beside)
-        if guess:
-            yield f"{place}: there is no module {top!r}{guess}"
-    elif ours is not None and (not found or Path(found).resolve() != ours.resolve()):
+    if ours is not None and (not found or Path(found).resolve() != ours.resolve()):
         if found and any(Path(found).is_relative_to(folder) for folder in _added):
             yield (
                 f"{place}: the module {top!r} is that of {found}, imported for another config of this process; "
@@ -86,16 +92,17 @@ def _problem(raw: RawConfig, top: str, place: str, folders: list[Path]) -> Itera
 
 
 def _texts(value: Any, section: str) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a section with the key of each, however deep they lie; `use` names plugins."""
-    waiting: list[tuple[str, Any]] = [("", value)]
+    """Yield the texts of a section with the key of each, however deep they lie; `use` of a section names its plugin."""
+    waiting: list[tuple[str, Any, bool]] = [("", value, False)]
     while waiting:
-        key, value = waiting.pop()
+        key, value, listed = waiting.pop()
         if isinstance(value, str):
             yield f"[{section}] {key}".rstrip(), value
         elif isinstance(value, list):
-            waiting += [(key, item) for item in value]
+            waiting += [(key, item, bool(key)) for item in value]
         elif isinstance(value, dict):
-            waiting += [(f"{key}.{name}".lstrip("."), item) for name, item in value.items() if name != "use"]
+            below = ((name, item) for name, item in value.items() if listed or name != "use")
+            waiting += [(f"{key}.{name}".lstrip("."), item, listed) for name, item in below]
 
 
 def _file(folder: Path, top: str) -> Path | None:

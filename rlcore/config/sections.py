@@ -24,12 +24,12 @@ from rlcore.config.core import (
 )
 from rlcore.config.file import read
 from rlcore.config.launchers import launcher_named
-from rlcore.config.own_modules import folders_of, make_importable
 from rlcore.config.policies import missing_sections, policy_problems, tables
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import VERSIONS, RawConfig
 from rlcore.config.reading import Reading, sections_of
 from rlcore.config.section import Section as Section
+from rlcore.config.trust import OwnCode
 from rlcore.config.validation import check_section_names, checked, core_section
 from rlcore.errors import ConfigError, PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
@@ -205,6 +205,7 @@ def load_config(
     overrides: Iterable[str] = (),
     enable: Iterable[str] = (),
     disable: Iterable[str] = (),
+    trust: bool = False,
 ) -> Config:
     """Read and validate a config.
 
@@ -214,11 +215,13 @@ def load_config(
         overrides: `"section.key=value"`, as after `--set`.
         enable: further plugins to import.
         disable: plugins that must not be imported.
+        trust: run the code that a config names which was not written here, and remember to.
 
     Raises:
-        ConfigError: one message with all problems of the config.
+        ConfigError: one message with all problems of the config; or its code may not run here.
     """
-    return validate(read(path if isinstance(path, Mapping) else Path(path), overrides), enable, disable)
+    raw = read(path if isinstance(path, Mapping) else Path(path), overrides, trust=trust)
+    return validate(raw, enable, disable)
 
 
 def validate(
@@ -235,6 +238,7 @@ def validate(
 
     Raises:
         InvalidConfig: one message with all problems.
+        UntrustedError: the code that it names may not run here.
     """
     problems: list[str] = []
     check_section_names(raw, problems)
@@ -244,10 +248,11 @@ def validate(
     ranks = core_section(raw, "ranks", problems) if "ranks" in raw.values else None
     plugins = plugins or PluginsConfig()
     host = PluginHost(disable=[*plugins.disable, *disable])
-    folders = folders_of(raw, plugins.path)
+    code = OwnCode(raw)
     problems += _launcher_problems(ranks, host)
-    problems += make_importable(raw, folders) if import_files else []
-    broken = _load_plugins(raw, host, [*plugins.enable, *enable], plugins.files if import_files else [], problems)
+    problems += code.find_modules() if import_files else []
+    broken = _load_files(code, host, problems) if import_files else set()
+    broken |= _load_plugins(raw, host, [*plugins.enable, *enable], problems)
     if not import_files:
         broken |= {loose_name(Path(file)) for file in plugins.files}
     reading = Reading(raw, defaults, host, broken, problems)
@@ -255,7 +260,7 @@ def validate(
     sections["buffer"] = _with_discount_of_loss(raw, sections["buffer"], sections["loss"])
     problems += missing_sections(raw, required(sections))
     metrics, checkpoint = metrics or MetricsConfig.model_validate({}), checkpoint or CheckpointConfig()
-    config = Config(run, plugins, metrics, checkpoint, sections, raw, host, folders, ranks)
+    config = Config(run, plugins, metrics, checkpoint, sections, raw, host, code.folders, ranks)
     problems += [] if config.missing() else defaults.unused()
     problems += _discount_problems(config)
     if problems:
@@ -280,18 +285,22 @@ def _launcher_problems(ranks: RanksConfig | None, host: PluginHost) -> list[str]
     return problems
 
 
-def _load_plugins(
-    raw: RawConfig, host: PluginHost, enable: list[str], files: list[str], problems: list[str]
-) -> set[str]:
-    """Import what `enable`, `files` and the `use` keys name; return the plugins that could not be imported."""
+def _load_files(code: OwnCode, host: PluginHost, problems: list[str]) -> set[str]:
+    """Import loose files; return the plugins that could not be imported."""
     broken: set[str] = set()
-    for file in files:
+    for file in code.files:
         try:
-            host.load_file(raw.base / file)
+            code.load(host, file)
         except PluginError as error:
-            if not host.is_installed(name := loose_name(Path(file))):
+            if not host.is_installed(name := loose_name(file)):
                 broken.add(name)
             problems.append(str(error))
+    return broken
+
+
+def _load_plugins(raw: RawConfig, host: PluginHost, enable: list[str], problems: list[str]) -> set[str]:
+    """Import what `enable` and the `use` keys name; return the plugins that could not be imported."""
+    broken: set[str] = set()
     for name in enable:
         try:
             host.load(name)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rlcore.envs.checks import inexact_env as inexact_env
     from rlcore.envs.checks import unrestored_env as unrestored_env
     from rlcore.envs.episode_starts import only_resets as only_resets
+    from rlcore.envs.examination import Finding as Finding
     from rlcore.envs.infos_by_env import InfosByEnv as InfosByEnv
     from rlcore.envs.leaves import OnLeaf as OnLeaf
     from rlcore.envs.nested import is_nested as is_nested
@@ -37,6 +38,7 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.envs.action_masks": "forbidden keeping_to_masks without_choice",
         "rlcore.envs.agents": "AgentSpaces",
+        "rlcore.envs.examination": "Finding",
         "rlcore.envs.checks": "inexact_env unrestored_env",
         "rlcore.envs.episode_starts": "only_resets",
         "rlcore.envs.infos_by_env": "InfosByEnv",

@@ -7,7 +7,7 @@ buffers, workers and checkpoints see one array of integers, and an observation t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import gymnasium
@@ -95,7 +95,9 @@ class Packed(gymnasium.spaces.Box):
         count, width = tensors[next(iter(self.leaves))].shape[0], self.shape[0] * _WORD.itemsize
         # the wider ones come first, so that one follows the other without a gap
         names = sorted(self.leaves, key=lambda name: self._begins[name] * self.dtypes[name].itemsize)
-        leaves = [tensors[name].to(self._torch_dtypes[name]).reshape(count, -1) for name in names]
+        leaves = [
+            tensors[name].to(self._torch_dtypes[name]).reshape(count, math.prod(self._shape_of(name))) for name in names
+        ]
         parts = [leaf.contiguous().view(torch.uint8) for leaf in leaves]
         gap = width - sum(part.shape[1] for part in parts)
         return torch.cat([*parts, parts[0].new_zeros(count, gap)], 1).view(torch.int64)
@@ -279,3 +281,11 @@ def _filter_for(leaves: set[str]) -> str:
         'the Gymnasium wrapper FilterObservation leaves it out: [env] wrappers = [{ use = "FilterObservation", '
         f"filter_keys = [{kept}] }}]"
     )
+
+
+def finite_in(space: gymnasium.Space[Any]) -> Callable[[Array], bool]:
+    """Return what says of observations `[env, *shape]` of a space whether all their floats are finite."""
+    if isinstance(space, Packed):
+        floats = [name for name, dtype in space.dtypes.items() if dtype.kind == "f"]
+        return lambda rows: all(np.isfinite(space.array(rows, name)).all() for name in floats)
+    return lambda rows: rows.dtype.kind != "f" or bool(np.isfinite(rows).all())

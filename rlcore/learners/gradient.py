@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -17,6 +18,7 @@ from rlcore.errors import ConfigError, NumericalError
 from rlcore.learners.base import Updating
 from rlcore.learners.gradient_step import GradientStep
 from rlcore.learners.joint import JointGradients, rows_of
+from rlcore.learners.modes import in_training, trained_layers
 from rlcore.learners.noise import LossNoise, noise_of
 from rlcore.learners.paces import (
     Due,
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from rlcore.learners.compiled import CompiledUpdate
 
 log = logging.getLogger(__name__)
+
+_NO_LAYERS = nullcontext()  # made once, as an update of a small network is short
 
 
 class GradientLearner(Updating):
@@ -113,6 +117,7 @@ class GradientLearner(Updating):
         self._joint = JointGradients(context.group, self._steps) if context.group.size > 1 else None
         self._noise: LossNoise | None = noise_of(self._loss, context)
         self._statistics = statistics_of(self._loss, context.group)
+        self._layers = trained_layers(self._loss)
         self._moved = False  # whether the targets moved in the graph of this update
         self._first_turn = self._last_turn = True
         self._entries: Mapping[Key, Tensor] = {}
@@ -130,7 +135,8 @@ class GradientLearner(Updating):
         """
         turns = self._paces.at(self.progress.updates + 1)
         self._moved = False
-        metrics = self._take_turn(minibatch, turns[0]) if len(turns) == 1 else self._take_turns(minibatch, turns)
+        with in_training(self._layers) if self._layers else _NO_LAYERS:
+            metrics = self._take_turn(minibatch, turns[0]) if len(turns) == 1 else self._take_turns(minibatch, turns)
         if self._moved:
             self._targets.step(moved=True)
         elif self._targets is not None:

@@ -12,6 +12,7 @@ import tomli_w
 
 from rlcore.config.file import read
 from rlcore.config.sections import Config, validate
+from rlcore.config.trust import note_written
 from rlcore.errors import ConfigError
 from rlcore.plugins.discovery import installed
 from rlcore.run.build import build
@@ -83,9 +84,9 @@ class Subject:
             {"use": "testing:killer", "name": "prove-killer", "plan": str(plan)},
         ]
         path = self.scratch / f"{name}.toml"
-        path.write_text(
-            tomli_w.dumps({section: value for section, value in values.items() if value != []}), encoding="utf-8"
-        )
+        values = {section: value for section, value in values.items() if value != []}
+        path.write_text(tomli_w.dumps(values), encoding="utf-8")
+        note_written(values, path)
         options = ("--until", str(self.until), *self.options)
         return Job(path, self.scratch / "runs" / name, recording, plan, options)
 
@@ -101,17 +102,19 @@ class Subject:
 
 
 def make_subject(
-    path: Path, overrides: Sequence[str], enable: Sequence[str], disable: Sequence[str], scratch: Path, iterations: int
-) -> Subject:
+    path: Path, overrides: Sequence[str], enable: Sequence[str], disable: Sequence[str], scratch: Path,
+    iterations: int, trust: bool = False,
+) -> Subject:  # fmt: skip
     """Read, validate and build a config.
 
     Raises:
         RlcoreError: the config cannot be used.
     """
-    raw = read(path, overrides)
+    raw = read(path, overrides, trust=trust)
     raw.values["hook"] = [hook for hook in raw.values.get("hook", []) if hook.get("use") not in _WATCHING]
     config = validate(raw, enable, disable)
     built = build(config, write=False)
+    built.close()  # before the processes of the proof make theirs
     parts = built.trainer.parts
     ranks = 1 if config.ranks is None else config.ranks.count
     per_iteration = ranks * _frames_per_iteration(parts.collector, parts.frame_skip)

@@ -62,8 +62,14 @@ class Builder:
             ConfigProblems: several parts cannot be built. A part on which others depend keeps those from being tried.
         """
         self._build(further_hooks)
-        self._problems.end()
-        return ConfiguredTrainer(self._parts(), self._assembly)
+        try:
+            self._problems.end()
+            return ConfiguredTrainer(self._parts(), self._assembly)
+        except BaseException:
+            built = self._context.built
+            if (opened := built.get("collector") or built.get("env")) is not None:
+                opened.close()
+            raise
 
     def _build(self, further_hooks: Iterable[Any]) -> None:
         """Build the parts in the order in which they need each other; one that fails is reported at the end."""

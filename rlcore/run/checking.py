@@ -38,7 +38,7 @@ def try_out(config: Config) -> None:
     log, level = logging.getLogger("rlcore"), logging.getLogger("rlcore").level
     log.setLevel(logging.WARNING)
     try:
-        build(replace(config, run=run), write=False).trainer.collector.close()
+        build(replace(config, run=run), write=False).close()
     finally:
         log.setLevel(level)
 

@@ -9,10 +9,11 @@ from rlcore.checkpoints.backend import Backend
 from rlcore.config.sections import Config
 from rlcore.restore.components import Restored, restore
 from rlcore.run_folder.folder import CHECKPOINTS
+from rlcore.run_folder.origin import origin_in
 from rlcore.scripts.trainer import Trainer
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """A trainer that is ready to run, with its folder.
 
@@ -28,6 +29,14 @@ class Run:
     report: list[Restored]
     backend: Backend
 
+    def __repr__(self) -> str:
+        progress, place = self.trainer.progress, "without a folder" if self.folder is None else f"in {self.folder}"
+        return f"Run({self.config.run.name!r}, {place}, at {progress.unit} {progress.now:,} of {progress.total:,})"
+
+    def close(self) -> None:
+        """Close the envs of a run that was built and does not train."""
+        self.trainer.collector.close()
+
     def load_weights(self, checkpoints: Path, best: bool = False) -> int:
         """Load model and transforms from the latest, or best, checkpoint of another run; return how far this run is.
 
@@ -38,12 +47,15 @@ class Run:
             best: the checkpoint with the best evaluation, where one was evaluated.
 
         Raises:
+            ConfigError: the checkpoint is of another run than the folder.
             StorageError: there is no checkpoint that can be loaded.
         """
         within = checkpoints / CHECKPOINTS
-        store = self.backend.store(within if within.is_dir() else checkpoints)
+        within = within if within.is_dir() else checkpoints
+        store = self.backend.store(within)
         entry = store.best() if best else None
         entry, states = (entry, store.load(entry)) if entry is not None else store.load_newest()
+        origin_in(within.absolute().parent, entry)
         components = {
             name: component
             for name, component in self.trainer.parts.stateful.items()

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import tomli_w
 
+from rlcore.config.trust import note_written
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files.durable import sync_folder
 from rlcore.files.plain_files import read_plain
@@ -45,6 +46,7 @@ def make(folder: Path) -> None:
 def write_config(folder: Path, resolved: dict[str, Any], name: str = CONFIG_FILE) -> None:
     """Write the resolved config, replaced as a whole, so that it outlives a crash as the checkpoints do."""
     replace(folder / name, tomli_w.dumps(resolved), durable=True)
+    note_written(resolved, folder)
     for place in (folder, folder.parent, folder.parent.parent):
         sync_folder(place)
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from rlcore.checkpoints.manifest import CheckpointEntry, scan
 from rlcore.config.changes import recorded
+from rlcore.errors import ConfigError
 from rlcore.run_folder.folder import CHECKPOINTS, read_config
-from rlcore.run_folder.run_id import ID_FILE
+from rlcore.run_folder.run_id import ID_FILE, read_id
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,21 @@ class Origin:
         if not self.run_id or not run_id or self.run_id == run_id:
             return ""
         return (
-            f"the latest checkpoint is of another run: its manifest has the run id {self.run_id}, this folder has "
+            f"the checkpoint is of another run: its manifest has the run id {self.run_id}, this folder has "
             f"{run_id} ({ID_FILE}); move the checkpoint away if it was copied here by mistake"
         )
+
+
+def origin_in(folder: Path, entry: CheckpointEntry) -> Origin:
+    """Return the origin of a checkpoint that is read from a run folder.
+
+    Raises:
+        ConfigError: it is of another run than the folder.
+    """
+    origin = Origin.of(folder, entry)
+    if foreign := origin.foreign(read_id(folder)):
+        raise ConfigError(f"{entry.path}: {foreign}; to take it all the same, name its own folder")
+    return origin
 
 
 def latest_checkpoint(folder: Path) -> CheckpointEntry | None:

@@ -5,7 +5,6 @@ A part lies in `trainer.parts` and nowhere else. The loop reads it there.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from rlcore.hooks.points import LoopHooks
@@ -83,12 +82,6 @@ class PartAttributes:
     transforms = PartAttribute[list[Transform]]()
     estimator = PartAttribute[Estimator | None]()
     evaluator = PartAttribute[Evaluator | None]()
-
-    @property
-    def run(self) -> RunInfo:
-        """The old name of `run_info`."""
-        warnings.warn("trainer.run is now trainer.run_info", DeprecationWarning, stacklevel=2)
-        return self.parts.run
 
     @property
     def collector(self) -> Any:

@@ -155,47 +155,59 @@ def test_a_folder_that_may_not_be_written_to_is_refused_with_a_message(cli, reac
     assert "Traceback" not in outcome.err
 
 
-@as_root
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("evaluate", "RUN"),
-        ("train", "--resume", "RUN", "--quiet"),
-        ("env", "check", "--steps", 20, "--config", "RUN/config.toml"),
-    ],
-    ids=["evaluate", "resume", "env check"],
-)
-def test_code_of_another_users_folder_runs_only_when_trusted(cli, reachable, workdir, command):
-    (workdir / "evil.py").write_text(f"open({str(workdir / 'HACKED')!r}, 'w')\n" + HOOK.replace("doing", "evil"))
-    config = run_folder.read_config(reachable)
-    config["plugins"]["files"] = [str(workdir / "evil.py")]
-    run_folder.write_config(reachable, config)
-    os.chown(reachable, NOBODY, NOBODY)
-    command = [str(word).replace("RUN", str(reachable)) for word in command]
-    outcome = cli(*command)
-    assert outcome.code == 2
-    assert "belongs to user 'nobody', not to you" in outcome.err
-    assert "--trust" in outcome.err
-    assert not (workdir / "HACKED").exists()
-    assert cli(*command, "--trust").code == 0
-    assert (workdir / "HACKED").exists()
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["config check", "config show", "config explain", "sync", "runs", "report", "plot", "ckpt list", "ckpt verify"],
-)
+@pytest.mark.parametrize("command", ["sync", "runs", "report", "plot", "ckpt list", "ckpt verify"])
 def test_commands_that_only_look_import_nothing_of_a_run_folder(cli, doing, workdir, command):
     assert cli("train", doing("pass", **CSV), "--quiet", "--until", "32").code == 0
     (workdir / "doing.py").write_text(f"open({str(workdir / 'HACKED')!r}, 'w')\n" + HOOK)
-    place = "runs/tiny/config.toml" if command.startswith("config") else "runs" if command == "runs" else "runs/tiny"
-    outcome = cli(*command.split(), place)
+    outcome = cli(*command.split(), "runs" if command == "runs" else "runs/tiny")
     assert outcome.code == 0, outcome.err
     assert not (workdir / "HACKED").exists()
-    if command.startswith("config"):
-        assert {"check": "not checked: 1 [hook]", "show": "doing:doing"}.get(command.split()[1], "") in outcome.out
-        assert cli(*command.split(), place, "--trust").code == 0
-        assert (workdir / "HACKED").exists()
+
+
+# with a checkpoint of another run
+
+
+@pytest.mark.parametrize("id_file", ["kept", "empty", "gone"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "evaluate RUN --episodes 1",
+        "evaluate RUN --best --episodes 1",
+        "watch RUN --video a.mp4",
+        "export RUN --format torch-export",
+        "data record RUN --episodes 1 --out data",
+        "train --resume RUN --quiet",
+    ],
+)
+def test_each_reader_refuses_a_checkpoint_that_was_copied_from_another_run(cli, write_config, command, id_file):
+    evaluator = {"use": "episodes", "every": 32, "episodes": 1}
+    for name, frames in (("tiny", 32), ("other", 64)):
+        path = write_config(run={"name": name, "seed": frames}, evaluator=evaluator, **CSV)
+        assert cli("train", path, "--quiet", "--until", frames).code == 0
+    for checkpoint in Path("runs/tiny/checkpoints").glob("0*"):  # the best is then the copied one too
+        manifest = json.loads((checkpoint / "manifest.json").read_text())
+        assert manifest["run_id"] == Path("runs/tiny/run_id").read_text().strip()
+    copied = max(Path("runs/other/checkpoints").glob("0*"))
+    shutil.copytree(copied, Path("runs/tiny/checkpoints") / copied.name)
+    if id_file == "empty":
+        Path("runs/tiny/run_id").write_text("")
+    elif id_file == "gone":
+        Path("runs/tiny/run_id").unlink()
+    outcome = cli(*command.replace("RUN", "runs/tiny").split())
+    assert outcome.code == 2, outcome.out
+    assert "the checkpoint is of another run" in outcome.err
+
+
+def test_weights_are_not_loaded_from_a_checkpoint_that_was_copied_from_another_run(cli, write_config, build):
+    for name, frames in (("tiny", 32), ("other", 64)):
+        assert cli("train", write_config(run={"name": name}), "--quiet", "--until", frames).code == 0
+    copied = max(Path("runs/other/checkpoints").glob("0*"))
+    shutil.copytree(copied, Path("runs/tiny/checkpoints") / copied.name)
+    run = build()
+    for place in ("runs/tiny", "runs/tiny/checkpoints"):
+        with pytest.raises(ConfigError, match="the checkpoint is of another run"):
+            run.load_weights(Path(place))
+    assert run.load_weights(Path("runs/other")) == 64
 
 
 # the lock

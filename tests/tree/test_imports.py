@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,6 @@ ROOMS = {
     "lazy": "",
     "late_compiler": "",
     "errors": "",
-    "moved": "",
     "version": "",
     "files": "",
     "types": "",
@@ -65,7 +65,7 @@ ROOMS = {
         "assembly run agents reports seeds testing prove ranks"
     ),
 }
-FOR_ALL = ("errors", "lazy", "moved")
+FOR_ALL = ("errors", "lazy")
 # the front door and the door of `python -m rlcore`: nobody else imports them
 DOORS = {"__init__", "__main__"}
 # found through the registry, as the parts of any other plugin are
@@ -231,3 +231,10 @@ def test_no_public_name_is_that_of_a_module():
     import rlcore
 
     assert not set(rlcore.__all__) & {room_of(path) for path in files()}
+
+
+def test_code_of_a_config_is_loaded_in_one_place():
+    """There it is asked whether it may run."""
+    loads = re.compile(r"\b(load_file|make_importable)\(")
+    callers = {module for module, path in MODULES.items() if loads.search(path.read_text())}
+    assert callers == {"rlcore.config.trust", "rlcore.config.own_modules", "rlcore.plugins.host"}, "two define them"

@@ -128,7 +128,7 @@ def test_what_is_installed_comes_first_and_that_is_told(own, caplog):
 def test_a_module_that_is_missing_is_named_with_the_one_that_was_meant(own, cli):
     outcome = cli("config", "check", own(env={"id": "own_env:OwnGrid-v0"}))
     assert outcome.code == 2
-    assert "[env] id: there is no module 'own_env'; did you mean 'own_envs'?" in outcome.err
+    assert "No module named 'own_env'; did you mean 'own_envs'?" in outcome.err
     outcome = cli("config", "check", own("other", env={"id": "qqqq:OwnGrid-v0"}))
     assert "a module of your own, qqqq.py, lies beside the config or in a folder of [plugins] path" in outcome.err
 
@@ -139,9 +139,27 @@ def test_two_modules_of_one_name_in_one_process_are_refused(own):
         rlcore.load_config(own("second"))
 
 
-def test_the_config_of_a_run_folder_puts_nothing_on_the_path_where_it_is_only_shown(own, cli, workdir):
+def test_the_config_of_a_run_that_was_not_written_here_puts_nothing_on_the_path(own, cli, workdir, monkeypatch):
     path = own()
     assert cli("train", path, "--until", 32, "--quiet").code == 0
     sys.path.remove(str(path.parent))
+    monkeypatch.setenv("RLCORE_CONFIG_HOME", str(workdir / "elsewhere"))
     assert cli("config", "show", workdir / "runs" / "tiny" / "config.toml").code == 0
     assert str(path.parent) not in sys.path
+
+
+@pytest.mark.parametrize("text", ["own_env:run", "own_envs:run", "colorsys:run", "nothing:run"])
+def test_a_text_with_a_colon_of_a_logger_or_in_an_env_refuses_nothing(own, caplog, text):
+    kwargs = {"mission": text}
+    path = own(env={"id": "CartPole-v1", "kwargs": kwargs}, logger=[{"use": "csv"}])
+    values = tomllib.loads(path.read_text())
+    values["logger"][0]["project"] = text
+    assert text.partition(":")[0] not in named_modules(RawConfig({"logger": values["logger"]}, path))
+    rlcore.load_config(path)
+    assert not caplog.text
+
+
+def test_the_module_of_a_wrapper_with_arguments_is_found(own):
+    path = own(env={"wrappers": [{"use": "own_nets:Wrap", "a": 1}]})
+    (path.parent / "own_nets.py").write_text("")
+    assert named_modules(rlcore.load_config(path).raw)["own_nets"] == "[env] wrappers.use"

@@ -13,6 +13,7 @@ from rlcore import ConfigError
 from rlcore.cli.config import explain
 from rlcore.config.schema import config_schema
 from rlcore.plugins.known import PUBLISHED, Published
+from rlcore.run_folder import folder as run_folder
 from rlcore.testing import make_config
 
 
@@ -277,7 +278,7 @@ def test_loose_files_are_found_again_from_the_resolved_config(write_config, work
     first = rlcore.load_config(path).resolved()
     elsewhere = workdir / "runs" / "x"
     elsewhere.mkdir(parents=True)
-    (elsewhere / "config.toml").write_text(tomli_w.dumps(first))
+    run_folder.write_config(elsewhere, first)
     assert rlcore.load_config(elsewhere / "config.toml").resolved() == first
 
 

@@ -120,13 +120,6 @@ def test_a_part_is_one_whoever_asks_for_it_or_replaces_it(build):
     assert parts.buffer is other
 
 
-def test_the_old_name_of_the_run_info_works_and_names_the_new(build):
-    trainer = build().trainer
-    with pytest.deprecated_call(match="trainer.run_info"):
-        assert trainer.run is trainer.run_info
-    assert trainer.run_info.name == "tiny"
-
-
 # building
 
 

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--most-steps", type=_positive, default=1_000_000, metavar="N", help="of an episode; default: 1,000,000"
     )
     record.add_argument("--infos", action="store_true", help="record the numbers in the infos of each step too")
+    record.add_argument("--trust", action="store_true", help="run code that was not written here, and remember to")
     for name, text in (("show", "say what a dataset holds"), ("check", "verify a dataset, and look at every value")):
         action = actions.add_parser(name, help=text)
         action.add_argument("dataset", metavar="FOLDER", help="a dataset")

@@ -57,32 +57,35 @@ def source_of(options: argparse.Namespace) -> Source:
 
 
 def _of_run(folder: Path, options: argparse.Namespace) -> Source:
-    stage = set_stage(folder, best=options.best, changes=options.set)
+    stage = set_stage(folder, best=options.best, changes=options.set, trust=options.trust)
     env = stage.env(1)
     section = dict(read_config(folder).get("env", {}))
     more = _metadata(env, section, folder.resolve().name, stage.frames, options)
     if options.random:
         return Source(env, lambda observation: observation, lambda: None, more)
-    return _acting(env, load_agent(folder, best=options.best, seed=options.seed), more, options)
+    agent = load_agent(folder, best=options.best, seed=options.seed, trust=options.trust)
+    return _acting(env, agent, more, options)
 
 
 def _of_config(path: Path, options: argparse.Namespace) -> Source:
     if options.best:
         raise ConfigError(f"--best chooses among the checkpoints of a run, and {str(path)!r} is no run folder")
-    config = rlcore.load_config(path, options.set)
+    config = rlcore.load_config(path, options.set, trust=options.trust)
     section = config.one("env")
     if section is None:
         raise ConfigError(f"{path}: it has no [env] to record in")
     context = Context.alone(config.run.name, options.seed)
+    parts = None
+    if not options.random:
+        with closing(rlcore.build(config, write=False)) as run:  # its envs are closed before the next are made
+            parts = run.trainer.parts
     env = EnvMaker(section.provided, section.config, section.name, context)("recording", num_envs=1)
     keys = section.config.model_dump(mode="json", exclude_unset=True)
     more = _metadata(env, keys, config.run.name, 0, options)
-    if options.random:
+    if parts is None:
         return Source(env, lambda observation: observation, lambda: None, more)
-    parts = rlcore.build(config, write=False).trainer.parts
-    with closing(parts.collector):
-        device = next(parts.model.parameters()).device
-        agent = Agent(env.spec, parts.transforms, parts.model.policy, device, options.seed)
+    device = next(parts.model.parameters()).device
+    agent = Agent(env.spec, parts.transforms, parts.model.policy, device, options.seed)
     return _acting(env, agent, more, options)
 
 

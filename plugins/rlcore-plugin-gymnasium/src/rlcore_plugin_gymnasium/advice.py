@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gymnasium
 
+from rlcore.assembly import meant
 from rlcore_plugin_gymnasium.families import FAMILIES, family_of
 
 
@@ -35,8 +36,8 @@ def on_a_missing_module(env_id: str, missing: str | None) -> str:
     if family is not None:
         return f"; {family.install}"
     return (
-        f"; a module of your own, {missing}.py, lies beside the config or in a folder of [plugins] path; a package "
-        "must be installed"
+        f"{meant(missing)}; a module of your own, {missing}.py, lies beside the config or in a folder of [plugins] "
+        "path; a package must be installed"
     )
 
 

@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="trials at once; default: 1")
     parser.add_argument("--trials", type=_positive, metavar="N", help="in place of `trials` of the study file")
     parser.add_argument("--dry-run", action="store_true", help="check the study file and its space; train nothing")
+    parser.add_argument("--trust", action="store_true", help="run code that was not written here, and remember to")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -64,14 +64,18 @@ def _toml(value: Any) -> str:
     return tomli_w.dumps({"value": value}).partition("=")[2].strip()
 
 
-def check(file: StudyFile) -> None:
+def check(file: StudyFile, trust: bool = False) -> None:
     """See that the base config takes both ends of every range, and every choice.
+
+    Args:
+        file: of the study.
+        trust: run the code that the base config names, and remember to, though it was not written here.
 
     Raises:
         ConfigError: it does not; says all that does not fit.
     """
     base = file.study.config
-    rlcore.load_config(base, file.study.set)
+    rlcore.load_config(base, file.study.set, trust=trust)
     problems = [problem for key in file.space for problem in _problems_of(file, key)]
     if problems:
         raise ConfigError("\n  ".join([f"{base} does not take what [space] says:", *problems]))

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     file = read_study(Path(options.study))
     file.study.trials = options.trials or file.study.trials
     sampler(file, 0), pruner(file)  # before anything is written, each raises where there is no such one
-    check(file)
+    check(file, options.trust)
     if options.dry_run:
         log.info("%s: the study can be begun; nothing was written", options.study)
         return 0

@@ -1,0 +1,98 @@
+"""The tables of the README, made from the tables under `benchmarks/results/`, so that no figure is written twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from tables import table
+
+RESULTS: Final = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
+
+# what a row of the README is called, by the file and the value of the first column that it comes from
+PPO: Final = {"cartpole": "PPO, CartPole", "cartpole64": "PPO, CartPole, 64 envs", "idp": "PPO, double pendulum"}
+OFF_POLICY: Final = {
+    "dqn-cartpole": "DQN, CartPole",
+    "sac-halfcheetah": "SAC, HalfCheetah",
+    "td3-halfcheetah": "TD3, HalfCheetah",
+}
+PEERS: Final = {
+    "bare": "hand-written loop",
+    "cleanrl": "CleanRL",
+    "sb3": "Stable-Baselines3",
+    "tianshou": "Tianshou",
+    "torchrl": "TorchRL",
+}
+LEARNING: Final = {
+    "cartpole": "PPO, CartPole, 500,000 frames",
+    "idp": "PPO, double pendulum, 50,000 frames",
+    "sac-halfcheetah": "SAC, HalfCheetah, 100,000 frames",
+    "td3-halfcheetah": "TD3, HalfCheetah, 100,000 frames",
+}
+LEARNERS: Final = {name: PEERS.get(name, name) for name in ("rlcore", "sb3", "cleanrl", "torchrl")}
+
+
+def speed() -> str:
+    """Return how many times the frames per second of each peer rlcore has, eager and compiled."""
+    rows = [*_ppo_ratios(), *((title, _off_policy_ratios(name)) for name, title in OFF_POLICY.items())]
+    cells = [[title, *(ratios.get(peer, "") for peer in PEERS)] for title, ratios in rows]
+    return table(["eager, compiled", *PEERS.values()], cells)
+
+
+def learning() -> str:
+    """Return the evaluation return at the end of training: mean, standard deviation, and how many seeds."""
+    cells = []
+    for name, title in LEARNING.items():
+        outcomes = {row["peer"]: row for row in _rows(f"learning-{name}.md")}
+        cells.append([title, *(_outcome(outcomes.get(peer)) for peer in LEARNERS)])
+    return table(["", *LEARNERS.values()], cells)
+
+
+def _outcome(row: Mapping[str, str] | None) -> str:
+    if row is None:
+        return ""
+    mean, deviation = (f"{_number(text):,.0f}" for text in row["mean ± std over seeds"].split(" ± "))
+    return f"{mean} ± {deviation} ({len(row['seeds'].split(','))})"
+
+
+def _ppo_ratios() -> Iterator[tuple[str, dict[str, str]]]:
+    rows = list(_rows("speed.md"))
+    for work, title in PPO.items():
+        bare = [_median(row["ratio of pairs"]) for row in rows if row["work"] == work and "mode" in row]
+        peers = {row["peer"]: _pair(row) for row in rows if row["work"] == work and "peer" in row}
+        yield title, {"bare": ", ".join(bare), **peers}
+
+
+def _off_policy_ratios(name: str) -> dict[str, str]:
+    rows = {row["system"]: row for row in _rows(f"speed-{name}.md")}
+    bare = [_median(rows[f"bare {mode}"][f"rlcore, {mode} / it"]) for mode in ("eager", "compiled")]
+    peers = {peer: _pair(row) for peer, row in rows.items() if peer in PEERS}
+    return {"bare": ", ".join(bare), **peers}
+
+
+def _pair(row: Mapping[str, str]) -> str:
+    return ", ".join(_median(text) for column, text in row.items() if column.startswith("rlcore, "))
+
+
+def _median(cell: str) -> str:
+    """Return the median of a cell like `1.34 (1.32 to 1.36)`, with two digits after the point, or one from 10 on."""
+    median = _number(cell.partition(" (")[0])
+    return f"{median:.2f}" if median < 10 else f"{median:.1f}"
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def _rows(file: str) -> Iterator[dict[str, str]]:
+    """Yield the rows of all tables of a result file, by the heads of their columns."""
+    heads: list[str] = []
+    for line in (RESULTS / file).read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("|"):
+            heads = []
+        elif not heads:
+            heads = cells
+        elif not set(line) <= set("|-: "):
+            yield dict(zip(heads, cells, strict=True))
