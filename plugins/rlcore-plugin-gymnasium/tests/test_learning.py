@@ -89,7 +89,7 @@ def run_with(*wrappers, id="CartPole-v1"):
 @pytest.mark.parametrize(("wrapper", "transform"), LEARNING)
 def test_a_wrapper_that_learns_is_named_once_before_the_first_frame(wrapper, transform, caplog):
     run = run_with(wrapper)
-    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert said.startswith(f"{wrapper.rpartition(':')[2]} in the env: ")
     assert transform in said
     run.trainer.evaluate()

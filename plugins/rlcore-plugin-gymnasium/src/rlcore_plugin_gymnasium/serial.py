@@ -99,7 +99,7 @@ class SerialEnv:
         """Say which wrappers learn what the envs of evaluations will not know."""
         warning = warning_on(self._envs[0])
         if warning is not None:
-            log.warning("%s", warning)
+            log.error("%s", warning)  # with --quiet too: what evaluations say of the policy is not so
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
         """Reset every env, env `i` with `seed + i`."""
