@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from rlcore.cli import policies
+from rlcore.cli.arguments import finite as _finite
 from rlcore.cli.arguments import override_arguments as _override_arguments
 from rlcore.cli.arguments import port as _port
 from rlcore.cli.arguments import positive as _positive
@@ -283,7 +284,7 @@ def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     compare.add_argument(
         "--threshold",
-        type=float,
+        type=_finite,
         metavar="R",
         help="say after how many frames R is reached, and the optimality gap to it",
     )

@@ -68,11 +68,9 @@ def play(
     finite = finite_in(seen_env.spec.observation_space)
     observation = _guarded(seen_env, seen_env.reset, seed)
     longest = most_steps or (LONGEST if env.spec.max_episode_steps is None else sys.maxsize)
-    steps = 0
     look(running, ~running)
     with torch.inference_mode():
-        while running.any() and steps < longest:
-            steps += 1
+        while running.any() and lengths.max() < longest:
             # a copy, which begins in memory where all tensors do: the bits of a product of matrices depend on it
             observations = torch.tensor(np.asarray(observation, dtype=dtype), device=context.device)
             if not finite(np.asarray(observation)[running]):
@@ -88,19 +86,20 @@ def play(
             running &= ~over
             observation = step.observation
     check.finish()
-    if running.any():
-        _tell_cut(env, int(running.sum()), count, steps)
-    if not np.isfinite(returns).all():
-        raise _not_finite("a reward, or the sum of all,", env)
+    _check_returns(env, returns, running, lengths)
     return returns[:count], lengths[:count]
 
 
-def _tell_cut(env: Env, cut: int, count: int, steps: int) -> None:
-    log.warning(
-        "env %r: %d of %d episodes had no end after %d steps and were cut there; their returns are those of these "
-        "steps",
-        *(env.spec.id, cut, count, steps),
-    )
+def _check_returns(env: Env, returns: Array, running: BoolArray, lengths: Array) -> None:
+    """Refuse returns that are not finite, and tell of episodes that are still running."""
+    if not np.isfinite(returns).all():
+        raise _not_finite("a reward, or the sum of all,", env)
+    if running.any():
+        log.warning(
+            "env %r: %d of %d episodes had no end after %d steps and were cut there; their returns are those of these "
+            "steps",
+            *(env.spec.id, running.sum(), (lengths > 0).sum(), lengths.max()),
+        )
 
 
 def _not_finite(what: str, env: Env) -> EnvError:
