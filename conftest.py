@@ -1,4 +1,4 @@
-"""What all tests share: a list of trusted code of their own, not that of the user who runs them, and the level of the log."""
+"""What all tests share: a list of trusted code that is not that of the user who runs them, and the level of the log."""
 
 from __future__ import annotations
 
