@@ -8,9 +8,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-
-from rlcore.plugins.host import PluginHost
-from rlcore.testing.contracts import (
+from rlcore_plugin_testing.contracts import (
     CheckpointerContract,
     CollectorContract,
     ComponentContract,
@@ -31,9 +29,11 @@ from rlcore.testing.contracts import (
     SchedulerContract,
     TransformContract,
 )
-from rlcore.testing.contracts.data import collected
-from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
-from rlcore.testing.toy import ToyDistribution
+from rlcore_plugin_testing.contracts.data import collected
+from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
+from rlcore_plugin_testing.toy import ToyDistribution
+
+from rlcore.plugins.host import PluginHost
 
 ROOT = Path(__file__).parents[2]
 TREE = [ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import pytest
 import tomli_w
+from rlcore_plugin_testing.small_run import TOY_CONFIG
 
 import rlcore
 from rlcore.plugins.discovery import installed
 from rlcore.plugins.known import PUBLISHED
-from rlcore.testing.small_run import TOY_CONFIG
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = sorted((ROOT / "examples" / "third_party").iterdir())
@@ -86,7 +86,7 @@ def test_the_packages_use_public_names_only():
     assert len(files) >= 6
     for path in files:
         allowed = {"rlcore", "rlcore.types"} | (
-            {"rlcore.testing", "rlcore.testing.contracts"} if "tests" in path.parts else set()
+            {"rlcore_plugin_testing", "rlcore_plugin_testing.contracts"} if "tests" in path.parts else set()
         )
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "rlcore":
@@ -340,9 +340,7 @@ def test_each_plugin_works_beside_the_core_alone(folder, dist, tools, tmp_path):
     assert f"({folder.name} {rlcore.__version__})" in venv.run("rlcore", "plugins", "show", name, cwd=tmp_path)
     # the contract of its component, with toy parts around it
     shutil.copytree(folder / "tests", tmp_path / "tests")
-    code = (
-        f"from rlcore.testing.contracts import PluginContract\nclass TestIt(PluginContract):\n    plugin = {name!r}\n"
-    )
+    code = f"from rlcore_plugin_testing.contracts import PluginContract\nclass TestIt(PluginContract):\n    plugin = {name!r}\n"
     if not PUBLISHED[name].components:  # it lends names
         code += "    def test_provides_each_component_once(self):\n        assert not self.components()\n"
     (tmp_path / "test_it.py").write_text(code)

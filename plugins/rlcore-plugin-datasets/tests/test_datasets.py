@@ -15,12 +15,12 @@ from pydantic import BaseModel
 from rlcore_plugin_datasets.buffer import DatasetBuffer
 from rlcore_plugin_datasets.dataset import Dataset, merged, write_dataset
 from rlcore_plugin_datasets.episode import Episode
+from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
+from rlcore_plugin_testing.small_run import TOY_CONFIG, make_run
 
 from rlcore import ConfigError
 from rlcore.config.common_keys import with_discount_of
 from rlcore.errors import StorageError
-from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
-from rlcore.testing.small_run import TOY_CONFIG, make_run
 
 from .test_contracts import SPACES, toy_episodes
 

@@ -3,10 +3,10 @@
 import gymnasium
 import numpy as np
 import pytest
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.contracts import EnvContract
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.testing import make_run
-from rlcore.testing.contracts import EnvContract
 
 
 def made(**config):

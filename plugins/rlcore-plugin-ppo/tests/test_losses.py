@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import torch
-
-from rlcore.testing import make_trainer
-from rlcore.testing.contracts import LossContract
+from rlcore_plugin_testing import make_trainer
+from rlcore_plugin_testing.contracts import LossContract
 
 SAMPLES = 40
 PPO = LossContract.of("ppo")

@@ -3,10 +3,10 @@
 import csv
 
 import pytest
+from rlcore_plugin_testing import make_run
 
 from rlcore import CheckpointRotation, Factory, hookimpl
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run
 from rlcore.training.evaluations import COLUMNS, TABLE
 
 
