@@ -102,7 +102,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         tuple(f"rlcore_plugin_testing.{name}" for name in ("compare", "contracts", "light_import", "small_run", "toy")),
         ("tests/contract/test_tools.py", "tests/contract/test_suites_catch.py"),
     ),
-    (("rlcore_plugin_testing.prove",), ("plugins/rlcore-plugin-testing/tests/test_prove.py",)),
+    (("rlcore_plugin_testing.prove",), ("tests/integration/test_prove.py",)),
     (("rlcore.cli.plugins_new",), ("tests/integration/test_plugins_new.py",)),
     (("rlcore.cli",), ("tests/integration/test_commands.py", "tests/integration/test_listing.py")),
     *(

@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 import torch.distributed
-from rlcore.plugins.light_import import heavy_imports
 from rlcore_plugin_ddp.gloo import GlooGroup
 from rlcore_plugin_ddp.meeting import Meeting
 from rlcore_plugin_ddp.moving import Moves
@@ -16,6 +15,7 @@ from rlcore_plugin_testing.contracts.group_calls import listening
 from rlcore_plugin_testing.processes import Processes
 
 from rlcore.errors import ConfigError, RankLost
+from rlcore.plugins.light_import import heavy_imports
 
 from .kept_store import kept_store
 

@@ -8,7 +8,7 @@ A plugin's test is a subclass that names the component:
         use = "csv"
         config = {}
 
-Needs pytest (`pip install "rlcore[test]"`).
+Needs pytest (`pip install "rlcore-plugin-testing[test]"`).
 """
 
 from rlcore_plugin_testing.contracts.base import ComponentContract

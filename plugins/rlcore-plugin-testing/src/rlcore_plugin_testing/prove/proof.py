@@ -1,10 +1,11 @@
-"""`rlcore prove`: put a config to the proof on this machine, and say what holds."""
+"""Put a config to the proof on this machine, and say what holds."""
 
 from __future__ import annotations
 
 import argparse
 import logging
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,13 +37,12 @@ def run(options: argparse.Namespace) -> int:
     finally:
         if not options.keep:
             shutil.rmtree(scratch, ignore_errors=True)
-    print(
+    sys.stdout.write(
         f"{options.config}: {subject.until:,} {subject.config.run.clock}, "
-        f"a checkpoint every {subject.between_checkpoints:,}\n"
+        f"a checkpoint every {subject.between_checkpoints:,}\n\n{table(rows)}\n"
     )
-    print(table(rows))
     if options.keep:
-        print(f"\nruns and recordings: {scratch}")
+        sys.stdout.write(f"\nruns and recordings: {scratch}\n")
     return 5 if failed(rows) else 0
 
 

@@ -81,7 +81,7 @@ def power_cuts(run: Run, checkpoints: Path, scratch: Path, most: int, step: Call
 def opening(config: Path, checkpoints: Path, step: Callable[[str], Any]) -> Row:
     """Load a checkpoint in a process of its own that hears of everything that is run."""
     claim = "opening a checkpoint runs no code from it"
-    code = "import sys; from rlcore_plugin_testing.prove.storage import open_watched; open_watched(sys.argv[1], sys.argv[2])"
+    code = f"import sys; from {__name__} import open_watched; open_watched(sys.argv[1], sys.argv[2])"
     done = subprocess.run(
         [sys.executable, "-c", code, str(config), str(checkpoints)], capture_output=True, text=True, check=False
     )
