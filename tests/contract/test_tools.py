@@ -44,7 +44,9 @@ def test_an_import_that_fails_is_refused():
         check_light_import("no_such_plugin")
 
 
-@pytest.mark.parametrize("module", ["rlcore", "rlcore_plugin_testing", "rlcore_plugin_testing.command", "rlcore.plugins.host"])
+@pytest.mark.parametrize(
+    "module", ["rlcore", "rlcore_plugin_testing", "rlcore_plugin_testing.command", "rlcore.plugins.host"]
+)
 def test_what_lists_plugins_is_light(module):
     check_light_import(module)
 

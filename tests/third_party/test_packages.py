@@ -285,7 +285,9 @@ def test_every_wheel_is_fit_for_an_index(dist):
         assert tops == {package, place.split("/")[0]}, "a wheel holds one package"
         assert f"{package}/py.typed" in names
         assert any(name.endswith("licenses/LICENSE") for name in names)
-        assert not [name for name in names if re.search(r"(^|/)(tests?/|test_)", name) and not name.startswith("rlcore/")]
+        assert not [
+            name for name in names if re.search(r"(^|/)(tests?/|test_)", name) and not name.startswith("rlcore/")
+        ]
         assert "rlcore/left_over.py" not in names
 
 
