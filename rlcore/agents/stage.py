@@ -104,6 +104,8 @@ def set_stage(
         context, spec, frames = _context_of(loaded, builder.context), loaded.spec, loaded.frames
         at = f"frame {frames:,}"
     context.built["make_env"] = _env_maker(builder, context, config["env"], spec)
+    if limit := config["env"].get("max_episode_steps"):  # it may be another one than in training
+        context.built["env_spec"] = replace(context.env_spec, max_episode_steps=-(-limit // spec.frame_skip))
     table = config.get("evaluator") or {"use": "core:episodes"}
     provided, keys = builder.component("evaluator", table)
     evaluator = provided.build(keys, context.for_component("evaluator", table.get("name", "episodes")))
@@ -121,7 +123,9 @@ def _with(
     read_there = read(folder / CONFIG_FILE)
     own = read_there.values
     values: dict[str, Any] = {**saved.values, **{name: own[name] for name in _OF_THE_FOLDER if name in own}}
-    evaluator: dict[str, Any] = {"use": "core:episodes", **values.get("evaluator", {}), **evaluation}
+    together = {key: value for key, value in values["env"].items() if key == "num_envs"}  # as many as were trained in
+    asked = values.get("evaluator", together)
+    evaluator: dict[str, Any] = {"use": "core:episodes", **asked, **evaluation}
     values["evaluator"] = evaluator
     values["run"], values["env"] = {**values["run"], **run}, dict(values["env"])
     files = (*saved.files, *(replace(file, of_a_run=True) for file in read_there.files))

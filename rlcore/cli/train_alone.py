@@ -24,6 +24,7 @@ from rlcore.process.signals import GraceExpired, StopAtOnce, stop_on_signal
 from rlcore.process.watchdog import Hung, Watchdog
 from rlcore.reports.summary import summary
 from rlcore.restore.choices import ResumeOptions
+from rlcore.restore.components import told
 from rlcore.run.build import build
 from rlcore.run.checking import validated
 from rlcore.run.ending import Ending, StoppedAtStart, unexpected
@@ -38,7 +39,7 @@ def run(options: argparse.Namespace, raw: RawConfig) -> int:
     """Train; return the exit code."""
     config = validated(raw, options.enable, options.disable)
     if options.dry_run:
-        build(config, write=False)
+        build(config, write=False).close()
         print(f"{options.config}: everything can be built; nothing was written")
         return 0
     ending = Ending(Path(options.resume) if options.resume else config.run.place)
@@ -98,9 +99,8 @@ def _train(ending: Ending, config: Config, options: argparse.Namespace) -> None:
             config, resume=resume_options(options) or False, hooks=hooks, heart=ending.heart, place=ending.named
         )
         ending.begin(built)
-        for restored in built.report:
-            if restored.outcome != "not stateful":
-                log.info("  %s", restored)
+        for line in told(built.report):
+            log.info("%s", line)
         if options.until is not None:
             built.trainer.stop_at = min(options.until, built.trainer.stop_at)
         with logging_redirect_tqdm():

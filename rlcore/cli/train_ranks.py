@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import signal
 import socket
 import sys
@@ -22,6 +21,7 @@ from rlcore.errors import RlcoreError, notes_of
 from rlcore.process.age import age
 from rlcore.process.forks import end_with_parent
 from rlcore.process.signals import STOPPING
+from rlcore.process.streams import show_log
 from rlcore.ranks.supervisor import Supervisor
 from rlcore.types.progress import Clock
 
@@ -45,7 +45,7 @@ def template(settings: dict[str, Any], channel: int, *board: int) -> int:
     end_with_parent()
     for number in STOPPING:  # it is the supervisor's to answer them
         signal.signal(number, signal.SIG_IGN)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    show_log(settings["options"]["quiet"])
     try:
         _serve(settings, channel, board)
     except RlcoreError as error:

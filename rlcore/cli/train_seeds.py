@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     seeds = plan(config.run.place, numbers, target, resume=options.resume is not None)
     _check_each(options, seeds)
     if options.dry_run:
-        build(config, write=False)
+        build(config, write=False).close()
         print(f"{options.config}: everything can be built; nothing was written. Runs: {_folders(seeds)}")
         return 0
     jobs = min(options.jobs or 1, len(seeds))

@@ -257,6 +257,7 @@ def validate(
         broken |= {loose_name(Path(file)) for file in plugins.files}
     reading = Reading(raw, defaults, host, broken, problems)
     sections = {name: sections_of(reading, name) for name in COMPONENT_SECTIONS}
+    problems += [] if reading.unknown or broken else reading.unnamed
     sections["buffer"] = _with_discount_of_loss(raw, sections["buffer"], sections["loss"])
     problems += missing_sections(raw, required(sections))
     metrics, checkpoint = metrics or MetricsConfig.model_validate({}), checkpoint or CheckpointConfig()

@@ -223,9 +223,9 @@ def use_of(name: str) -> str:
 
 
 def distribution_of(name: str) -> str | None:
-    """Return the distribution of a published component, or None for any other name."""
-    plugin = component_names().get(name)
-    return None if plugin is None else PREFIX + plugin
+    """Return the distribution of a published component or plugin, or None for any other name."""
+    plugin = component_names().get(name, name)
+    return PREFIX + plugin if plugin in PUBLISHED else None
 
 
 def published_presets() -> dict[str, str]:

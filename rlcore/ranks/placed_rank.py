@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any, Final, TextIO
 from rlcore.config.raw import RawConfig
 from rlcore.errors import ConfigError, RankLost, RlcoreError
 from rlcore.files.lock import LOCK_FILE
+from rlcore.process.streams import show_log
 from rlcore.ranks.board import Board
 from rlcore.ranks.rank import Order, Rank, Start
 from rlcore.ranks.told import SAID, Heard, Said, heard_of, start_of, state_of, text_of
@@ -125,7 +125,7 @@ class PlacedRank:
         """Write what this process writes on the streams of the command."""
         streams = {name: _Output(name, telling, name in self.terminal.streams) for name in ("stdout", "stderr")}
         with redirect_stdout(streams["stdout"]), redirect_stderr(streams["stderr"]):
-            logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
+            show_log(self.order.quiet, force=True)
             yield
 
 

@@ -5,7 +5,7 @@ Finding and verifying a checkpoint is in `checkpoints/`; what may differ in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,6 +38,14 @@ class Restored:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.outcome}" + (f", since {self.since} does" if self.since else "")
+
+
+def told(report: Iterable[Restored]) -> Iterator[str]:
+    """Yield what a resume says: what is restored in one line, and a line for each that is something else."""
+    restored = [one.name for one in report if one.outcome == "restored"]
+    if restored:
+        yield f"restored: {', '.join(restored)}"
+    yield from (str(one) for one in report if one.outcome not in ("restored", "not stateful"))
 
 
 def restore(

@@ -105,7 +105,8 @@ class Ending:
         if not done:
             progress = trainer.progress
             saved = "which is saved" if newest and newest.reached == progress.now else _what_stands(newest)
-            log.info("stopped at %s %d, %s; %s", progress.unit, progress.now, saved, self._how_to_continue())
+            level = logging.ERROR if reason in signal.Signals.__members__ else logging.INFO  # the exit code is not 0
+            log.log(level, "stopped at %s %d, %s; %s", progress.unit, progress.now, saved, self._how_to_continue())
 
     def failed(self, reason: str, state: RunState = "failed-resumable") -> None:
         """Write the status of a run that ended in its middle, and say whether it can be resumed.

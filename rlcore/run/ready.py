@@ -13,7 +13,7 @@ from rlcore.run_folder.origin import origin_in
 from rlcore.scripts.trainer import Trainer
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """A trainer that is ready to run, with its folder.
 
@@ -28,6 +28,14 @@ class Run:
     folder: Path | None
     report: list[Restored]
     backend: Backend
+
+    def __repr__(self) -> str:
+        progress, place = self.trainer.progress, "without a folder" if self.folder is None else f"in {self.folder}"
+        return f"Run({self.config.run.name!r}, {place}, at {progress.unit} {progress.now:,} of {progress.total:,})"
+
+    def close(self) -> None:
+        """Close the envs of a run that was built and does not train."""
+        self.trainer.collector.close()
 
     def load_weights(self, checkpoints: Path, best: bool = False) -> int:
         """Load model and transforms from the latest, or best, checkpoint of another run; return how far this run is.

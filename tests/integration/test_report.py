@@ -204,6 +204,15 @@ def test_what_went_wrong_is_said(runs, tmp_path):
     assert page.texts.count("nothing recorded") == 1, "a run without metrics has an empty chart"
 
 
+def test_a_run_that_stopped_where_it_was_asked_to_says_so(runs, tmp_path):
+    folder = tmp_path / "until"
+    folder.mkdir()
+    (folder / "config.toml").write_bytes((runs[0] / "config.toml").read_bytes())
+    (folder / "status.json").write_text(json.dumps({"state": "stopped-resumable", "reason": ""}))
+    rows = Page(report.page([report.RunFiles(folder)])).rows
+    assert ["until", "stopped-resumable: at the end that was asked for"] in [list(row) for row in rows]
+
+
 def test_what_the_hook_health_warned_of_is_shown(tmp_path):
     sections = {"hook": [{"use": "health"}], "logger": [{"use": "csv"}], "optimizer": [{"use": "adam", "lr": 0.5}]}
     run = make_run("run.total_frames=256", "run.name=ill", folder=tmp_path, sections=sections)

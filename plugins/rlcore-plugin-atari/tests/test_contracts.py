@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 from rlcore_plugin_testing.contracts import EnvContract, PluginContract
 
@@ -31,6 +32,17 @@ class TestSerialGames(EnvContract):
     terminates = {"episodic_life": True, "max_frames": 4000}
     truncates = {"max_frames": 40}
     around = {**SMALL, "collector": {"frames_per_batch": 64}}
+
+    def test_the_end_of_an_episode_is_shown_though_the_next_has_begun(self):
+        cut, goes_on = (self.make(self.bench(), render_mode="rgb_array", max_frames=most) for most in (40, 4000))
+        for env in (cut, goes_on):
+            env.reset(seed=3)
+        for action in [np.array([1, 3])] * 10:
+            step = cut.step(action)
+            goes_on.step(action)
+            assert np.array_equal(cut.render(), goes_on.render())
+        assert step.truncated.all()
+        assert not np.array_equal(step.observation, goes_on.step(action).observation)
 
 
 @pytest.mark.slow

@@ -370,7 +370,7 @@ def test_columns_that_are_no_numbers_are_named(column, message, form, tmp_path):
 
     dataset = write_dataset(tmp_path / "toy", SPACES, toy_episodes(2), {}, data_format=form)
     file = data_of(dataset, 1)
-    table = arrow_tables.read_table(file).drop_columns(["rewards"])
+    table = arrow_tables.read_table(file, [name for name in ARRAYS if name != "rewards"])
     if column is not None:
         table = table.append_column("rewards", pyarrow.array(column))
     file.unlink()

@@ -71,8 +71,9 @@ def sections_of(name, data):
     }
 
 
+@pytest.mark.parametrize("stop_at", [24, 13])
 @pytest.mark.parametrize("name", RUNS)
-def test_a_run_that_stops_and_resumes_is_the_run_without_a_stop(name, data, tmp_path):
+def test_a_run_that_stops_and_resumes_is_the_run_without_a_stop(name, stop_at, data, tmp_path):
     sections = sections_of(name, data)
     whole = make_run(sections=sections, folder=tmp_path / "whole").trainer
     before = [parameter.detach().clone() for parameter in whole.model.parameters()]
@@ -81,7 +82,7 @@ def test_a_run_that_stops_and_resumes_is_the_run_without_a_stop(name, data, tmp_
     assert (whole.progress.frames > 0) == (name == "mixed")
     assert not all(torch.equal(a, b) for a, b in zip(before, whole.model.parameters(), strict=True)), "it learns"
     first = make_run(sections=sections, folder=tmp_path / "parts").trainer
-    first.stop_at = 24
+    first.stop_at = stop_at
     first.train()
     second = make_run(sections=sections, folder=tmp_path / "parts", resume=True).trainer
     second.train()

@@ -53,6 +53,15 @@ def test_equal_advantages_become_zero():
     assert batch["advantage"].abs().max() < 1e-6
 
 
+def test_a_single_advantage_is_not_standardised():
+    context = GAE.bench()
+    batch = GAE.batch(context)[:1, :1]
+    GAE.make(context, standardise=True)(batch)
+    difference = batch["value_target"] - batch["state_value"]
+    assert torch.allclose(batch["advantage"], difference, atol=1e-6)
+    assert batch["advantage"].abs().item() > 1e-3
+
+
 @pytest.mark.parametrize("num_envs", [1, 2, 7])
 def test_discounted_sum_is_the_recursion(num_envs):
     generator = np.random.default_rng(1)

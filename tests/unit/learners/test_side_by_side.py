@@ -205,7 +205,7 @@ def told_times(monkeypatch):
 
 
 def test_the_faster_way_is_kept_where_the_config_leaves_it_open(told_times, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG)
     learner = learner_of(None)
     for number in range(30):
         learner.update(minibatch(number))
@@ -215,7 +215,7 @@ def test_the_faster_way_is_kept_where_the_config_leaves_it_open(told_times, capl
 
 
 def test_one_thread_is_kept_where_two_take_as_long(told_times, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG)
     told_times.beside = told_times.alone
     learner, other = learner_of(None), learner_of(False)
     for number in range(30):

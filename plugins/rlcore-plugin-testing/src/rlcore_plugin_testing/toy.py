@@ -74,6 +74,7 @@ class ToyEnv:
         self._generators = [np.random.default_rng(index) for index in range(count)]
         self._episode = np.zeros(count, dtype=np.int64)
         self._elapsed = np.zeros(count, dtype=np.int64)
+        self._lasted = np.zeros(count, dtype=np.int64)
         self._start = np.zeros(count)
         self._position = np.zeros(count)
         self._over = np.zeros(count, dtype=bool)
@@ -96,6 +97,7 @@ class ToyEnv:
 
     def reset(self, seed: int | None = None) -> Array:
         """Reset every env, from its episode 0."""
+        self._terminated[:] = self._truncated[:] = False
         for index in range(self.spec.num_envs):
             if seed is not None:
                 self._generators[index] = np.random.default_rng(seed + index)
@@ -120,6 +122,7 @@ class ToyEnv:
                 if self.spec.reset_mode == "same_step":
                     finals[index] = self._final[index]
                     self._final[index] = self._observation[index]
+                    self._lasted[index] = self._elapsed[index]
                     self._episode[index] += 1
                     self._begin(index)
         return Step(self._observation, self._reward, self._terminated, self._truncated, finals, infos)
@@ -129,10 +132,12 @@ class ToyEnv:
         self._listener = listener
 
     def render(self, indices: Sequence[int] | None = None) -> Array:
-        """Return pictures of these envs, or of all, uint8 `[picture, 32, 48, 3]`."""
+        """Return pictures of these envs, or of all, uint8 `[picture, 32, 48, 3]`; see `RenderableEnv`."""
         if self._config.render_mode is None:
             raise EnvError("env 'toy' was made without render_mode = 'rgb_array'; it cannot be rendered")
-        elapsed = self._elapsed if indices is None else self._elapsed[list(indices)]
+        over = self._terminated | self._truncated
+        ended = np.where(over & (self.spec.reset_mode == "same_step"), self._lasted, self._elapsed)
+        elapsed = ended if indices is None else ended[list(indices)]
         pictures = np.zeros((len(elapsed), 32, 48, 3), dtype=np.uint8)
         for picture, steps in zip(pictures, elapsed, strict=True):
             picture[:, : 2 * steps, 2] = 255

@@ -46,8 +46,9 @@ class FlatLeaf:
             self.low, self.high = bounds.low.astype(np.float32), bounds.high.astype(np.float32)
 
     def write(self, flat: Array, values: Array) -> None:
-        """Write values `[env, number]` into their place of vectors `[env, size]`."""
+        """Write values `[env, *shape]` into their place of vectors `[env, size]`."""
+        numbers = values.reshape(len(flat), prod(values.shape[1:]))
         if self._firsts is None:
-            flat[:, self._begin : self._begin + self.size] = values
+            flat[:, self._begin : self._begin + self.size] = numbers
         else:
-            flat[np.arange(len(flat))[:, None], values.astype(np.int64) + self._firsts] = 1.0
+            flat[np.arange(len(flat))[:, None], numbers.astype(np.int64) + self._firsts] = 1.0

@@ -78,7 +78,7 @@ class Flatten(PassThrough):
         flat = np.zeros((len(observation), self._size), dtype=np.float32)
         for leaf in self._leaves:
             values = before.array(observation, leaf.name) if isinstance(before, Packed) else observation
-            leaf.write(flat, values.reshape(len(observation), -1))
+            leaf.write(flat, values)
         if self._after is None or not isinstance(before, Packed):
             return flat
         return self._after.pack({_VECTOR: flat, ACTION_MASK: before.array(observation, ACTION_MASK)})

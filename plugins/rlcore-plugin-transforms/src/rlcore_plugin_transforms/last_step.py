@@ -87,7 +87,7 @@ class LastStep(PassThrough):
         """Take the actions of the policy in, `[env, *shape]`, and return them as they are."""
         if self._choice is not None:
             flat = np.zeros((len(action), self._choice.size), dtype=np.float32)
-            self._choice.write(flat, action.reshape(len(action), -1))
+            self._choice.write(flat, action)
             self._action = flat
         return action.copy()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 import torch
@@ -184,7 +185,7 @@ class Scaled(Clipped):
 
 def _flat(array: Tensor, choices: list[tuple[int, int]]) -> Tensor:
     """Return `[env, number]`, float32."""
-    numbers = array.reshape(array.shape[0], -1)
+    numbers = array.reshape(array.shape[0], prod(array.shape[1:]))
     if not choices:
         return numbers.float()
     each = zip(numbers.long().unbind(-1), choices, strict=True)

@@ -124,7 +124,7 @@ class BufferContract(StateContract):
         context = self.bench()
         buffer = self.make(context)
         sizes: set[int] = set()
-        for masked in ((), (3,), (0, 1, 2, 3, 4), tuple(range(2 * self.steps - 3))):
+        for masked in ((), (3,), (0, 1, 2, 3, 4), tuple(range(2 * self.steps - 3)), tuple(range(2 * self.steps))):
             batch = self.batch(context, masked)
             buffer.add(batch)
             sizes |= {found["next", "reward"].numel() for found in buffer.minibatches(batch)}

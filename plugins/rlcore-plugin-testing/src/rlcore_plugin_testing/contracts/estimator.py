@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rlcore.types import FIRST, NEXT_POLICY_STATE, POLICY_STATE, Estimator, has_memory
 from rlcore.types.context import Context
+from rlcore.types.models import part_of
 from rlcore.types.optional import offers
 from rlcore_plugin_testing.contracts.base import StateContract
 from rlcore_plugin_testing.contracts.data import made_up
@@ -171,6 +172,21 @@ class EstimatorContract(StateContract):
             moved = self.moved(found, after[key], key)
             assert not moved[0, :4].any(), f"rewards after a {end} step leak into the {key} of the episode before it"
             assert not moved[1:].any(), f"one env's rewards change the {key} of another"
+
+    def test_nothing_may_follow(self) -> None:
+        """Where all episodes end with the batch, or no step counts, a critic is not asked about no observation."""
+        context = self.bench()
+        ends = {(env, STEPS - 1): "terminated" for env in range(NUM_ENVS)}
+        asked: list[int] = []
+        critic = part_of(context.model, "critic")
+        critic.register_forward_pre_hook(lambda part, given: asked.append(given[0].numel()))
+        for mask in (None, torch.zeros(NUM_ENVS, STEPS, dtype=torch.bool)):
+            batch = self.batch(context, ends, mask)
+            self.make(context)(batch)
+            for key in WRITTEN:
+                assert batch[key].isfinite().all(), f"{key} is not finite"
+        assert asked, "the estimator does not call the critic of the model"
+        assert 0 not in asked, "the estimator asks the critic about no observation, which a network may not take"
 
     def test_masked_steps_influence_nothing(self) -> None:
         """A step that only resets an env carries no experience."""

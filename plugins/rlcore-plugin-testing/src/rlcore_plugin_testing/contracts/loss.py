@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from rlcore.buffers.minibatch import Minibatch
 from rlcore.envs.action_masks import first_numbers, masks_actions
 from rlcore.envs.packed import ACTION_MASK
 from rlcore.learners.joint import rows_of
@@ -133,6 +134,28 @@ class LossContract(StateContract):
         assert set(entries) == set(before), f"the loss added {set(entries) - set(before)} to the minibatch"
         changed = [str(key) for key in before if not torch.equal(before[key], entries[key])]
         assert not changed, f"the loss changed {', '.join(changed)} in place"
+
+    def test_takes_no_rows(self) -> None:
+        """A minibatch without samples gives the same losses and metrics, in the same form."""
+        loss, expected, context = self.losses()
+        entries = minibatch(context)
+        found = computed(loss, _some_of(entries, slice(0)))
+        forms = [{name: value.ndim for name, value in values.items()} for values in (expected, found)]
+        assert forms[0] == forms[1], f"for no rows the loss returns {forms[1]}, otherwise {forms[0]}"
+
+    def test_learns_from_one_sample(self) -> None:
+        """What is normalised over a minibatch has no deviation where there is one sample, and is no zero either."""
+        context = self.bench()
+        loss, entries = self.make(context), minibatch(context)
+        parameters = {name: value for name, value in loss.named_parameters() if value.requires_grad}
+        samples = entries["next", "reward"].shape[-2]
+        alone = [computed(loss, _some_of(entries, slice(index, index + 1))) for index in range(samples)]
+        for name, value in computed(loss, entries).items():
+            assert all(losses[name].isfinite().all() for losses in alone), f"of one sample, {name} is not finite"
+            if name.startswith("loss_") and _moves(value, parameters):
+                assert any(_moves(losses[name], parameters) for losses in alone), (
+                    f"{name} trains nothing where a minibatch has one sample; leave what cannot be normalised as it is"
+                )
 
     def test_keeps_terminated_and_truncated_apart(self) -> None:
         """A loss that bootstraps itself must do so after a cut, and not after an end."""
@@ -263,6 +286,19 @@ class LossContract(StateContract):
         if not offers(loss, SeparableLoss):
             pytest.skip("it computes all of its losses: it has no loss_names")
         return loss, with_noise(loss, minibatch(context))
+
+
+def _some_of(entries: Minibatch, some: slice) -> Minibatch:
+    """Return some samples, or sequences, of a minibatch."""
+    steps = entries["next", "reward"].shape[:-1]  # [sample], or [time, sequence]
+    of_time = {key for key, entry in entries.items() if len(steps) == 2 and entry.shape[:2] == steps}
+    found = Minibatch.of({key: entry[:, some] if key in of_time else entry[some] for key, entry in entries.items()})
+    found.size = found["next", "reward"].numel()
+    return found
+
+
+def _moves(loss: Tensor, parameters: Mapping[str, Tensor]) -> bool:
+    return any(bool(gradient.any()) for gradient in _gradients(loss, parameters))
 
 
 def _subsets(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

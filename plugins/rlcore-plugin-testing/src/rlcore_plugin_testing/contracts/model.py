@@ -15,6 +15,7 @@ from rlcore.envs.packed import ACTION_MASK
 from rlcore.errors import PluginError
 from rlcore.types import Policy
 from rlcore.types.context import Context
+from rlcore.types.models import part_of
 from rlcore.types.optional import WithPolicy, missing, offers
 from rlcore.types.optional_learning import Foretelling, WithDistribution
 from rlcore_plugin_testing.compare import difference
@@ -82,6 +83,36 @@ class ModelContract(MemoryTests, StateContract):
         for shape in ((5,), (2, 3)):
             value = outputs_of(model, "critic", observations(context.env_spec, *shape), len(shape))
             assert value.shape == (*shape, 1), f"the critic gives {list(value.shape)} for leading shape {shape}"
+
+    def test_every_part_takes_no_rows(self) -> None:
+        """A batch may have nothing of what a part is asked for, such as an episode that goes on after its end."""
+        context = self.bench()
+        model = self.make(context)
+        called: list[torch.nn.Module] = []
+
+        def again(part: torch.nn.Module, given: tuple[Tensor, ...], returned: Any) -> None:
+            if given:
+                try:
+                    found = part.forward(*(entry[:0] for entry in given))
+                except RuntimeError as error:
+                    pytest.fail(f"{type(part).__name__} fails on no rows: {error}; flatten(1) takes them")
+                for value in [found] if isinstance(found, Tensor) else found:
+                    assert value.numel() == 0, f"no rows become {list(value.shape)}"
+                called.append(part)
+
+        for name in model.parts():
+            part_of(model, name).register_forward_hook(again)
+        self.behaviour(model, context)
+        assert called, "behaviour() calls no part"
+
+    def test_policy_takes_no_rows(self) -> None:
+        """Where no env is left, there are no actions."""
+        _, policy, context = self.actor()
+        seen = observations(context.env_spec, 0)
+        with torch.inference_mode():
+            sampled = policy.act(seen, policy.draw(1, 0, _generator(1))[0])[0]
+            chosen = policy.mode(seen)
+        assert (len(sampled), len(chosen)) == (0, 0)
 
     def test_policy_has_every_method(self) -> None:
         """The collector and the evaluator call them."""

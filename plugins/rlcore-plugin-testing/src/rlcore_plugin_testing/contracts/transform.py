@@ -13,7 +13,7 @@ import torch
 from rlcore.envs.leaves import OnLeaf
 from rlcore.envs.packed import Packed
 from rlcore.envs.rollout import random_actions
-from rlcore.types import Env, EnvSpec, Transform
+from rlcore.types import MASK, Env, EnvSpec, Transform
 from rlcore.types.context import Context
 from rlcore.types.exports import ActionModule, MemoryModule, ObservationModule
 from rlcore.types.optional import offers
@@ -111,6 +111,20 @@ class TransformContract(StateContract):
         self._pass(transform, self.env(context), steps=8, seed=6)
         where = difference(expected, np.array(frozen.step(observation, first)))
         assert where is None, f"a frozen copy shares state with the original: {where}"
+
+    def test_takes_no_rows(self) -> None:
+        """Where no env is left there is nothing to change, and from a batch of masked steps nothing to learn."""
+        context = self.bench()
+        transform, env = self.make(context), self.env(context)
+        space = transform.observation_space(env.spec.observation_space)
+        rows, batch = np.array(env.reset(seed=0))[:0], collected(context)
+        before = self.behaviour(transform.frozen(), context)
+        transform.batch(batch.set(MASK, torch.zeros_like(batch["next", "done"])))
+        where = difference(before, self.behaviour(transform.frozen(), context))
+        assert where is None, f"the transform learns from steps that do not count: {where}"
+        assert transform.frozen().step(rows, np.ones(0, dtype=bool)).shape == (0, *space.shape)
+        if offers(transform, ObservationModule):
+            assert transform.observation_module()(torch.from_numpy(rows)).shape == (0, *space.shape)
 
     def test_actions_fit_the_env(self) -> None:
         """A transform that changes actions makes those of the policy into those of the env."""

@@ -114,6 +114,7 @@ def make_subject(
     raw.values["hook"] = [hook for hook in raw.values.get("hook", []) if hook.get("use") not in _WATCHING]
     config = validate(raw, enable, disable)
     built = build(config, write=False)
+    built.close()  # before the processes of the proof make theirs
     parts = built.trainer.parts
     ranks = 1 if config.ranks is None else config.ranks.count
     per_iteration = ranks * _frames_per_iteration(parts.collector, parts.frame_skip)
