@@ -87,6 +87,15 @@ def test_plugins_come_in_by_the_door(folder):
     assert [problem for path in PLUGINS[folder] for problem in problems(path)] == []
 
 
+def test_what_a_run_is_made_of_imports_no_tools_for_tests():
+    """They are a distribution of their own, which need not be installed."""
+    sources = [*(ROOT / "rlcore").rglob("*.py"), *ROOT.glob("plugins/*/src/**/*.py")]
+    imports = re.compile(r"^\s*(?:from|import) rlcore_plugin_testing\b", re.MULTILINE)
+    importing = [path for path in sources if imports.search(path.read_text())]
+    assert importing, "they import each other"
+    assert [path for path in importing if INSIDER not in path.parts] == []
+
+
 @pytest.mark.parametrize("door", DOORS)
 def test_what_a_door_offers_is_there(door):
     module = importlib.import_module(door)
