@@ -83,7 +83,6 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     _report(commands)
     _runs(commands)
     _sync(commands)
-    _prove(commands)
     _env(commands)
     if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:
         add_plugin_commands(commands)
@@ -322,16 +321,6 @@ def _sync(commands: argparse._SubParsersAction[Parser]) -> None:
     sync.add_argument(
         "--seconds", type=_seconds, default=60.0, metavar="N", help="how long to wait for a server; default: 60"
     )
-
-
-def _prove(commands: argparse._SubParsersAction[Parser]) -> None:
-    text = "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes"
-    prove = commands.add_parser("prove", help=text)
-    prove.add_argument("config", metavar="CONFIG", help="a TOML file")
-    _override_arguments(prove)
-    prove.add_argument("--quick", action="store_true", help="a shorter run, fewer kills, smaller samples")
-    prove.add_argument("--kills", type=_positive, metavar="N", help="how often the run is killed; default: 20")
-    prove.add_argument("--keep", action="store_true", help="keep the folder with the runs, and print where it is")
 
 
 def _env(commands: argparse._SubParsersAction[Parser]) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import tomli_w
+from rlcore_plugin_testing.small_run import TOY_CONFIG
 
 from rlcore.checkpoints.manifest import read_manifest
-from rlcore.testing.small_run import TOY_CONFIG
 
 FAULTS = str(Path(__file__).with_name("faults.py"))
 RUN = Path("runs/tiny")

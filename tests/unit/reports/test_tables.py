@@ -6,12 +6,12 @@ import json
 import shutil
 
 import pytest
+from rlcore_plugin_testing.small_run import make_run
 
 from rlcore.cli.command_line import main
 from rlcore.errors import ConfigError
 from rlcore.reports.curves import read_metrics
 from rlcore.reports.tables import differences
-from rlcore.testing.small_run import make_run
 
 CHANGED = "is not what it was at the checkpoint: some of it was changed since (frame 64)"
 
