@@ -79,7 +79,7 @@ def test_d6_a_hook_that_raises_is_named_and_the_run_goes_on_from_what_was_saved(
     run = make_run(*SAVING, folder=tmp_path, sections=sections)
     with pytest.raises(RuntimeError, match="on purpose") as raised:
         run.trainer.train()
-    assert any(f"hook 'faulty' (rlcore 0.1.0) at point {point!r}" in note for note in raised.value.__notes__)
+    assert any(f"hook 'faulty' (rlcore-plugin-testing 0.1.0) at point {point!r}" in note for note in raised.value.__notes__)
     if point == "setup":
         return
     frames = run.trainer.parts.store.entries()[-1].frames
@@ -94,7 +94,7 @@ def test_d6_a_hook_that_raises_is_named_and_the_run_goes_on_from_what_was_saved(
 def test_d7_a_wrong_return_is_refused_with_what_was_expected(tmp_path, point):
     sections = faulty(point=point, fault="return", returns=WRONG[POINTS[point].kind])
     run = make_run(folder=tmp_path, sections=sections)
-    with pytest.raises(HookError, match=rf"hook 'faulty' \(rlcore 0.1.0\) at point '{point}'.*expected"):
+    with pytest.raises(HookError, match=rf"hook 'faulty' \(rlcore-plugin-testing 0.1.0\) at point '{point}'.*expected"):
         run.trainer.train()
 
 
