@@ -1,7 +1,8 @@
 """What the pages say is not here is in no catalogue.
 
 A comment `<!-- absent: NAME ... -->` beside a sentence names what it denies: a component, `KIND.KEY` of one,
-a preset, a command, an option, a hook point or a class. A part of a name, such as `recurrent`, denies all names that have it.
+a preset, a command, an option, a hook point or a class. A part of a name, such as `recurrent`, denies all names that
+have it.
 """
 
 from __future__ import annotations
@@ -112,8 +113,6 @@ def test_every_denial_has_a_mark_by_which_it_is_held():
     assert not without, f"name what is denied in `<!-- absent: NAME -->` beside it: {without}"
 
 
-@pytest.mark.parametrize(
-    "name", ["sac", "recurrent", "buffer.n_steps", "seeds", "train-ranks"]
-)
+@pytest.mark.parametrize("name", ["sac", "recurrent", "buffer.n_steps", "seeds", "train-ranks"])
 def test_a_denial_of_what_is_here_is_found(catalogue, name):
     assert any(words(name) in known for known in catalogue) is (name != "train-ranks")
