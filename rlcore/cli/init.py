@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from rlcore.cli.init_example import write_example
 from rlcore.config.file import read
 from rlcore.config.sections import validate
 from rlcore.errors import ConfigError, RlcoreError
@@ -23,7 +24,9 @@ _EXAMPLE: Final = "rlcore init ppo --env CartPole-v1"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the config, or list the presets."""
+    """Write the config, or an example, or list the presets."""
+    if options.example:
+        return write_example(options.example)
     if options.list:
         return _list(presets())
     if options.preset is None:
