@@ -1,4 +1,4 @@
-"""`rlcore init --example`: write a config or a script of the examples, with the modules that it names."""
+"""`rlcore init --example`: write a config or a script of the examples, with the other ones that it names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def examples() -> dict[str, str]:
 
 
 def write_example(name: str) -> int:
-    """Write an example into the working directory; modules that are there already stay as they are.
+    """Write an example, and those that it names, into the working directory; what is named and there already stays.
 
     Raises:
         ConfigError: there is none of this name, or its file exists.
@@ -27,13 +27,12 @@ def write_example(name: str) -> int:
     file = by_name.get(name, name)
     if file not in texts:
         raise ConfigError(f"there is no example {name!r}{did_you_mean(name, by_name)}; all: {', '.join(by_name)}")
-    write_new(Path(file), texts[file])
-    written = [file]
-    for module in re.findall(r'"(\w+):', texts[file]):
-        if f"{module}.py" in texts and not Path(f"{module}.py").exists():
-            write_new(Path(f"{module}.py"), texts[f"{module}.py"])
-            written.append(f"{module}.py")
+    named = [one for one in texts if re.search(rf'(?<![\w-]){re.escape(one)}|"{Path(one).stem}:', texts[file])]
+    others = [one for one in sorted(named) if one != file]
+    written = [file, *(one for one in others if not Path(one).exists())]
+    for one in written:
+        write_new(Path(one), texts[one])
     print(f"wrote {', '.join(written)}")
-    if file.endswith(".toml") or "__main__" in texts[file]:
-        print(f"next:\n  {'rlcore train' if file.endswith('.toml') else 'python'} {file}")
+    alone = file.endswith(".toml") and not any(one.endswith(".toml") for one in others)
+    print(f"next:\n  rlcore train {file}" if alone else f"next: as the first lines of {file} say")
     return 0
