@@ -9,6 +9,7 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -169,3 +170,13 @@ def test_a_docstring_becomes_markdown():
         "Does a thing.\n\nArguments:\n\n- `one`: of two lines.\n- `two`: more.\n\nReturns: the thing.\n\n"
         "Called in `a/b.py`:\n\n```text\nf(x)\n...\n```\n"
     )
+
+
+def test_formulas_beside_each_other_are_apart_so_that_a_narrow_page_shows_them_whole():
+    nodes = pytest.importorskip("docutils.nodes")  # comes with what builds the site
+    import math_renderer
+
+    page = []
+    with pytest.raises(nodes.SkipNode):
+        math_renderer.block(SimpleNamespace(body=page), nodes.math_block("", r"a = b \qquad c_t = d"))
+    assert page[0].count("<math ") == 2
