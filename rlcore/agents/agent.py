@@ -79,6 +79,9 @@ class Agent:
         self._begin(transforms)
         policy.refresh()
 
+    def __repr__(self) -> str:
+        return f"Agent({self.env_id!r}, trained for {self.frames:,} frames)"
+
     def act(self, observation: Any, deterministic: bool = True, reward: Any = None) -> Array:
         """Return the action for an observation, or the actions for a batch of observations of several envs.
 

@@ -9,17 +9,14 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from rlcore.agents.agent import Agent
-from rlcore.agents.builder import PartsBuilder, run_config
+from rlcore.agents.builder import PartsBuilder, host_of, run_config
 from rlcore.agents.loading import device_of, load_agent
 from rlcore.agents.place import read_saved
 from rlcore.assembly.env_maker import EnvMaker
-from rlcore.config.core import PluginsConfig
 from rlcore.config.file import read
 from rlcore.config.overrides import override
 from rlcore.config.raw import RawConfig
-from rlcore.config.trust import OwnCode
 from rlcore.errors import ConfigError
-from rlcore.plugins.host import PluginHost
 from rlcore.run.process_state import prepare_process
 from rlcore.run_folder.folder import CONFIG_FILE
 from rlcore.types import Context, Env, EnvSpec, Evaluator, Progress
@@ -94,7 +91,7 @@ def set_stage(
     config = raw.values
     run = run_config(config["run"])
     prepare_process(run)
-    host = _host(raw)
+    host = host_of(raw)
     builder = PartsBuilder(replace(saved, config=config, raw=raw), device_of(run.device), host, _SECTIONS)
     if agent is None:
         parts = builder.build()
@@ -104,6 +101,8 @@ def set_stage(
         context, spec, frames = _context_of(loaded, builder.context), loaded.spec, loaded.frames
         at = f"frame {frames:,}"
     context.built["make_env"] = _env_maker(builder, context, config["env"], spec)
+    if limit := config["env"].get("max_episode_steps"):  # it may be another one than in training
+        context.built["env_spec"] = replace(context.env_spec, max_episode_steps=-(-limit // spec.frame_skip))
     table = config.get("evaluator") or {"use": "core:episodes"}
     provided, keys = builder.component("evaluator", table)
     evaluator = provided.build(keys, context.for_component("evaluator", table.get("name", "episodes")))
@@ -121,7 +120,9 @@ def _with(
     read_there = read(folder / CONFIG_FILE)
     own = read_there.values
     values: dict[str, Any] = {**saved.values, **{name: own[name] for name in _OF_THE_FOLDER if name in own}}
-    evaluator: dict[str, Any] = {"use": "core:episodes", **values.get("evaluator", {}), **evaluation}
+    together = {key: value for key, value in values["env"].items() if key == "num_envs"}  # as many as were trained in
+    asked = values.get("evaluator", together)
+    evaluator: dict[str, Any] = {"use": "core:episodes", **asked, **evaluation}
     values["evaluator"] = evaluator
     values["run"], values["env"] = {**values["run"], **run}, dict(values["env"])
     files = (*saved.files, *(replace(file, of_a_run=True) for file in read_there.files))
@@ -134,17 +135,6 @@ def _with(
             )
         override(raw, change)
     return raw
-
-
-def _host(raw: RawConfig) -> PluginHost:
-    """Import what the config names besides components: it may register envs."""
-    plugins = PluginsConfig.model_validate(raw.values.get("plugins", {}))
-    host, code = PluginHost(disable=plugins.disable), OwnCode(raw)
-    for file in code.files:
-        code.load(host, file)
-    for name in plugins.enable:
-        host.load(name)
-    return host
 
 
 def _context_of(agent: Agent, like: Context) -> Context:

@@ -6,12 +6,16 @@ a script.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import reduce
+from itertools import takewhile
 from typing import Any
 
 import torch
 from pydantic import BaseModel
 
 from rlcore.assembly.env_maker import EnvMaker
+from rlcore.config.section import Section
 from rlcore.envs.leaves import LeafEnv, OnLeaf, check_leaf, check_observes, leaf_spec
 from rlcore.envs.packed import Packed
 from rlcore.envs.spec_env import SpecEnv
@@ -43,7 +47,11 @@ class Assembly:
         """Build a component that keeps no state of its own in checkpoints."""
         self.context.heart.beats += 1
         kind = provided.component.kind
-        built = provided.build(config, self.context.for_component(kind, name))
+        learning = torch.is_grad_enabled()
+        try:
+            built = provided.build(config, self.context.for_component(kind, name))
+        finally:
+            _check_torch(provided, learning)
         if kind == "optimizer" and offers(config, Paced) and not offers(built, Paced):
             built.every = config.every  # of a class that does not know the key, which every section of optimizers has
         return built
@@ -52,7 +60,13 @@ class Assembly:
         """Build a component and register it: under its kind when it is the `single` one, else under `kind.name`."""
         kind = provided.component.kind
         built = to_device(self.build(provided, config, name), self.context.device)
+        if isinstance(built, torch.nn.Module):
+            built.eval()  # whoever acts uses it so; a learner puts layers into training mode for the losses
         return self.register(kind if single else f"{kind}.{name}", built, provided.owner.distribution)
+
+    def section(self, section: Section, single: bool = False, **keys: Any) -> Any:
+        """Build and register the component of a section, with further `keys`; see `part`."""
+        return self.part(section.provided, section.config.model_copy(update=keys), section.name, single)
 
     def register(self, name: str, built: Any, distribution: str = "rlcore") -> Any:
         """Register a part for checkpoints; one without state is listed as such in the resume report."""
@@ -60,9 +74,9 @@ class Assembly:
         self.owners[name] = distribution
         return built
 
-    def env(self, provided: Provided, config: BaseModel, name: str) -> Env:
-        """Build the training envs, and keep the recipe for those of evaluation and fitting."""
-        parts = self.context.built
+    def env(self, provided: Provided, config: BaseModel, name: str, **keys: Any) -> Env:
+        """Build the training envs, with further `keys`, and keep the recipe for those of evaluation and fitting."""
+        parts, config = self.context.built, config.model_copy(update=keys)
 
         parts["make_env_for"] = make_env = EnvMaker(provided, config, name, self.context)
         parts["make_env"] = lambda num_envs, **keys: make_env("evaluation", num_envs=num_envs, **keys)
@@ -126,12 +140,15 @@ class Assembly:
         env = self._seen_before(found, name)
         return LeafEnv(env, found.leaf) if isinstance(found, OnLeaf) else env
 
-    def _seen_before(self, transform: Transform, name: str) -> TransformedEnv:
-        """Return one env, seen through the transforms before `transform`, or through all where it is not among them."""
+    def _seen_before(self, transform: Transform, name: str) -> SpecEnv:
+        """Return one env, seen through the transforms before `transform`, or through all where it is not among them.
+
+        The env is made when its first frame is wanted, as one may exist only once.
+        """
         parts = self.context.built
-        transforms: list[Transform] = parts["transforms"]
-        number = next((n for n, fitted in enumerate(transforms) if fitted is transform), len(transforms))
-        return TransformedEnv(parts["make_env_for"](f"fit {name}", num_envs=1), transforms[:number])
+        transforms: list[Transform] = list(takewhile(lambda fitted: fitted is not transform, parts["transforms"]))
+        spec = reduce(transformed_spec, transforms, replace(parts["env"].spec, num_envs=1))
+        return SpecEnv(spec, lambda: TransformedEnv(parts["make_env_for"](f"fit {name}", num_envs=1), transforms))
 
     def check_model_parts(self, requiring: Any, provided: Provided, model: str) -> None:
         """Refuse a model that lacks a part which `requiring` uses.
@@ -161,3 +178,24 @@ def to_device(built: Any, device: torch.device) -> Any:
 def hooks_of(part: object) -> list[Any]:
     """Return the hooks that a loss or a buffer brings; none of one that brings none, or that is not built."""
     return list(part.hooks) if offers(part, HookBringer) else []
+
+
+def _check_torch(provided: Provided, learning: bool) -> None:
+    """Refuse to go on where a module changed what torch makes of every tensor.
+
+    Args:
+        provided: the component that was built.
+        learning: whether gradients were enabled before.
+
+    Raises:
+        ConfigError: says which call to leave out.
+    """
+    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    calls = [] if dtype == torch.float32 else [f"torch.set_default_dtype({dtype})"]
+    calls += [] if device.type == "cpu" else [f"torch.set_default_device({str(device)!r})"]
+    calls += [] if torch.is_grad_enabled() or not learning else ["torch.set_grad_enabled(False)"]
+    if calls:
+        raise ConfigError(
+            f"while {provided} was built, or before, a module or the script called {', '.join(calls)}, which changes "
+            "all of torch; say dtype, device and gradients for your own tensors alone: torch.zeros(3, dtype=...)"
+        )

@@ -42,7 +42,7 @@ class EnvMaker:
             keys: of the config, such as `num_envs`.
 
         Raises:
-            ConfigError: a key that the env lacks.
+            ConfigError: a key that the env lacks, or observations without numbers.
         """
         self.context.heart.beats += 1
         unknown = [key for key in keys if key not in type(self.config).model_fields]
@@ -52,7 +52,12 @@ class EnvMaker:
         context = self.context.for_component("env", f"{self.name} {purpose}".strip())
         if first_env != context.first_env:
             context = replace(context, parts={**context.built, "first_env": first_env})
-        return packed_env(self.provided.build(config, context))
+        env = packed_env(self.provided.build(config, context))
+        space = env.spec.observation_space
+        if 0 in (space.shape or ()):
+            env.close()
+            raise ConfigError(f"[env] {env.spec.id!r} observes {space}, which has no numbers: there is nothing to see")
+        return env
 
     def counted_on(self, heart: Heart) -> EnvMaker:
         """Return the same recipe for envs that count what takes long on another heart."""

@@ -75,6 +75,8 @@ class RolloutSequences(RolloutBuffer):
         valid = None if mask is None else rows(mask).view(-1, length, num_envs).any(1).reshape(-1)
         stretches = num_envs * steps // length
         order, count = self._order(stretches, valid, per_minibatch, stretches // per_minibatch)
+        if not count:  # every step is masked
+            return
         places = _places(order.view(count, -1), length, num_envs)
         keys = tuple(batch.keys(include_nested=True, leaves_only=True))
         chunks: dict[Key, tuple[Tensor, ...]] = {}

@@ -1,21 +1,21 @@
-"""`rlcore env check`: whether an environment can be trained on, by Gymnasium's checker and by ours."""
+"""`rlcore env check`: whether an environment can be trained on, by a checker of its library and by ours."""
 
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rlcore.config.file import read
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import InvalidConfig, Section, validate
-from rlcore.envs.examination import Finding, examine
-from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
+from rlcore.envs.examination import Checked, Finding, examine
+from rlcore.errors import ConfigError
 from rlcore.types import Env
 from rlcore.types.context import Context
+from rlcore.types.optional import offers
 
 _SIGNS: Final = {"fine": "ok", "advice": "advice", "problem": "PROBLEM"}
 
@@ -63,31 +63,10 @@ def _findings(section: Section, steps: int) -> Iterator[Finding]:
     def make() -> Env:
         return section.provided.build(section.config, context)  # type: ignore[no-any-return]
 
-    first = make()  # before Gymnasium's, whose error for an id that is not there says less
-    first.close()
-    if section.provided.component.name == "gymnasium":
-        yield from _of_gymnasium(section.config)
-    yield from examine(make, steps)
-
-
-def _of_gymnasium(config: Any) -> Iterator[Finding]:
-    """Yield what Gymnasium's own checker says of the environment without wrappers."""
-    import gymnasium
-    from gymnasium.utils.env_checker import check_env
-
-    env = gymnasium.make(config.id, **config.kwargs).unwrapped
+    first = make()
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            check_env(env, skip_render_check=True)
-    except FROM_OUTSIDE:
-        raise
-    except Exception as error:
-        yield Finding("problem", "gymnasium", describe(error))
-        return
+        if offers(first, Checked):
+            yield from first.checked()
     finally:
-        env.close()
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        yield Finding("advice", "gymnasium", text.replace("\x1b[33mWARN: ", "").replace("\x1b[0m", ""))
-    if not caught:
-        yield Finding("fine", "gymnasium", "its checker finds nothing wrong")
+        first.close()
+    yield from examine(make, steps)

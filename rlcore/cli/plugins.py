@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import closing
 from pathlib import Path
 from time import perf_counter
 
@@ -87,7 +88,8 @@ def _order(options: argparse.Namespace) -> int:
     raw = read(Path(options.config), options.set, trust=options.trust)
     add_observers(raw, options.disable)
     config = validate(raw, options.enable, options.disable)
-    hooks = build(config, write=False).trainer.hooks
+    with closing(build(config, write=False)) as built:
+        hooks = built.trainer.hooks
     for point in POINTS:
         names = [str(implementation.hook) for implementation in hooks.implementations(point)]
         print(f"{point:<20} {', '.join(names) if names else '-'}")

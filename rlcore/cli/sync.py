@@ -117,7 +117,10 @@ def _send(section: Section, context: Context, patience: float, seconds: float) -
     aside = logger.spool.count_set_aside() - aside_before
     where = f", {aside} set aside in {logger.spool.set_aside_file}" if aside else ""
     why = f" ({logger.error})" if left and logger.error else ""
-    print(f"{section.name}: {before - left - aside} records sent{where}, {left} left{why}")
+    if before:
+        print(f"{section.name}: {before - left - aside} records sent{where}, {left} left{why}")
+    else:
+        print(f"{section.name}: nothing waits, {logger.spool.sent.confirmed_records} records have arrived")
     return left
 
 

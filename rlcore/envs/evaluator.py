@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from pydantic import BaseModel, Field
 
-from rlcore.envs.playing import play
+from rlcore.envs.playing import LONGEST, play
 from rlcore.errors import ConfigError
-from rlcore.types import Env, EvaluationResult
+from rlcore.types import Env, EnvSpec, EvaluationResult
 from rlcore.types.context import Context
 from rlcore.types.settings import Interval
+
+log = logging.getLogger(__name__)
 
 
 class EpisodeEvaluator:
@@ -27,6 +30,9 @@ class EpisodeEvaluator:
         episodes: int = Field(10, ge=1, description="episodes per evaluation")
         seed: int = Field(10_000, ge=0, description="reset seed of the first episode; the others count up")
         num_envs: int | None = Field(None, ge=1, description="envs that step together; default: one per episode")
+        max_episode_steps: int | None = Field(
+            None, ge=1, description=f"cut episodes here; default: the env's limit, or {LONGEST:,} where it has none"
+        )
 
     def __init__(self, config: Config, context: Context) -> None:
         self.every = config.every
@@ -38,6 +44,14 @@ class EpisodeEvaluator:
         for key, value in (("episodes", config.episodes), ("num_envs", self._num_envs)):
             if self._policies and value % len(self._policies):
                 raise _of_whole_games(key, value, len(self._policies))
+        self._most_steps = config.max_episode_steps
+        spec: EnvSpec = context.env_spec
+        if spec.max_episode_steps is None and config.max_episode_steps is None:
+            log.info(
+                "env %r declares no step limit: an episode of an evaluation that does not end is cut after %d steps; "
+                "set [evaluator] max_episode_steps",
+                *(spec.id, LONGEST),
+            )
         self._make_env: Callable[[int], Env] = context.make_env
         self._env: Env | None = None
 
@@ -49,7 +63,9 @@ class EpisodeEvaluator:
         lengths: list[int] = []
         for begin in range(0, len(self._seeds), self._num_envs):
             left = min(self._num_envs, len(self._seeds) - begin)
-            played_returns, played_lengths = play(self._env, self._context, self._seeds[begin], episodes=left)
+            played_returns, played_lengths = play(
+                self._env, self._context, self._seeds[begin], episodes=left, most_steps=self._most_steps
+            )
             returns += played_returns.tolist()
             lengths += played_lengths.tolist()
         policies = self._policies * (len(returns) // max(1, len(self._policies)))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from rlcore.envs.packed import Packed
 from rlcore.envs.rollout import random_actions
 from rlcore.errors import FROM_OUTSIDE, describe
 from rlcore.types import Env, Step
+
+if TYPE_CHECKING:
+    from rlcore.types import Array
 
 _SEED: Final = 0
 _SECONDS: Final = 1.0
@@ -36,6 +40,14 @@ class Finding:
     kind: Literal["fine", "advice", "problem"]
     about: str
     text: str
+
+
+class Checked(Protocol):
+    """An env of a library that has a checker of its own."""
+
+    def checked(self) -> Iterator[Finding]:
+        """Yield what that checker finds; the env is used for nothing else afterwards."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -77,10 +89,18 @@ def examine(make: Callable[[], Env], steps: int) -> Iterator[Finding]:
         played = _play(env, steps)
         yield from _ends(env, played, steps)
         yield _infos(played)
-        yield _state(env, make, steps)
-        yield _speed(env)
+        speed = _speed(env)
+        why = inexact_env(env)
+        plan = list(islice(random_actions(env.spec, _SEED), _BEFORE + min(steps, 200)))
+        saved, following = ({}, []) if why else _saved(env, plan)
     finally:
-        env.close()
+        env.close()  # before the next one is made: a simulator may be there once
+    yield (
+        Finding("advice", "saved state", f"{why}: a resumed run is not exact")
+        if why
+        else _restored(make, plan, saved, following)
+    )
+    yield speed
 
 
 def _dtype(env: Env) -> Finding:
@@ -149,23 +169,26 @@ def _infos(played: Played) -> Finding:
     return Finding("fine", "infos", f"at the ends of episodes: {shown}")
 
 
-def _state(env: Env, make: Callable[[], Env], steps: int) -> Finding:
-    """Save in the middle of an episode, restore elsewhere, and compare what follows."""
-    why = inexact_env(env)
-    if why is not None:
-        return Finding("advice", "saved state", f"{why}: a resumed run is not exact")
-    saved: Any = env
+def _saved(env: Any, plan: list[Array]) -> tuple[dict[str, Any], list[list[bytes]]]:
+    """Return the state in the middle of an episode, and the steps that follow."""
+    env.reset(seed=_SEED)
+    for action in plan[:_BEFORE]:
+        env.step(action)
+    state = copy.deepcopy(env.state_dict())
+    return state, [_bytes(env.step(action)) for action in plan[_BEFORE:]]
+
+
+def _restored(
+    make: Callable[[], Env], plan: list[Array], state: dict[str, Any], following: list[list[bytes]]
+) -> Finding:
+    """Restore a state elsewhere, and compare what follows."""
     other: Any = make()
     try:
-        plan = list(islice(random_actions(env.spec, _SEED), _BEFORE + min(steps, 200)))
         inexact_env(other)  # an env may find out only then how its episodes are to be saved
-        env.reset(seed=_SEED)
         other.reset(seed=_SEED + 1)
-        for action in plan[:_BEFORE]:
-            env.step(action)
-        other.load_state_dict(saved.state_dict())
-        for number, action in enumerate(plan[_BEFORE:]):
-            if _bytes(env.step(action)) != _bytes(other.step(action)):
+        other.load_state_dict(state)
+        for number, (action, expected) in enumerate(zip(plan[_BEFORE:], following, strict=True)):
+            if _bytes(other.step(action)) != expected:
                 text = f"a restored env goes on differently, {number} steps after its state was saved"
                 return Finding("problem", "saved state", f"{text}; it remembers something that state_dict leaves out")
     finally:

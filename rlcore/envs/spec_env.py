@@ -1,13 +1,17 @@
-"""An env that is only its spec: what transforms and models are built with where no env is made."""
+"""An env that is made when its first frame is wanted, or never: what transforms and models are built with."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rlcore.errors import EnvError
-from rlcore.types import EnvSpec
+from rlcore.types import Env, EnvSpec
+from rlcore.types.optional import BatchChanger, offers
 
 if TYPE_CHECKING:
+    from tensordict import TensorDict
+
     from rlcore.types import Array, Step
 
 
@@ -16,27 +20,43 @@ class NotSteppableError(EnvError):
 
 
 class SpecEnv:
-    """Has the spaces of an env, and no env.
+    """Has the spaces of an env, which `reset` makes.
 
     Args:
-        spec: of one env.
+        spec: of one env; that of the env once it is made.
+        make: returns the env; None where there is none.
     """
 
-    def __init__(self, spec: EnvSpec) -> None:
+    def __init__(self, spec: EnvSpec, make: Callable[[], Env] | None = None) -> None:
         self.spec = spec
+        self._make = make
+        self._env: Env | None = None
 
     def reset(self, seed: int | None = None) -> Array:
-        """Raise: there is no env.
+        """Make the env at the first call, and reset it.
 
         Raises:
-            NotSteppableError: always.
+            NotSteppableError: there is none.
         """
-        raise NotSteppableError(f"env {self.spec.id!r} is not made here, where its spaces alone are needed")
+        if self._make is None:
+            raise NotSteppableError(f"env {self.spec.id!r} is not made here, where its spaces alone are needed")
+        if self._env is None:
+            self._env = self._make()
+            self.spec = self._env.spec
+        return self._env.reset(seed)
 
     def step(self, action: Array) -> Step:
-        """Raise, as `reset` does."""
-        self.reset()
-        raise AssertionError
+        """Step the env; without a `reset` before it, make and reset it."""
+        if self._env is None:
+            self.reset()
+        assert self._env is not None
+        return self._env.step(action)
+
+    def batch(self, batch: TensorDict) -> TensorDict:
+        """Return a batch `[env, time]` as the env changes it, such as by its transforms."""
+        return self._env.batch(batch) if offers(self._env, BatchChanger) else batch
 
     def close(self) -> None:
-        """Do nothing: there is nothing to release."""
+        """Close the env that was made, if any."""
+        if self._env is not None:
+            self._env.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,8 +76,11 @@ class Curves(Mapping[str, Curve]):
     def __len__(self) -> int:
         return len(self._curves)
 
+    def __repr__(self) -> str:
+        return f"Curves({', '.join(name for name in self if name.count('/') == 1)})"  # without std, min, max and count
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class TrainedRun:
     """A run that has ended.
 
@@ -95,9 +98,15 @@ class TrainedRun:
     frames: int
     updates: int
     length: int
-    last_evaluation: EvaluationResult | None = field(repr=False)
-    best_evaluation: EvaluationResult | None = field(repr=False)
+    last_evaluation: EvaluationResult | None
+    best_evaluation: EvaluationResult | None
     stop_reason: str | None = None
+
+    def __repr__(self) -> str:
+        parts = [f"{str(self.folder)!r}", f"{self.frames:,} frames", f"{self.updates:,} updates"]
+        for name, result in (("last", self.last_evaluation), ("best", self.best_evaluation)):
+            parts += [] if result is None else [f"{name} evaluation {result.mean_return:,.1f}"]
+        return f"TrainedRun({', '.join(parts + ([f'stopped: {self.stop_reason}'] if self.stop_reason else []))})"
 
     @classmethod
     def of(cls, run: Run) -> TrainedRun:

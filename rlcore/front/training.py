@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import signal
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +22,17 @@ from rlcore.front.keys import Place, placed, split
 from rlcore.front.trained import TrainedRun
 from rlcore.presets.catalogue import named
 from rlcore.presets.choice import chosen
-from rlcore.presets.filling import as_raw, checked_name, filled, run_name, write_new
+from rlcore.presets.filling import as_raw, checked_name, filled, remedied, remedies, run_name, write_new
 from rlcore.presets.preset import Preset
 from rlcore.process.signals import stop_on_signal
 from rlcore.run.build import build
-from rlcore.run.checking import validated
-from rlcore.run.ending import Ending
+from rlcore.run.checking import lacking_data, validated
+from rlcore.run.ending import Ending, StoppedAtStart
+from rlcore.run.showing import progress_hooks
 from rlcore.run_folder.folder import CONFIG_FILE
 from rlcore.stock.status import StatusHook
+
+log = logging.getLogger(__name__)
 
 
 class Training:
@@ -53,12 +60,14 @@ class Training:
         overrides: Mapping[str, Any] | None = None,
         **keys: Any,
     ) -> None:
+        self._named, self._given = preset, {**keys, **({"overrides": dict(overrides)} if overrides else {})}
         self._env = _env_id(env)
         self.preset: Preset = chosen(named(preset), self._env)
         self._name = None if name is None else checked_name(name)
         self._keys = self._resolved({**keys, **(overrides or {})})
         self._run: TrainedRun | None = None
-        self._checked(self.config_text())
+        self._remedies: list[Mapping[str, Any]] = []
+        self._remedies = remedies(self.config_text(), lambda text: lacking_data(self._raw(text)))
 
     def config_text(self, frames: int | None = None, name: str | None = None) -> str:
         """Return the config, in TOML with comments; `rlcore train` of it does the same as `train`.
@@ -70,7 +79,8 @@ class Training:
         keys = dict(self._keys)
         if frames is not None:
             keys["run", f"total_{self._unit}"] = frames
-        return filled(self.preset, name or self._name or self._default_name, self._env, keys)
+        text = filled(self.preset, name or self._name or self._default_name, self._env, keys)
+        return reduce(remedied, self._remedies, text)
 
     def write_config(self, path: str | Path, frames: int | None = None) -> Path:
         """Write the config into a new file, and return its path.
@@ -84,18 +94,20 @@ class Training:
     def train(
         self, frames: int | None = None, *, resume: bool = False, quiet: bool = False, hooks: Iterable[Any] = ()
     ) -> TrainedRun:
-        """Train, and return the run. Ctrl-C saves the state before it ends the script.
+        """Train, and return the run; lines on standard error say how far it is.
+
+        Ctrl-C saves the state. It ends a script, and gives back the run so far in a notebook and where one types.
 
         Args:
             frames: environment frames in total, or updates where the preset counts those, as one that learns from a
                 dataset does; default: those of the preset.
             resume: go on with the run of that name, or with the one that this object trained.
-            quiet: without a bar or table on the terminal.
+            quiet: without a bar, a table or lines.
             hooks: instances, after those of the config.
 
         Raises:
             ConfigError: the run is trained already, or there is none to resume.
-            KeyboardInterrupt: Ctrl-C was pressed, and the state is saved.
+            KeyboardInterrupt: Ctrl-C was pressed in a script, and the state is saved.
         """
         frames = self._checked_frames(frames)
         name = self._name_to_resume(frames) if resume else self._name_to_begin()
@@ -103,8 +115,32 @@ class Training:
         if quiet:
             left_out = {*WATCHING, *(watching.removeprefix("core:") for watching in WATCHING)}
             raw.values["hook"] = [hook for hook in raw.values.get("hook", []) if hook.get("use") not in left_out]
-        self._run = _trained(validated(raw), resume, hooks)
+        config = validated(raw)
+        with _saying(quiet):
+            self._run, stopped_by = _trained(config, resume, [*progress_hooks(config, quiet), *hooks])
+            log.info("%r", self._run)
+            total = "" if frames is None else f"{frames}, "
+            how = f"go on with {self._spelled(name)}.train({total}resume=True)"
+            if stopped_by == signal.SIGINT and hasattr(sys, "ps1"):  # somebody types, and wants the run
+                log.info("stopped; %s", how)
+            elif stopped_by == signal.SIGINT:
+                raise KeyboardInterrupt(f"{self._run}; {how}")
+            elif stopped_by is not None:
+                raise SystemExit(128 + stopped_by)
         return self._run
+
+    def __repr__(self) -> str:
+        state = "not trained" if self._run is None else repr(self._run)
+        return f"<{self._spelled(self._name)}, preset {self.preset.name}: {state}>"
+
+    def _spelled(self, name: str | None) -> str:
+        """Return the call that makes this training, with a name of its run."""
+        kind = type(self).__name__
+        given = {**self._given, **({} if name is None else {"name": name})}
+        arguments = [repr(self._env)] if self._env is not None else []
+        if type(self) is Training:
+            kind, arguments = "preset", [repr(self._named), *arguments]
+        return f"rlcore.{kind}({', '.join([*arguments, *(f'{key}={value!r}' for key, value in given.items())])})"
 
     @property
     def _unit(self) -> str:
@@ -179,18 +215,46 @@ def _env_id(env: Any) -> str | None:
     )
 
 
-def _trained(config: Config, resume: bool, hooks: Iterable[Any]) -> TrainedRun:
-    """Train a run to its end, with its status on disk and signals handled as `rlcore train` does."""
+@contextmanager
+def _saying(quiet: bool) -> Iterator[None]:
+    """Let the log of rlcore say how far a run is, on standard error where the program has no place for it."""
+    logger = logging.getLogger("rlcore")
+    if quiet or logger.isEnabledFor(logging.INFO):
+        yield
+        return
+    level, handler = logger.level, None if logger.hasHandlers() else logging.StreamHandler(sys.stderr)
+    logger.setLevel(logging.INFO)
+    if handler is not None:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if handler is not None:
+            logger.removeHandler(handler)
+
+
+def _trained(config: Config, resume: bool, hooks: Iterable[Any]) -> tuple[TrainedRun, int | None]:
+    """Train a run with its status on disk and signals handled as `rlcore train` does.
+
+    Returns:
+        What it reached, and the number of the signal that stopped it before its end.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C came before the run was built.
+        SystemExit: another signal did.
+    """
     ending = Ending(config.run.place)
     with stop_on_signal(ending.request_stop, saving=ending.saving, give_up=ending.give_up) as received:
         try:
             run = build(config, resume=resume, hooks=[StatusHook(ending.status), *hooks], heart=ending.heart)
             ending.begin(run)
             run.trainer.train()
+        except StoppedAtStart:
+            ending.stopped_at_start()
+            raise (KeyboardInterrupt if received[0] == signal.SIGINT else SystemExit(128 + received[0])) from None
         except BaseException as error:
             ending.failed(describe(error))
             raise
         ending.stopped()
-    if received:
-        raise KeyboardInterrupt if received[0] == signal.SIGINT else SystemExit(128 + received[0])
-    return TrainedRun.of(run)
+    return TrainedRun.of(run), received[0] if received and not ending.done else None

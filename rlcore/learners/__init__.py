@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rlcore.learners.inputs import inputs_of as inputs_of
     from rlcore.learners.inputs import mean_of as mean_of
     from rlcore.learners.joint import JointGradients as JointGradients
+    from rlcore.learners.modes import in_training as in_training
+    from rlcore.learners.modes import trained_layers as trained_layers
     from rlcore.learners.optimizers import OptimizerConfig as OptimizerConfig
     from rlcore.learners.optimizers import parameters_of as parameters_of
     from rlcore.learners.paces import Due as Due
@@ -26,6 +28,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.learners.gradient_step": "GradientStep",
         "rlcore.learners.inputs": "inputs_of mean_of",
         "rlcore.learners.joint": "JointGradients",
+        "rlcore.learners.modes": "in_training trained_layers",
         "rlcore.learners.optimizers": "OptimizerConfig parameters_of",
         "rlcore.learners.paces": "Due",
         "rlcore.learners.targets": "TargetConfig TargetUpdater",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -17,6 +18,7 @@ from rlcore.errors import ConfigError, NumericalError
 from rlcore.learners.base import Updating
 from rlcore.learners.gradient_step import GradientStep
 from rlcore.learners.joint import JointGradients, rows_of
+from rlcore.learners.modes import in_training, trained_layers
 from rlcore.learners.noise import LossNoise, noise_of
 from rlcore.learners.paces import (
     Due,
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from rlcore.learners.compiled import CompiledUpdate
 
 log = logging.getLogger(__name__)
+
+_NO_LAYERS = nullcontext()  # made once, as an update of a small network is short
 
 
 class GradientLearner(Updating):
@@ -113,6 +117,7 @@ class GradientLearner(Updating):
         self._joint = JointGradients(context.group, self._steps) if context.group.size > 1 else None
         self._noise: LossNoise | None = noise_of(self._loss, context)
         self._statistics = statistics_of(self._loss, context.group)
+        self._layers = trained_layers(self._loss)
         self._moved = False  # whether the targets moved in the graph of this update
         self._first_turn = self._last_turn = True
         self._entries: Mapping[Key, Tensor] = {}
@@ -121,6 +126,7 @@ class GradientLearner(Updating):
         self._beside: SideBySide | None = side_by_side(
             config.parallel, self._loss, self._steps, context, self._hooked(), config.compile
         )
+        self.apply_schedules()  # what a schedule begins with need not be the value of the config
 
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         """Take the losses that are due and step; return them, the metrics of the loss and `grad_norm`, 0-d tensors.
@@ -129,7 +135,8 @@ class GradientLearner(Updating):
         """
         turns = self._paces.at(self.progress.updates + 1)
         self._moved = False
-        metrics = self._take_turn(minibatch, turns[0]) if len(turns) == 1 else self._take_turns(minibatch, turns)
+        with in_training(self._layers) if self._layers else _NO_LAYERS:
+            metrics = self._take_turn(minibatch, turns[0]) if len(turns) == 1 else self._take_turns(minibatch, turns)
         if self._moved:
             self._targets.step(moved=True)
         elif self._targets is not None:
@@ -207,7 +214,7 @@ class GradientLearner(Updating):
     def _take_beside(self, beside: SideBySide, entries: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         metrics = self._apply(beside.take(entries, self._due))
         if beside.over is not None:
-            log.info("the losses of an update are computed one after the other: %s", beside.over)
+            log.debug("the losses of an update are computed one after the other: %s", beside.over)
             self.close()
             self._beside = None
         return metrics
@@ -288,7 +295,7 @@ class GradientLearner(Updating):
     def apply_schedules(self) -> None:
         """Set every scheduled number to its value now."""
         for schedule in self._schedules:
-            schedule.apply(self.progress)
+            schedule.apply(self.progress.between_iterations())
 
     def scheduled(self) -> dict[str, float]:
         """Return the numbers worth logging: the learning rate of each optimizer, and what is scheduled of parts."""

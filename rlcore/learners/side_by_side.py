@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
 from rlcore.learners.gradient_step import total_loss
+from rlcore.learners.modes import trained_layers
 from rlcore.learners.paces import is_separable, takes_turns
 from rlcore.learners.side_threads import SideThread, run_side_by_side
 from rlcore.process.cores import usable_cores
@@ -212,7 +213,7 @@ class SideBySide:
 
     def _say(self, how: str) -> None:
         self._said = True
-        log.info("the losses of an update are computed side by side %s ([learner] parallel)", how)
+        log.debug("the losses of an update are computed side by side %s ([learner] parallel)", how)
 
 
 class _Trial:
@@ -284,6 +285,8 @@ def _obstacle(loss: Any, context: Context, hooked: bool) -> str | None:
         return f"the model is on {context.device}, which has queues of its own"
     if context.group.size > 1:
         return "several processes train together, which share the cores already"
+    if trained_layers(loss):
+        return "layers of the model, such as dropout, may draw from one generator"
     if hooked:
         return "a hook comes between loss and step, and sees the losses of all"
     return None

@@ -11,7 +11,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -173,10 +173,10 @@ class LogWriter:
             self._thread.end_after_these()
         return True
 
-    def wait_for(self, stored: threading.Event | None, patience: Patience) -> None:
+    def wait_for(self, stored: threading.Event | None, patience: Patience, seconds: float) -> None:
         """Wait for a flush, or without one for the end of the thread; switch a logger off that is not done by then."""
         if not patience.wait(self._thread.ended if stored is None else stored.wait):
-            self._give_up_after(limits.DEADLINE)
+            self._give_up_after(seconds)
 
     def may_have_kept_waiting(self, seconds: float) -> bool:
         """Return whether a call of this logger went on while no thread ran for so long up to now."""
@@ -268,7 +268,7 @@ class LogWriter:
             if self._thread.busy_since == since:
                 self._give_up_after(limits.DEADLINE)
         elif not self._room.behind:
-            log.warning("logger %r falls behind; what finds no room is left out and counted", self.name)
+            log.error("logger %r falls behind; what finds no room is left out and counted", self.name)
         self._room.behind = True
 
 
@@ -289,18 +289,21 @@ def open_writer(name: str, build: Callable[[], Logger], required: bool) -> LogWr
 
 def drain_all(writers: Iterable[LogWriter]) -> None:
     """Return when all have stored what they were given; together they are waited for no longer than one."""
-    _wait_for_all([(writer, stored) for writer in writers if (stored := writer.ask_to_drain()) is not None])
+    asked = [(writer, stored) for writer in writers if (stored := writer.ask_to_drain()) is not None]
+    _wait_for_all(asked, limits.DEADLINE)
 
 
 def close_all(writers: Iterable[LogWriter]) -> None:
     """Close all; together they are waited for no longer than one."""
-    _wait_for_all([(writer, None) for writer in writers if writer.ask_to_close()])
+    closing = [writer for writer in writers if writer.ask_to_close()]
+    sending = any(offers(writer.logger, Sender) for writer in closing)
+    _wait_for_all([(writer, None) for writer in closing], limits.CLOSING if sending else limits.DEADLINE)
 
 
-def _wait_for_all(asked: list[tuple[LogWriter, threading.Event | None]]) -> None:
-    patience = Patience(limits.DEADLINE, functools.partial(_find_what_held, [writer for writer, _ in asked]))
+def _wait_for_all(asked: Sequence[tuple[LogWriter, threading.Event | None]], seconds: float) -> None:
+    patience = Patience(seconds, functools.partial(_find_what_held, [writer for writer, _ in asked]))
     for writer, stored in asked:
-        writer.wait_for(stored, patience)
+        writer.wait_for(stored, patience, seconds)
 
 
 def _find_what_held(writers: list[LogWriter], seconds: float) -> None:

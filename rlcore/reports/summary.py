@@ -38,6 +38,11 @@ def summary(run: Run) -> str:
         if seconds and not hook.internal and hook.seconds > max(SLOW_SHARE * seconds, SLOW_SECONDS)
     ]
     lines += [f"  lost             {count} {cause}" for cause, count in trainer.lost().items()]
+    lines += [
+        f"  not confirmed    {writer.unsent} records of logger {writer.name}: rlcore sync {run.folder}"
+        for writer in trainer.metrics.writers
+        if writer.unsent
+    ]
     return "\n".join(lines)
 
 

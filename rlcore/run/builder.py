@@ -62,8 +62,14 @@ class Builder:
             ConfigProblems: several parts cannot be built. A part on which others depend keeps those from being tried.
         """
         self._build(further_hooks)
-        self._problems.end()
-        return ConfiguredTrainer(self._parts(), self._assembly)
+        try:
+            self._problems.end()
+            return ConfiguredTrainer(self._parts(), self._assembly)
+        except BaseException:
+            built = self._context.built
+            if (opened := built.get("collector") or built.get("env")) is not None:
+                opened.close()
+            raise
 
     def _build(self, further_hooks: Iterable[Any]) -> None:
         """Build the parts in the order in which they need each other; one that fails is reported at the end."""
@@ -106,7 +112,7 @@ class Builder:
         if not self._problems.has(kind):
             return
         section = self._config.one(kind)
-        built = None if section is None else self._attempt(kind, partial(self._section, section, single=True))
+        built = None if section is None else self._attempt(kind, partial(self._assembly.section, section, single=True))
         if self._problems.has(kind):
             self._context.built[kind] = built
 
@@ -162,16 +168,13 @@ class Builder:
         for hook in self._context.built["hooks"].hooks:
             yield type(hook.instance).__module__
 
-    def _section(self, section: Section, single: bool = False) -> Any:
-        return self._assembly.part(section.provided, section.config, section.name, single)
-
     def _hooks(self, further: Iterable[Any]) -> list[Hook]:
         hooks = []
         for section in self._config.sections["hook"]:
             if self._context.group.rank and _of_first_rank(section.provided.target()):
                 continue
             self._attempt("hook", partial(_check_class, section))
-            instance = self._attempt("hook", partial(self._section, section))
+            instance = self._attempt("hook", partial(self._assembly.section, section))
             hook = Hook(section.name, instance, str(section.provided.owner))
             if instance is not None and self._attempt("hook", partial(_checked, hook)):
                 hooks.append(hook)

@@ -201,8 +201,8 @@ class Trainer(FollowingTrainer):
             "optimizer": self.optimizer,
             "logger": self.logger,
         }
-        lines = [line for name, value in parts.items() for line in f"{name}={value}".splitlines()]
-        return "Trainer(\n" + "\n".join("    " + line for line in lines) + ")"
+        kinds = (f"{name}={None if part is None else type(part).__name__}" for name, part in parts.items())
+        return f"Trainer({', '.join(kinds)})"
 
     def _checkpoints(self, path: Path) -> Any:
         if not path.exists():

@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import logging
+import os
 import secrets
+import shlex
 import threading
 import time
 from collections.abc import Mapping
@@ -20,7 +22,7 @@ from rlcore.loggers.base import LoggerBase
 from rlcore.plugins.known import not_installed
 from rlcore.spooling.log_server import LogServer
 from rlcore.spooling.running import RunningSender, SenderProcess, SenderThread
-from rlcore.spooling.sender import LAST_WORDS, lock_spool
+from rlcore.spooling.sender import CLOSING, LINGER, lock_spool
 from rlcore.spooling.spool import Record, Spool
 
 log = logging.getLogger(__name__)
@@ -64,6 +66,11 @@ class SpoolingLogger(LoggerBase):
         self.destination = log_dir
         self.spool = Spool(folder)
         self._own = own
+        # for messages: its name, and what sends the rest; a run has the spool of a section in `spool/NAME`
+        self._name, self._sends = exp_name, "a logger with that `spool`"
+        if not own and folder.parent.name == FOLDER:
+            place = os.path.relpath(folder.parents[1])
+            self._name, self._sends = folder.name, f"`rlcore sync {shlex.quote(place)}`"
         self._server_target = server
         self._arguments = dict(arguments)
         self.process = process
@@ -164,22 +171,25 @@ class SpoolingLogger(LoggerBase):
         return not self.spool.waiting
 
     def close(self) -> None:
-        """Flush, give the server four seconds to take the rest, and stop sending.
+        """Flush, give the server ten seconds to take the rest, and stop sending.
 
         A process goes on by itself for a minute; it is not waited for when the server is known not to answer.
         """
         self.spool.close()
         if self._sender is None:
             return
-        self._sender.close(0 if self.process and self._error else LAST_WORDS)
+        goes_on = self._sender.close(0 if self.process and self._error else CLOSING)
         self._sender = None
         atexit.unregister(self.close)
         if self.unsent:
+            goes_on = goes_on and not self._error
             log.warning(
-                "%d records of logger %r have not arrived, as far as is known%s; they wait in %s, and %s sends what is "
-                "missing",
-                *(self.unsent, self.exp_name, f" ({self._error})" if self._error else "", self.spool.folder),
-                "a logger with that `spool`" if self._own else "`rlcore sync RUN`",
+                "%d records of logger %r have not arrived%s%s; they wait in %s, and %s sends what is missing",
+                *(self.unsent, self._name, " yet" if goes_on else ", as far as is known"),
+                f", and a process sends them for {LINGER:.0f} s more"
+                if goes_on
+                else self._error and f" ({self._error})",
+                *(self.spool.folder, self._sends),
             )
 
     def files(self) -> list[Path]:
@@ -220,7 +230,7 @@ class SpoolingLogger(LoggerBase):
         if place == self.spool.folder or not place.is_dir():
             return
         if self._sender is not None:
-            self._sender.close(LAST_WORDS)
+            self._sender.close(CLOSING)
             self._sender = None
         self.spool.close()
         self.spool = Spool(place)
@@ -253,7 +263,7 @@ class SpoolingLogger(LoggerBase):
             before = self._error
             self._connected, self._error = event == "connected", text
             self._contact.notify_all()
-        name = f"{type(self).__name__} {self.exp_name!r}"
+        name = f"{type(self).__name__} {self._name!r}"
         if text and not before:
             log.warning("%s: %s; what is logged waits on disk", name, text)
         elif before and not text:

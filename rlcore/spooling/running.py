@@ -36,8 +36,8 @@ class RunningSender(Protocol):
         """Send without resting until all is sent."""
         ...
 
-    def close(self, seconds: float) -> None:
-        """Send what is left; return when that is done, or after `seconds`."""
+    def close(self, seconds: float) -> bool:
+        """Send what is left; return when that is done, or after `seconds`, and whether it goes on by itself."""
         ...
 
 
@@ -61,11 +61,12 @@ class SenderThread:
         """Send without resting until all is sent."""
         self._sender.hurry()
 
-    def close(self, seconds: float) -> None:
-        """Stop, after at most `seconds`."""
+    def close(self, seconds: float) -> bool:
+        """Stop, after at most `seconds`; return False."""
         self._sender.stop()
         self._thread.join(seconds)
         self._lock.release()
+        return False
 
 
 class SenderProcess:
@@ -102,16 +103,17 @@ class SenderProcess:
         """Send without resting until all is sent."""
         self._order(HURRY)
 
-    def close(self, seconds: float) -> None:
-        """Let the process send the rest, and wait for it for at most `seconds`; then it goes on by itself."""
+    def close(self, seconds: float) -> bool:
+        """Let the process send the rest, and wait for it for at most `seconds`; return whether it goes on by itself."""
         self._order(CLOSE)
         with contextlib.suppress(OSError):
             self._orders.close()
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            return
+            return True
         self._listener.join(seconds)  # what it said last
+        return False
 
     def _order(self, order: str) -> None:
         with contextlib.suppress(OSError):  # it has ended

@@ -16,9 +16,11 @@ from rlcore.spooling.spool import UNKNOWN, Record, Spool
 
 CLOSE: Final = "close\n"
 HURRY: Final = "hurry\n"
-# seconds for the rest when a logger is closed: that its caller waits, and that a process goes on for after that
-LAST_WORDS: Final = 4.0
+# seconds for the rest: that a caller waits who closes a logger, as a short run ends while its sender imports a library;
+# that a process goes on for after that; and after the training process was killed
+CLOSING: Final = 10.0
 LINGER: Final = 60.0
+LAST_WORDS: Final = 4.0
 # records that are handed over together
 _BATCH: Final = 100
 # seconds before another attempt, twice as many after each that fails

@@ -6,6 +6,7 @@ generators, setting environment variables, holding the GIL, hanging at the exit.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import logging
@@ -92,7 +93,8 @@ def main() -> None:
     threading.Thread(target=_obey, args=(sys.stdin, sender), daemon=True).start()
     sender.run()
     lock.release()
-    channel.close()
+    with contextlib.suppress(OSError):  # nobody listens any more
+        channel.close()
     os._exit(0)  # a library may wait at the exit for a server that does not answer
 
 

@@ -21,7 +21,6 @@ def lost(parts: TrainerParts, saver: Saver | None) -> dict[str, int]:
         **{f"failures of logger {writer.name}": writer.failures for writer in metrics.writers},
         "changes of evaluations.csv by others": parts.evaluations.differences,
         **{f"changes of the files of logger {writer.name} by others": writer.differences for writer in metrics.writers},
-        **{f"records of logger {writer.name} not sent yet": writer.unsent for writer in metrics.writers},
         **{f"writes left out by logger {writer.name}": writer.left_out for writer in metrics.writers},
     }
     return {cause: count for cause, count in counts.items() if count}

@@ -208,9 +208,10 @@ class StatefulPolicy(Protocol):
 class Model(Protocol):
     """A `torch.nn.Module` whose named parts (`actor`, `critic`, …) are attributes, so that parts can share a body.
 
-    Built on the CPU with weights from `context.seed()`, then moved to the run's device. The optimizers take its
-    parameters, and its `state_dict` is a part of every checkpoint. A critic maps observations `[..., *shape]` to values
-    `[..., 1]`; an actor maps them to the parameters of its attribute `distribution`, and one without to actions.
+    Built on the CPU with weights from `context.seed()`, then moved to the run's device, in evaluation mode. The
+    optimizers take its parameters, and its `state_dict` is a part of every checkpoint. A critic maps observations
+    `[..., *shape]` to values `[..., 1]`; an actor maps them to the parameters of its attribute `distribution`, and one
+    without to actions.
 
     Attributes:
         policy: acts with the current weights.

@@ -6,11 +6,11 @@ import gymnasium
 import numpy as np
 import torch
 from pydantic import Field
+from rlcore_plugin_testing.toy_memory import ToyMemoryModel
+from rlcore_plugin_testing.toy_parts import ToyEstimator, ToyHook, ToyLoss, ToyTransform
 
 from rlcore.buffers.sequences import RolloutSequences
 from rlcore.hooks.specs import hookimpl
-from rlcore.testing.toy_memory import ToyMemoryModel
-from rlcore.testing.toy_parts import ToyEstimator, ToyHook, ToyLoss, ToyTransform
 
 
 class ForgetfulHook:
@@ -126,6 +126,15 @@ class RowEstimator(ToyEstimator):
             batch[key] = changed[key]
 
 
+class AskingEstimator(ToyEstimator):
+    """Asks the critic about the observations after cuts, also where there are none."""
+
+    def __call__(self, batch):
+        following = batch["next"]
+        self._critic(following["observation"][following["truncated"].squeeze(-1)])
+        super().__call__(batch)
+
+
 class OneStepEstimator(ToyEstimator):
     """Takes the weight of longer returns, and does not use it."""
 
@@ -196,6 +205,14 @@ class LazyLoss(ToyLoss):
     def forward(self, minibatch):
         losses = super().forward(minibatch)
         return {**losses, "loss_critic": losses["loss_critic"].detach().requires_grad_()}
+
+
+class CentredLoss(ToyLoss):
+    """Takes the mean of a minibatch from its advantages, which is all there is of one."""
+
+    def forward(self, minibatch):
+        advantage = minibatch["advantage"]
+        return super().forward({**minibatch, "advantage": advantage - advantage.mean()})
 
 
 class DoneLoss(ToyLoss):

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from rlcore_plugin_testing import make_trainer
 
 from rlcore import types
 from rlcore.hooks.resolution import marked
 from rlcore.hooks.specs import POINTS
 from rlcore.plugins.component import KINDS
-from rlcore.testing import make_trainer
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs/reference"))

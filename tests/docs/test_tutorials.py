@@ -30,7 +30,8 @@ LEFT_OUT = re.compile(r"make |python -m venv |source |pip install (?!-e )")
 @pytest.fixture(scope="module")
 def venv(tmp_path_factory):
     """What `pip install "rlcore[standard,test]"` makes."""
-    wanted = [re.match(r"[\w-]+", name)[0] for name in PROJECT["optional-dependencies"]["standard"]]
+    extras = PROJECT["optional-dependencies"]
+    wanted = [re.match(r"[\w-]+", name)[0] for name in (*extras["standard"], *extras["test"])]
     folders = [folder for name in wanted if (folder := ROOT / "plugins" / name).is_dir()]
     made = tmp_path_factory.mktemp("made")
     dist = build_wheels([ROOT, *folders], made / "wheels")

@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_testing import make_run
 
 from rlcore import HookError, PluginError, hookimpl
 from rlcore.hooks.specs import POINTS
-from rlcore.testing import make_run
 
 SAVING = ("run.total_frames=96", "checkpoint.every=16")
 RAISING_STOPS = [name for name in POINTS if name not in ("on_exception", "shutdown")]
@@ -43,7 +43,7 @@ def test_d2_a_plugin_for_another_core_is_refused_unread(site, write_config, cli,
 def test_d3_one_name_of_two_plugins_is_refused_until_the_config_says_which(site, write_config, cli):
     source = """
     from rlcore import Component, hookimpl
-    from rlcore.testing.toy_parts import ToyHook
+    from rlcore_plugin_testing.toy_parts import ToyHook
 
     @hookimpl
     def provide_components():
@@ -121,7 +121,7 @@ def test_d13_the_order_of_hooks_is_that_of_the_config_whatever_was_installed_fir
     for name in ("zebra", "ant"):
         source = f"""
         from rlcore import Component, hookimpl
-        from rlcore.testing.toy_parts import ToyHook
+        from rlcore_plugin_testing.toy_parts import ToyHook
 
         @hookimpl
         def provide_components():
@@ -137,7 +137,7 @@ def test_d13_the_order_of_hooks_is_that_of_the_config_whatever_was_installed_fir
 def test_j6_a_plugin_that_was_replaced_by_another_distribution_is_refused_at_the_resume(site, write_config, cli):
     source = """
     from rlcore import Component, hookimpl
-    from rlcore.testing.toy_parts import ToyHook
+    from rlcore_plugin_testing.toy_parts import ToyHook
 
     @hookimpl
     def provide_components():

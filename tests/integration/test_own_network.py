@@ -45,6 +45,35 @@ class TooNarrow(torch.nn.Linear):
         super().__init__(1, 2)
 
 
+class Dropped(Encoder):
+    def __init__(self, space):
+        super().__init__(space)
+        self.body.append(torch.nn.Dropout(0.5))
+
+
+class Normed(Encoder):
+    def __init__(self, space):
+        super().__init__(space)
+        self.body.append(torch.nn.BatchNorm1d(6))
+
+
+class Noisy(Encoder):
+    def forward(self, observation):
+        features = super().forward(observation)
+        return features + torch.rand_like(features) if self.training else features
+
+
+class Always(Encoder):
+    def forward(self, observation):
+        return torch.nn.functional.dropout(super().forward(observation) + 1.0)
+
+
+class Together(Encoder):
+    def forward(self, observation):
+        features = super().forward(observation) + 1.0
+        return features / features.shape[0]
+
+
 def function(space):
     return lambda observation: observation
 
@@ -139,6 +168,68 @@ def test_a_q_network_has_an_encoder_too(nets, write_config):
     assert run.trainer.model.q_values.encoder is not run.trainer.model.target_q_values.encoder
 
 
+@pytest.mark.parametrize("encoder", ["Dropped", "Normed", "Noisy"])
+def test_who_acts_is_in_evaluation_mode_and_losses_are_computed_in_training_mode(encoder, nets, build, monkeypatch):
+    run = build(**model(nets, encoder), evaluator={"use": "episodes", "episodes": 4})
+    own, learner = run.trainer.model, run.trainer.learner
+    layers = learner._layers
+    assert len(layers) == 2, "that of the actor, and that of the critic"
+    modes = {"loss": set(), "elsewhere": set()}
+    take_step, where = learner.take_step, ["elsewhere"]
+
+    def noting(minibatch):
+        where[0] = "loss"
+        try:
+            return take_step(minibatch)
+        finally:
+            where[0] = "elsewhere"
+
+    monkeypatch.setattr(learner, "take_step", noting)
+    for layer in layers:
+        layer.register_forward_pre_hook(lambda layer, given: modes[where[0]].add(layer.training))
+    run.trainer.train()
+    assert modes == {"loss": {True}, "elsewhere": {False}}
+    own.policy.refresh()
+    seen = torch.randn(8, 4)
+    together, again = own.policy.mode(seen), own.policy.mode(seen)
+    alone = torch.cat([own.policy.mode(row[None]) for row in seen])
+    assert torch.equal(together, again)
+    assert torch.equal(together, alone)
+
+
+@pytest.mark.parametrize("encoder", ["Dropped", "Normed"])
+def test_layers_with_modes_train_and_resume_exactly(encoder, nets, build):
+    whole, first = build(**model(nets, encoder)), build(write=True, **model(nets, encoder))
+    torch.manual_seed(1)  # dropout samples from torch's own generator
+    whole.trainer.train()
+    torch.manual_seed(1)
+    first.trainer.stop_at = 64
+    first.trainer.train()
+    second = build(write=True, resume=True, **model(nets, encoder))
+    second.trainer.train()
+    states = [run.trainer.model.state_dict() for run in (whole, second)]
+    assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
+
+
+def test_a_target_network_stays_in_evaluation_mode(nets, write_config):
+    import rlcore
+
+    path = write_config(
+        model={"use": "dqn:q-network", "encoder": f"{nets}:Dropped"},
+        loss={"use": "dqn"},
+        estimator=None,
+        buffer={"use": "replay", "minibatch_size": 16, "warmup_frames": 32},
+    )
+    path.write_text(path.read_text().replace("epochs = 2\n", ""))
+    trainer = rlcore.build(rlcore.load_config(path), write=False).trainer
+    dropouts = [module for module in trainer.model.q_values.modules() if isinstance(module, torch.nn.Dropout)]
+    assert list(trainer.learner._layers) == dropouts
+
+
+def test_a_model_without_such_layers_has_none_to_switch(nets, build):
+    assert build(**model(nets)).trainer.learner._layers == ()
+
+
 class Counting(gymnasium.Env):
     """Observations are integers."""
 
@@ -168,6 +259,25 @@ def test_integer_observations_train(encoder, nets, build, monkeypatch):
     assert not torch.equal(before[0], weights(run)[0])
 
 
+@pytest.fixture
+def torch_as_it_was():
+    yield
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+    torch.set_grad_enabled(True)
+
+
+@pytest.mark.parametrize(
+    "call", ["set_default_dtype(torch.float64)", "set_default_device('meta')", "set_grad_enabled(False)"]
+)
+@pytest.mark.usefixtures("torch_as_it_was")
+def test_a_module_that_changes_what_torch_makes_is_refused(call, nets, build, workdir):
+    (workdir / f"{nets}.py").write_text(NETS.replace("import torch\n", f"import torch\n\ntorch.{call}\n"))
+    name = call.partition("(")[0]
+    with pytest.raises(ConfigError, match=rf"while model .* was built.* called torch\.{name}\("):
+        build(**model(nets))
+
+
 @pytest.mark.parametrize(
     ("place", "message"),
     [
@@ -179,6 +289,8 @@ def test_integer_observations_train(encoder, nets, build, monkeypatch):
         ("{nets}:Fails", "called with the space, raised ValueError: no such layer"),
         ("{nets}:TooNarrow", r"fails on observations \[2, 4\] of float32: RuntimeError"),
         ("{nets}:Flat", r"into \[\] of torch.float32; expected \[2, features\]"),
+        ("{nets}:Always", "makes other features of an observation in evaluation mode when it is called again"),
+        ("{nets}:Together", "or for it alone; let dropout follow"),
         ("{nets}:Integers", r"into \[2, 6\] of torch.int64; expected"),
     ],
 )

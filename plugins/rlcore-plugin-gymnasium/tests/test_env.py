@@ -1,12 +1,23 @@
 """Gymnasium envs: what both ways of stepping have in common, and the errors of the config."""
 
+from collections.abc import Callable
+
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AutoresetMode, VectorEnv
+from rlcore_plugin_gymnasium.config import Config
+from rlcore_plugin_gymnasium.env import make
+from rlcore_plugin_gymnasium.native import NativeEnv
+from rlcore_plugin_gymnasium.serial import SerialEnv
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.contracts import EnvContract
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.testing import make_run
-from rlcore.testing.contracts import EnvContract
+from rlcore.types import Context
+
+CONTEXT = Context.alone("env")
 
 
 def made(**config):
@@ -36,6 +47,64 @@ def test_a_module_that_does_not_exist_is_an_error():
 def test_native_needs_a_vector_form():
     with pytest.raises(ConfigError, match="no vector form"):
         made(id="MountainCarContinuous-v0", vectorization="native")
+
+
+class CountingVector(VectorEnv):
+    """Counts to 5, and begins again in the same step or in the next one."""
+
+    def __init__(self, num_envs=1, metadata=None):
+        self.num_envs, self.metadata = num_envs, metadata or {}
+        self.single_observation_space, self.single_action_space = Counting.observation_space, Counting.action_space
+
+    def reset(self, *, seed=None, options=None):
+        self.time = np.zeros((self.num_envs, 1), np.float32)
+        return self.time.copy(), {}
+
+
+class Counting(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, metadata=None, shift: Callable[[int], int] | None = None, note=""):
+        self.shift = shift or (lambda time: time)
+        self.note = note
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.time += 1
+        return np.array([self.shift(self.time)], np.float32), 1.0, self.time >= 5, False, {}
+
+
+@pytest.fixture
+def counting(monkeypatch):
+    spec = EnvSpec("Counting-v0", Counting, vector_entry_point=CountingVector)
+    monkeypatch.setitem(gymnasium.registry, "Counting-v0", spec)
+    return "Counting-v0"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [({}, "does not say when it begins new episodes"), ({"autoreset_mode": AutoresetMode.SAME_STEP}, "'SameStep'")],
+)
+def test_a_vector_form_that_may_begin_episodes_otherwise_is_refused_or_left_alone(metadata, message, counting):
+    with pytest.raises(ConfigError, match=message):
+        make(Config(id=counting, num_envs=16, vectorization="native", kwargs={"metadata": metadata}), CONTEXT)
+    assert isinstance(make(Config(id=counting, num_envs=16, kwargs={"metadata": metadata}), CONTEXT), SerialEnv)
+    declared = {"metadata": {"autoreset_mode": AutoresetMode.NEXT_STEP}}
+    assert isinstance(make(Config(id=counting, num_envs=16, kwargs=declared), CONTEXT), NativeEnv)
+
+
+def test_a_function_among_the_arguments_is_a_name(counting):
+    env = make(Config(id=counting, kwargs={"shift": "operator:neg", "note": "operator:neg"}), CONTEXT)
+    env.reset(seed=0)
+    assert env.step(np.zeros(1, int)).observation.tolist() == [[-1.0]]
+    assert env._envs[0].unwrapped.note == "operator:neg", "a text where the constructor asks for none of them"
+    with pytest.raises(ConfigError, match=r"\[env\] kwargs shift = 'operator:neq'.*did you mean 'eq'"):
+        make(Config(id=counting, kwargs={"shift": "operator:neq"}), CONTEXT)
 
 
 def test_native_cannot_repeat_actions():

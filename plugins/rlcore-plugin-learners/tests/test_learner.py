@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
+from rlcore_plugin_testing.compare import difference
+from rlcore_plugin_testing.ranks import in_ranks
 
 from rlcore import (
     AlgorithmConfig,
@@ -18,8 +20,6 @@ from rlcore import (
     TorchLearner,
 )
 from rlcore.errors import ConfigError, NumericalError, StorageError, UnwrittenEntryError
-from rlcore.testing.compare import difference
-from rlcore.testing.ranks import in_ranks
 
 OBSERVATIONS = Box(-1, 1, (3,), np.float32)
 
@@ -575,3 +575,24 @@ def test_a_loss_that_is_no_graph_runs_eagerly_and_says_so(caplog):
         learner.update(rows(4))
     same(flat(learners[0]), flat(learners[1]))
     assert "runs eagerly, as its loss cannot be written down as a graph" in caplog.text
+
+
+class Dropped(Linear):
+    def setup(self):
+        super().setup()
+        self.dropout = torch.nn.Dropout(0.5)
+        self.modes = []
+
+    def _forward(self, batch):
+        self.modes.append(self.dropout.training)
+        return {"output": self.dropout(self.net(batch[Columns.OBS]))}
+
+
+def test_layers_with_modes_are_in_training_mode_for_losses_alone():
+    learner = AlgorithmConfig(learner_class=Regression).rl_module(rl_module_spec=RLModuleSpec(Dropped)).build_learner()
+    learner.build()
+    learner.update(batch=rows(8))
+    module = learner.module["default_policy"]
+    assert module.modes == [True]
+    seen = {Columns.OBS: torch.ones(4, 3)}
+    assert torch.equal(module.forward_inference(seen)["output"], module.forward_exploration(seen)["output"])

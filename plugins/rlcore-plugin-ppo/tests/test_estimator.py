@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_ppo.estimator import discounted_sum
+from rlcore_plugin_testing.contracts import GAEContract
 from tensordict import TensorDict
-
-from rlcore.testing.contracts import GAEContract
 
 GAE = GAEContract.of("ppo:gae")
 
@@ -52,6 +51,15 @@ def test_equal_advantages_become_zero():
     batch["next", "reward"].fill_(3.0)
     GAE.make(context, standardise=True)(batch)
     assert batch["advantage"].abs().max() < 1e-6
+
+
+def test_a_single_advantage_is_not_standardised():
+    context = GAE.bench()
+    batch = GAE.batch(context)[:1, :1]
+    GAE.make(context, standardise=True)(batch)
+    difference = batch["value_target"] - batch["state_value"]
+    assert torch.allclose(batch["advantage"], difference, atol=1e-6)
+    assert batch["advantage"].abs().item() > 1e-3
 
 
 @pytest.mark.parametrize("num_envs", [1, 2, 7])

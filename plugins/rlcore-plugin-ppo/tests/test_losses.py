@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_ppo.loss import _standardise_counted, standardise
+from rlcore_plugin_testing import make_trainer
+from rlcore_plugin_testing.contracts import LossContract
 
-from rlcore.testing import make_trainer
-from rlcore.testing.contracts import LossContract
+from rlcore.types import MASK
 
 SAMPLES = 40
 PPO = LossContract.of("ppo")
@@ -168,6 +170,15 @@ def test_values_of_a2c_are_those_of_the_paper():
         "entropy": entropy,
     }
     assert found == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_single_advantage_stays_as_it_is(masked):
+    """One has no deviation, alone or where the other steps of its sequences do not count."""
+    advantage = torch.tensor([[[2.0]], [[5.0]]] if masked else [[2.0]])
+    mask = torch.tensor([[[True]], [[False]]])
+    found = _standardise_counted(advantage, {MASK: mask}) if masked else standardise(advantage)
+    assert found.flatten().tolist() == [2.0, 0.0][: found.numel()]
 
 
 @pytest.mark.parametrize("loss", ["ppo", "ppo:a2c"])

@@ -52,6 +52,17 @@ def test_during_the_warm_up_it_is_batch_normalisation():
     torch.testing.assert_close(inputs * scale + shift, plain(inputs))
 
 
+@pytest.mark.parametrize("copies", [None, COPIES])
+def test_a_single_sample_is_normalised_by_the_running_statistics(copies):
+    """It has no deviation: its own statistics would make a constant of it."""
+    norm = BatchRenorm(FEATURES, copies)
+    inputs = data(*([] if copies is None else [copies]), 1, FEATURES)
+    expected, before = norm(inputs), norm.running_mean.clone()
+    assert torch.equal(norm(inputs, update=True), expected)
+    assert torch.equal(norm.running_mean, before)
+    assert norm.updates == 0
+
+
 def test_after_the_warm_up_it_is_corrected_to_the_running_statistics():
     """Where nothing is clipped the value is that of the running statistics; the gradient is still of the batch's."""
     norm = randomised(BatchRenorm(FEATURES, warmup=0))

@@ -1,6 +1,9 @@
 """Training in one line: what it gives back, and that its config does the same."""
 
 import signal
+import subprocess
+import sys
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -130,11 +133,65 @@ class Interrupts:
         signal.raise_signal(signal.SIGINT)
 
 
-def test_ctrl_c_saves_the_state_and_ends_the_script():
-    with pytest.raises(KeyboardInterrupt):
-        small(name="mine").train(4 * FRAMES, quiet=True, hooks=[Interrupts()])
-    run = small(name="mine").train(FRAMES, resume=True, quiet=True)
+@pytest.mark.parametrize("quiet", [True, False])
+def test_ctrl_c_saves_the_state_says_how_to_go_on_and_ends_the_script(quiet, caplog):
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        small(seed=3).train(FRAMES, quiet=quiet, hooks=[Interrupts()])
+    told = str(stopped.value)
+    assert "TrainedRun('runs/ppo-CartPole-v1', 256 frames" in told
+    assert "stopped: SIGINT" in told
+    assert "stopped at frame 256, which is saved" in caplog.text, "how to go on is said even where all else is quiet"
+    expression = told.partition("go on with ")[2]
+    assert expression.startswith("rlcore.PPO('CartPole-v1', seed=3, overrides={")
+    run = eval(expression, {"rlcore": rlcore})  # what is said works as it stands
     assert run.frames == FRAMES
+
+
+def test_ctrl_c_gives_back_the_run_where_somebody_types(monkeypatch, caplog):
+    monkeypatch.setattr(sys, "ps1", "In [1]: ", raising=False)
+    training = small(name="mine")
+    run = training.train(FRAMES, hooks=[Interrupts()])
+    assert (run.frames, run.stop_reason) == (256, "SIGINT")
+    assert run.agent.act(np.zeros(4, np.float32)) in (0, 1)
+    assert "go on with rlcore.PPO('CartPole-v1'" in caplog.text
+    assert training.train(FRAMES, resume=True).frames == FRAMES
+
+
+def test_without_a_terminal_lines_say_how_far_a_run_is(folder):
+    """A script in a pipe, which has set up no log: lines come before, during and after the training."""
+    code = f"""
+    import logging, rlcore
+    rlcore.PPO("CartPole-v1", overrides={SMALL}).train({FRAMES})
+    assert not logging.getLogger("rlcore").handlers
+    rlcore.PPO("CartPole-v1", overrides={SMALL}).train({FRAMES}, quiet=True)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    lines = done.stderr.splitlines()
+    for expected in (
+        "ppo-CartPole-v1: frame 0: begins; it ends at 512",
+        "ppo-CartPole-v1: frame 0: evaluation: mean return",
+        "ppo-CartPole-v1: frame 512: checkpoint 0000",
+        "TrainedRun('runs/ppo-CartPole-v1', 512 frames",
+    ):
+        assert sum(line.startswith(expected) for line in lines) == 1, (expected, lines)
+    assert not any("ppo-CartPole-v1-2" in line for line in lines), "the second is quiet"
+
+
+def test_objects_say_what_they_are(folder):
+    training = small(name="mine", seed=3)
+    assert repr(training).endswith(
+        "seed=3, overrides=" + repr(SMALL) + ", name='mine'), preset ppo-classic-control: not trained>"
+    )
+    run = training.train(FRAMES, quiet=True)
+    assert repr(run).startswith("TrainedRun('runs/mine', 512 frames, 2 updates, last evaluation ")
+    assert repr(run) in repr(training)
+    assert repr(run.agent) == "Agent('CartPole-v1', trained for 512 frames)"
+    assert repr(run.curves).startswith("Curves(evaluation/return, evaluation/length, episode/return")
+    training.write_config("mine.toml", FRAMES)
+    built = rlcore.build(rlcore.load_config("mine.toml"), write=False)
+    assert repr(built) == "Run('mine', without a folder, at frame 0 of 512)"
+    assert repr(built.trainer) == "Trainer(loss=PPOLoss, collector=LocalCollector, optimizer=Adam, logger=None)"
+    built.close()
 
 
 @pytest.mark.parametrize(

@@ -75,15 +75,17 @@ def _of_config(path: Path, options: argparse.Namespace) -> Source:
     if section is None:
         raise ConfigError(f"{path}: it has no [env] to record in")
     context = Context.alone(config.run.name, options.seed)
+    parts = None
+    if not options.random:
+        with closing(rlcore.build(config, write=False)) as run:  # its envs are closed before the next are made
+            parts = run.trainer.parts
     env = EnvMaker(section.provided, section.config, section.name, context)("recording", num_envs=1)
     keys = section.config.model_dump(mode="json", exclude_unset=True)
     more = _metadata(env, keys, config.run.name, 0, options)
-    if options.random:
+    if parts is None:
         return Source(env, lambda observation: observation, lambda: None, more)
-    parts = rlcore.build(config, write=False).trainer.parts
-    with closing(parts.collector):
-        device = next(parts.model.parameters()).device
-        agent = Agent(env.spec, parts.transforms, parts.model.policy, device, options.seed)
+    device = next(parts.model.parameters()).device
+    agent = Agent(env.spec, parts.transforms, parts.model.policy, device, options.seed)
     return _acting(env, agent, more, options)
 
 

@@ -183,7 +183,9 @@ class StreamedMLP(nn.Module):
         if not value:
             return advantages
         state = self._stream(value, hidden, noises[shared:apart])
-        by_action = advantages.view(*advantages.shape[:-1], self._num_actions, -1)
+        by_action = advantages.view(
+            *advantages.shape[:-1], self._num_actions, advantages.shape[-1] // self._num_actions
+        )
         return (by_action + (state.unsqueeze(-2) - by_action.mean(-2, keepdim=True))).flatten(-2)
 
     def _stream(self, layers: Sequence[Applied], hidden: Tensor, noises: Sequence[Tensor | None]) -> Tensor:

@@ -57,7 +57,7 @@ class DistributionalQNetwork(nn.Module):
         return lambda observation, *noise: self.expected(self._apart(forward(observation, *noise)))
 
     def _apart(self, outputs: Tensor) -> Tensor:
-        return outputs.view(*outputs.shape[:-1], self.num_actions, -1)
+        return outputs.view(*outputs.shape[:-1], self.num_actions, outputs.shape[-1] // self.num_actions)
 
 
 class CategoricalQNetwork(DistributionalQNetwork):

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
+from rlcore.types import FREE_AT_RESUME
+
 
 class Config(BaseModel, extra="forbid"):
     """Which environment, and how many."""
@@ -20,11 +22,19 @@ class Config(BaseModel, extra="forbid"):
     render_mode: Literal["rgb_array", "human"] | None = Field(
         None, description="rgb_array: can be rendered, for videos; human: in a window"
     )
-    kwargs: dict[str, Any] = Field(default_factory=dict, description="arguments of the environment's constructor")
+    kwargs: dict[str, Any] = Field(
+        default_factory=dict,
+        description="arguments of the environment's constructor; 'module:name' where that asks for a function",
+    )
     wrappers: list[str | dict[str, Any]] = Field(
         default_factory=list,
         description="around each env, the first one inside: names of Gymnasium's wrappers or 'module:Class', or tables "
         "of `use` and arguments",
+    )
+    try_out: bool = Field(
+        True,
+        description="try out on other instances whether a resume can be exact; false: for an env that may exist once",
+        json_schema_extra=FREE_AT_RESUME,
     )
     mask_key: str | None = Field(
         None, description="info that says which actions are allowed, such as action_mask; default: all are"

@@ -28,23 +28,14 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
         prepare_rendering()
     try:
         register(config.id)
-        spec = gymnasium.spec(config.id.rpartition(":")[2])
-        one_by_one = config.frame_skip > 1 or config.wrappers or config.mask_key is not None
-        has_native = spec.vector_entry_point is not None and not one_by_one
-        native = config.vectorization == "native" or (
-            config.vectorization == "auto" and has_native and config.num_envs >= NATIVE_FROM
-        )
-        if native and not has_native:
-            raise ConfigError(
-                f"[env] vectorization = 'native': {config.id} has no vector form of its own"
-                if spec.vector_entry_point is None
-                else "[env] vectorization = 'native' cannot wrap each env; leave out wrappers, or use 'serial'"
-                if config.wrappers
-                else "[env] vectorization = 'native' gives no infos of each env; leave out mask_key, or use 'serial'"
-                if config.mask_key is not None
-                else "[env] vectorization = 'native' cannot repeat actions; set frame_skip = 1"
-            )
-        return NativeEnv(config, context.heart) if native else SerialEnv(config, heart=context.heart)
+        native = _vector_form(config, context)
+        if native is not None:
+            return native
+        env = SerialEnv(config, heart=context.heart)
+        # of training and in the process that trains: envs for something else have a purpose in their names
+        if "make_env_for" in context.built and " " not in context.name:
+            env.warn_of_learning()
+        return env
     except gymnasium.error.DependencyNotInstalled as error:
         raise ConfigError(
             f"[env] id = {config.id!r} needs a package that is not installed: {error}"
@@ -56,8 +47,10 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
             f"[env] id = {config.id!r} cannot be made: {error}{what_to_install}{advice_on_making(error)}"
         ) from error
     except gymnasium.error.UnregisteredEnv as error:
+        as_game = {"use": "pettingzoo", "id": config.id, "num_envs": config.num_envs}
         raise ConfigError(
-            f"[env] id = {config.id!r} cannot be made: {error}{advice.on_an_unknown_id(config.id)}"
+            f"[env] id = {config.id!r} cannot be made: {error}{advice.on_an_unknown_id(config.id)}",
+            remedy={"env": as_game} if advice.may_be_a_game(config.id) else {},
         ) from error
     except (gymnasium.error.Error, ImportError, TypeError) as error:
         raise ConfigError(f"[env] id = {config.id!r} cannot be made: {error}{advice_on_making(error)}") from error
@@ -70,3 +63,30 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
             f"env {config.id!r} cannot be made: {describe(error)}{advice.on_other_versions(config.id)}"
             f"{advice_on_making(error)}"
         ) from error
+
+
+def _vector_form(config: Config, context: Context) -> NativeEnv | None:
+    """Return the envs in the vector form of their own; None where stepping one by one is faster, or all there is."""
+    wanted = config.vectorization == "native"
+    if not wanted and (config.vectorization == "serial" or config.num_envs < NATIVE_FROM):
+        return None
+    obstacle = _obstacle(config)
+    if obstacle is None:
+        try:
+            return NativeEnv(config, context.heart)
+        except ConfigError:  # it begins episodes otherwise, or observes no array
+            if wanted:
+                raise
+    elif wanted:
+        raise ConfigError(f"[env] vectorization = 'native'{obstacle}")
+    return None
+
+
+def _obstacle(config: Config) -> str | None:
+    if gymnasium.spec(config.id.rpartition(":")[2]).vector_entry_point is None:
+        return f": {config.id} has no vector form of its own"
+    if config.wrappers:
+        return " cannot wrap each env; leave out wrappers, or use 'serial'"
+    if config.mask_key is not None:
+        return " gives no infos of each env; leave out mask_key, or use 'serial'"
+    return " cannot repeat actions; set frame_skip = 1" if config.frame_skip > 1 else None

@@ -10,14 +10,16 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from rlcore.envs import InfosByEnv
+from rlcore.envs import Finding, InfosByEnv
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium.chain import modules
+from rlcore_plugin_gymnasium.checker import checked
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
-from rlcore_plugin_gymnasium.probe import tried_out
+from rlcore_plugin_gymnasium.probe import NOT_TRIED, tried_out
 from rlcore_plugin_gymnasium.recording import differing
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
+from rlcore_plugin_gymnasium.wrappers import constructed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,7 +48,7 @@ class NativeEnv:
         self._ignored: frozenset[str] = frozenset()
         self._lost: list[str] = []
         self._infos: InfosByEnv | None = None  # only where somebody asks for those of every step
-        arguments = dict(config.kwargs)
+        arguments = constructed(config.id, config.kwargs)
         if config.max_episode_steps is not None:
             arguments["max_episode_steps"] = config.max_episode_steps
         if config.render_mode is not None:
@@ -54,7 +56,13 @@ class NativeEnv:
         made = gymnasium.make_vec(
             config.id, config.num_envs, vectorization_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT, **arguments
         )
-        mode = made.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        mode = made.metadata.get("autoreset_mode")
+        if mode is None:
+            raise ConfigError(
+                f"[env] the vector form of {config.id} does not say when it begins new episodes; if it does so in the "
+                "step after an end, give its class metadata = {'autoreset_mode': AutoresetMode.NEXT_STEP}; otherwise "
+                "use vectorization = 'serial'"
+            )
         if mode != AutoresetMode.NEXT_STEP:
             raise ConfigError(
                 f"[env] the vector form of {config.id} resets in mode {mode.value!r}; only NextStep is supported, "
@@ -87,8 +95,8 @@ class NativeEnv:
         return observation  # type: ignore[no-any-return]
 
     def step(self, action: npt.NDArray[Any]) -> Step:
-        """Step every env; one whose episode ended in the step before is only reset."""
-        observation, reward, terminated, truncated, infos = self._guarded(self._env.step, action)
+        """Step every env, which may write into its action; one that ended in the step before is only reset."""
+        observation, reward, terminated, truncated, infos = self._guarded(self._env.step, action.copy())
         if self._infos is not None:
             self._infos.step(infos, terminated | truncated)
         return Step(observation, reward, terminated, truncated, _NOTHING, _NOTHING)
@@ -96,6 +104,10 @@ class NativeEnv:
     def tell_infos(self, listener: InfoListener) -> None:
         """Hand over the infos of every reset and step."""
         self._infos = InfosByEnv(listener, self.spec.num_envs, _of_env)
+
+    def checked(self) -> Iterator[Finding]:
+        """Yield what Gymnasium's own checker says of one environment."""
+        return checked(gymnasium.make(self._config.id, **self._config.kwargs).unwrapped)
 
     def begin(self) -> npt.NDArray[Any]:
         """Begin a new episode in every env."""
@@ -109,11 +121,11 @@ class NativeEnv:
         """Return why the state of these envs cannot be saved, or None; tried out once, on other instances."""
         if not self._asked:
             self._asked = True
-            outcome = tried_out(lambda: NativeEnv(self._config, self.heart))
-            self._reason, self._ignored = None if outcome.is_exact else str(outcome), outcome.ignored
+            outcome = tried_out(lambda: NativeEnv(self._config, self.heart)) if self._config.try_out else NOT_TRIED
+            self._reason, self._ignored = outcome.why("from its attributes"), outcome.ignored
         if self._reason is None:
             return None
-        return f"env {self.spec.id!r} does not go on as before from its attributes: {self._reason}"
+        return f"env {self.spec.id!r} {self._reason}"
 
     def state_dict(self) -> dict[str, Any]:
         """Return the data among the attributes of the vector env."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -13,8 +13,7 @@ import numpy as np
 
 from rlcore.envs import keeping_to_masks
 from rlcore.errors import FROM_OUTSIDE, describe
-from rlcore.state import untouched_generators
-from rlcore.testing import through_checkpoint
+from rlcore.state import through_checkpoint, untouched_generators
 from rlcore.types import Env, Heart, Stateful
 from rlcore_plugin_gymnasium.held import contents
 
@@ -58,17 +57,29 @@ class Outcome:
         shared: what changed in a class or module, which every instance would have to have restored.
         ignored: attributes that differ whenever the same is done again, such as a time; and large ones that did not
             change, since looking at each of them costs time.
+        is_final: whether nothing was shown, as other instances cannot be made or closed.
     """
 
     behaviour: str | None = None
     forgotten: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
     ignored: frozenset[str] = frozenset()
+    is_final: bool = False
 
     @property
     def is_exact(self) -> bool:
         """Whether everything goes on as before."""
         return self.behaviour is None and not self.forgotten and not self.shared
+
+    def why(self, how: str) -> str | None:
+        """Return what keeps a resume from being exact, as said of an env; None where it is.
+
+        Args:
+            how: the way in which the env is restored.
+        """
+        if self.is_exact:
+            return None
+        return f"was not tried out: {self}" if self.is_final else f"does not go on as before {how}: {self}"
 
     def __str__(self) -> str:
         reasons = [self.behaviour] if self.behaviour is not None else []
@@ -77,6 +88,9 @@ class Outcome:
         if self.forgotten:
             reasons.append(f"it remembers earlier episodes ({', '.join(self.forgotten)})")
         return "; ".join(reasons)
+
+
+NOT_TRIED: Final = Outcome("[env] try_out = false leaves it out", is_final=True)
 
 
 @dataclass
@@ -115,22 +129,22 @@ def tried_out(make: Callable[[], Saved]) -> Outcome:
     tells a memory from a clock.
     """
     with untouched_generators():
-        try:  # what closing an env raises is an error of the env, and no failure of the trial
-            with closing(make()) as first, _failing("saving"):
+        try:
+            with _instance(make) as first, _failing("saving"):
                 actions = _actions(first)
                 one = _until_the_end(first, actions)
-            with closing(make()) as second, _failing("restoring"):
+            with _instance(make) as second, _failing("restoring"):
                 second.load_state_dict(one.beginning)
                 begun = second.held()
-            with closing(make()) as third, _failing("restoring"):  # a new one, as at a resume
+            with _instance(make) as third, _failing("restoring"):  # a new one, as at a resume
                 third.load_state_dict(one.state)
                 held = third.held()
                 restored = _Pass(*_rest(third, actions, one.seen), held, begun)
+            behaviour = _first_difference(one, restored)
+            forgotten = _differing(one, restored)
+            unrepeatable = _differing(one, _repeated(make, actions)) if forgotten else []
         except _TrialError as failed:
-            return Outcome(str(failed))
-        behaviour = _first_difference(one, restored)
-        forgotten = _differing(one, restored)
-        unrepeatable = _differing(one, _repeated(make, actions)) if forgotten else []
+            return Outcome(str(failed), is_final=failed.is_final)
     remaining = [name for name in forgotten if name not in unrepeatable]
     return Outcome(behaviour, tuple(remaining), one.changed, one.constant.union(unrepeatable))
 
@@ -143,18 +157,38 @@ def _first_difference(saved: _Pass, restored: _Pass) -> str | None:
 
 
 class _TrialError(Exception):
-    """Says what an env could not do."""
+    """Says what an env could not do.
+
+    Attributes:
+        is_final: whether another instance could not be made or closed.
+    """
+
+    def __init__(self, text: str, is_final: bool) -> None:
+        super().__init__(text)
+        self.is_final = is_final
 
 
 @contextmanager
-def _failing(what: str) -> Iterator[None]:
+def _instance(make: Callable[[], Saved]) -> Iterator[Saved]:
+    """Make another instance, and close it before the next one is made."""
+    with _failing("making another instance beside those of the run", is_final=True):
+        env = make()
+    try:
+        yield env
+    finally:
+        with _failing("closing", is_final=True):
+            env.close()
+
+
+@contextmanager
+def _failing(what: str, is_final: bool = False) -> Iterator[None]:
     """Let whatever an env raises be the end of the trial."""
     try:
         yield
     except FROM_OUTSIDE:
         raise
     except BaseException as error:
-        raise _TrialError(f"{what} fails: {describe(error)}") from error
+        raise _TrialError(f"{what} fails: {describe(error)}", is_final) from error
 
 
 def _until_the_end(env: Saved, actions: list[Any]) -> _Pass:
@@ -173,7 +207,7 @@ def _until_the_end(env: Saved, actions: list[Any]) -> _Pass:
 
 
 def _repeated(make: Callable[[], Saved], actions: list[Any]) -> _Pass:
-    with closing(make()) as env:
+    with _instance(make) as env, _failing("repeating"):
         return _until_the_end(env, actions)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -12,25 +15,30 @@ from typing import TYPE_CHECKING, Any, Final
 import gymnasium
 import numpy as np
 
-from rlcore.envs import wrapper_for
+from rlcore.envs import Finding, wrapper_for
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium import goals
 from rlcore_plugin_gymnasium.chain import layers, modules
+from rlcore_plugin_gymnasium.checker import checked
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
+from rlcore_plugin_gymnasium.learning import warning_on
 from rlcore_plugin_gymnasium.packing import packed
-from rlcore_plugin_gymnasium.probe import tried_out
+from rlcore_plugin_gymnasium.probe import NOT_TRIED, tried_out
 from rlcore_plugin_gymnasium.quick_contains import answer_quickly
 from rlcore_plugin_gymnasium.recording import LONGEST, PLAIN, Recording, Way
 from rlcore_plugin_gymnasium.rendering import pictures, render_fps
 from rlcore_plugin_gymnasium.step_form import StepForm
-from rlcore_plugin_gymnasium.wrappers import wrapped
+from rlcore_plugin_gymnasium.wrappers import constructed, wrapped
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rlcore_plugin_gymnasium.config import Config
 
+log = logging.getLogger(__name__)
+
+_AGAIN: Final = "when its episode is played again"
 _NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
 
 
@@ -48,7 +56,7 @@ class SerialEnv:
     def __init__(self, config: Config, way: Way = PLAIN, heart: Heart | None = None) -> None:
         self._config = config
         self.heart = Heart() if heart is None else heart
-        made = [_make(config) for _ in range(config.num_envs)]
+        made = _made(config)
         self._envs = [env for env, _ in made]
         self._limit = made[0][1]
         self._frame_skip = config.frame_skip
@@ -77,6 +85,8 @@ class SerialEnv:
         self._going_on = Step(self._observation, self._reward, self._terminated, self._truncated, _NOTHING, _NOTHING)
         self._longest = sys.maxsize if self._limit is None else self._limit
         self._ended = False
+        self._is_shown = False
+        self._ends: dict[int, Any] = {}  # pictures of the episodes that ended in the last step, once it is shown
         self._form = StepForm(shape, np.dtype(dtype))
         self._elapsed = [0] * config.num_envs
         self._closed = False
@@ -85,8 +95,15 @@ class SerialEnv:
         self._listener: InfoListener | None = None
         self._record(way)
 
+    def warn_of_learning(self) -> None:
+        """Say which wrappers learn what the envs of evaluations will not know."""
+        warning = warning_on(self._envs[0])
+        if warning is not None:
+            log.error("%s", warning)  # with --quiet too: what evaluations say of the policy is not so
+
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
         """Reset every env, env `i` with `seed + i`."""
+        self._ends.clear()
         for index in range(len(self._envs)):
             self._reset_one(index, None if seed is None else seed + index)
         return self._observation
@@ -101,13 +118,16 @@ class SerialEnv:
         infos: dict[int, Any] | None = None
         if self._ended:
             self._terminated[:] = self._truncated[:] = self._ended = False
+            self._ends.clear()
         size, dtype, reward_type, terminated_type, truncated_type = self._form.fast
         observations, rewards, recorded = self._observation, self._reward, self._actions
         step_one = self._repeat if self._frame_skip > 1 else self._step_one
         if self._listener is not None:
             step_one = self._telling(step_one)
-        for index, own_action in enumerate(action.tolist() if self._discrete else action):
-            observation, reward, terminated, truncated, info = step_one(index, own_action)
+        own_actions = action.tolist() if self._discrete else action
+        handed = own_actions if self._discrete else action.copy()  # an env may write into the action that it is given
+        for index, own_action in enumerate(own_actions):
+            observation, reward, terminated, truncated, info = step_one(index, handed[index])
             try:
                 if (
                     observation.nbytes != size
@@ -125,6 +145,8 @@ class SerialEnv:
                 finals, infos = finals or {}, infos or {}
                 infos[index] = info
                 finals[index] = self._form.copy(observation)  # `reset` may write into the same array
+                if self._is_shown:
+                    self._ends[index] = pictures([self._envs[index]], self.spec.id)[0]
                 observation = self._reset_one(index)
                 self._terminated[index], self._truncated[index], self._ended = terminated, truncated, True
             else:
@@ -140,9 +162,11 @@ class SerialEnv:
         self._listener = listener
 
     def render(self, indices: Sequence[int] | None = None) -> npt.NDArray[Any]:
-        """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`."""
-        envs = self._envs if indices is None else [self._envs[index] for index in indices]
-        return pictures(envs, self.spec.id)
+        """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`; see `RenderableEnv`."""
+        self._is_shown = True
+        chosen = range(len(self._envs)) if indices is None else indices
+        running = iter(pictures([self._envs[index] for index in chosen if index not in self._ends], self.spec.id))
+        return np.stack([self._ends[index] if index in self._ends else next(running) for index in chosen])
 
     def goal_outcome(self, achieved: npt.NDArray[Any], desired: npt.NDArray[Any]) -> goals.Outcome:
         """Return the rewards of reaching some goals where others were wanted, and whether that ends episodes.
@@ -159,6 +183,11 @@ class SerialEnv:
             for index, env in enumerate(self._envs):
                 self._guarded(index, env.close)
 
+    def checked(self) -> Iterator[Finding]:
+        """Yield what Gymnasium's own checker says of the environment without wrappers."""
+        first, *self._envs = self._envs  # it is closed there
+        return checked(first.unwrapped)
+
     def modules(self) -> Iterator[str]:
         """Yield the names of the modules that these envs are written in."""
         return modules(self._envs[0], self.spec.id)
@@ -171,7 +200,7 @@ class SerialEnv:
             if way != self._way:
                 self._record(way)
         if self._reason is not None:
-            return f"env {self.spec.id!r} does not go on as before when its episode is played again: {self._reason}"
+            return f"env {self.spec.id!r} {self._reason}"
         if max(map(len, self._actions)) > LONGEST:
             return f"env {self.spec.id!r} is in an episode of more than {LONGEST:,} steps"
         if any(recording.too_much for recording in self._recordings):
@@ -221,25 +250,27 @@ class SerialEnv:
 
     def _observation_after(self, index: int, action: Any) -> Any:
         self.heart.beats += 1
-        return (self._repeat if self._frame_skip > 1 else self._step_one)(index, action)[0]
+        return (self._repeat if self._frame_skip > 1 else self._step_one)(index, copy(action))[0]
 
     def _found_way(self) -> tuple[Way, str | None]:
         """Try the env out; return how its episodes are to be recorded, and why that is not exact, if it is not.
 
         Seeds are given to an env that needs them for its steps; what it remembers is taken of one that needs that.
         """
+        if not self._config.try_out:
+            return PLAIN, NOT_TRIED.why("")
         one = self._config.model_copy(update={"num_envs": 1})
         way, outcome = PLAIN, tried_out(lambda: SerialEnv(one, PLAIN, self.heart))
-        if outcome.behaviour is not None:
+        if outcome.behaviour is not None and not outcome.is_final:
             seeded = tried_out(lambda: SerialEnv(one, Way(reseeded=True), self.heart))
             way, outcome = (Way(reseeded=True), seeded) if seeded.behaviour is None else (way, outcome)
         way = replace(way, ignored=outcome.ignored)
-        if outcome.is_exact or outcome.shared:
-            return way, None if outcome.is_exact else str(outcome)
+        if outcome.is_exact or outcome.shared or outcome.is_final:
+            return way, outcome.why(_AGAIN)
         remembering = replace(way, remembers=True)
         again = tried_out(lambda: SerialEnv(one, remembering, self.heart))
         if not again.is_exact:
-            return way, str(outcome if again.behaviour is not None and outcome.behaviour is None else again)
+            return way, (outcome if again.behaviour is not None and outcome.behaviour is None else again).why(_AGAIN)
         return replace(remembering, ignored=way.ignored | again.ignored), None
 
     def _record(self, way: Way) -> None:
@@ -292,7 +323,7 @@ class SerialEnv:
     def _repeat(self, index: int, action: Any) -> tuple[Any, Any, bool, bool, Mapping[str, Any]]:
         total = 0.0
         for _ in range(self._frame_skip):
-            observation, reward, terminated, truncated, info = self._step_one(index, action)
+            observation, reward, terminated, truncated, info = self._step_one(index, copy(action))
             total += reward
             if terminated or truncated:
                 break
@@ -314,6 +345,30 @@ class SerialEnv:
         )
 
 
+def _made(config: Config) -> list[tuple[gymnasium.Env[Any, Any], int | None]]:
+    """Make all envs, or none: where one cannot be made, those before it are closed.
+
+    Raises:
+        EnvError: the first one could be made, and another one could not.
+    """
+    with ExitStack() as opened:
+        made = [_make(config)]
+        opened.callback(made[0][0].close)
+        while len(made) < config.num_envs:
+            try:
+                made.append(_make(config))
+            except FROM_OUTSIDE:
+                raise
+            except BaseException as error:
+                raise EnvError(
+                    f"env {config.id!r}: {len(made)} can be made, and one more beside them cannot: {describe(error)}; "
+                    f"where no more may exist, set num_envs = {len(made)} in [env], and in [evaluator]"
+                ) from error
+            opened.callback(made[-1][0].close)
+        opened.pop_all()
+    return made
+
+
 def _make(config: Config) -> tuple[gymnasium.Env[Any, Any], int | None]:
     """Make one env, and return it with its step limit.
 
@@ -321,7 +376,7 @@ def _make(config: Config) -> tuple[gymnasium.Env[Any, Any], int | None]:
     costs a Python call per step. Where the config names wrappers, these two stay inside of them, as in Gymnasium.
     """
     limit = {} if config.max_episode_steps is None else {"max_episode_steps": config.max_episode_steps}
-    arguments = dict(config.kwargs)
+    arguments = constructed(config.id, config.kwargs)
     if config.render_mode is not None:
         arguments["render_mode"] = config.render_mode
     env = gymnasium.make(config.id, disable_env_checker=True, **limit, **arguments)

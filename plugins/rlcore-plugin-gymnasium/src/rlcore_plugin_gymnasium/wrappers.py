@@ -13,6 +13,7 @@ from rlcore.assembly import import_named
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe, did_you_mean
 
 _KEY: Final = "[env] wrappers"
+_UNSAID: Final = (TypeError, ValueError)  # by what does not say which arguments it takes
 
 
 def wrapped(env: gymnasium.Env[Any, Any], entries: Iterable[str | Mapping[str, Any]]) -> gymnasium.Env[Any, Any]:
@@ -55,16 +56,12 @@ def _kind(name: str, place: str) -> Any:
 def _built(kind: Any, env: Any, arguments: Mapping[str, Any], place: str) -> gymnasium.Env[Any, Any]:
     try:
         parameters = list(inspect.signature(kind).parameters.values())[1:]  # the first is the env
-    except (TypeError, ValueError):
-        parameters = []  # it does not say
+    except _UNSAID:
+        parameters = []
     if parameters and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         _check(arguments, parameters, place)
-    fitting = {
-        name: _fitting(name, value, {parameter.name: str(parameter.annotation) for parameter in parameters}, place)
-        for name, value in arguments.items()
-    }
     try:
-        made = kind(env, **fitting)
+        made = kind(env, **_fitting_all(arguments, parameters, place))
     except (*FROM_OUTSIDE, ConfigError):
         raise
     except BaseException as error:  # an exit too
@@ -89,6 +86,30 @@ def _check(arguments: Mapping[str, Any], parameters: list[inspect.Parameter], pl
     if needed:
         example = ", ".join(f"{name} = ..." for name in needed)
         raise ConfigError(f"{place} needs {' and '.join(needed)}: write it as a table, {{ use = ..., {example} }}")
+
+
+def constructed(id: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `[env] kwargs` as the constructor of an env takes them: "module:name" where it says a function or class.
+
+    Args:
+        id: of the env, which is registered.
+        kwargs: of the config.
+
+    Raises:
+        ConfigError: there is no such function.
+    """
+    entry = gymnasium.spec(id.rpartition(":")[2]).entry_point
+    try:
+        kind = gymnasium.envs.registration.load_env_creator(entry) if isinstance(entry, str) else entry
+        parameters = list(inspect.signature(kind).parameters.values()) if kind is not None else []
+    except (*_UNSAID, ImportError, AttributeError):  # making the env says so
+        parameters = []
+    return _fitting_all(kwargs, parameters, "[env] kwargs")
+
+
+def _fitting_all(arguments: Mapping[str, Any], parameters: Iterable[inspect.Parameter], place: str) -> dict[str, Any]:
+    annotations = {parameter.name: str(parameter.annotation) for parameter in parameters}
+    return {name: _fitting(name, value, annotations, place) for name, value in arguments.items()}
 
 
 def _fitting(name: str, value: Any, annotations: Mapping[str, str], place: str) -> Any:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rlcore.errors import ConfigError, NotBuiltError, did_you_mean
+from rlcore.learners import in_training, trained_layers
 from rlcore.types import Alone, Group
 from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch, training_data
 from rlcore_plugin_learners.columns import (
@@ -74,6 +75,7 @@ class Learner(ABC):
         self._module_spec = module_spec
         self._given = module
         self._module: MultiRLModule | None = None
+        self._layers: dict[str, tuple[nn.Module, ...]] = {}  # of each module, that losses put into training mode
         self._device = torch.device("cuda" if config.num_gpus_per_learner else "cpu")
 
     def build(self) -> None:
@@ -85,7 +87,11 @@ class Learner(ABC):
             raise ConfigError("a learner needs a module; its spec has none")
         self._module = module.to(self._device)
         for module_id in module.keys():  # noqa: SIM118 - modules are iterated over by what says so
-            self.configure_optimizers_for_module(module_id, self.config.get_config_for_module(module_id))
+            self._begin_training(module_id)
+
+    def _begin_training(self, module_id: str) -> None:
+        self._layers[module_id] = trained_layers(self.module[module_id])
+        self.configure_optimizers_for_module(module_id, self.config.get_config_for_module(module_id))
 
     @property
     def module(self) -> MultiRLModule:
@@ -167,7 +173,8 @@ class Learner(ABC):
         try:
             self.before_gradient_based_update(timesteps=self.timesteps)
             shuffler = self._shuffler() if shuffle_batch_per_epoch and num_epochs > 1 else None
-            self._train(data, minibatch_size, num_epochs, num_total_minibatches, shuffler)
+            with in_training([layer for own in self._layers.values() for layer in own]):
+                self._train(data, minibatch_size, num_epochs, num_total_minibatches, shuffler)
             self.after_gradient_based_update(timesteps=self.timesteps)
         except BaseException:
             self.metrics.drop()
@@ -246,7 +253,7 @@ class Learner(ABC):
             self.config.algorithm_config_overrides_per_module[module_id] = config_overrides
         if new_should_module_be_updated is not None:
             self.config.policies_to_train = new_should_module_be_updated
-        self.configure_optimizers_for_module(module_id, self.config.get_config_for_module(module_id))
+        self._begin_training(module_id)
 
     def remove_module(
         self, module_id: str, *, new_should_module_be_updated: Collection[str] | Callable[..., bool] | None = None
@@ -259,6 +266,7 @@ class Learner(ABC):
         if module_id in self.module and len(self.module) == 1:
             raise ConfigError(f"{module_id!r} is the only module; a learner needs one")
         self.module.remove(module_id)
+        self._layers.pop(module_id, None)
         self.config.algorithm_config_overrides_per_module.pop(module_id, None)
         if new_should_module_be_updated is not None:
             self.config.policies_to_train = new_should_module_be_updated

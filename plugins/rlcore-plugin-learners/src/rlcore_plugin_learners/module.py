@@ -49,6 +49,7 @@ class RLModule(nn.Module):
         self.action_space = action_space
         self.model_config = dict(model_config or {})
         self.setup()
+        self.eval()  # who acts uses it so; a learner puts layers such as dropout into training mode for its losses
 
     def setup(self) -> None:
         """Build the networks; weights may come from torch's global generator, which is seeded here and put back."""

@@ -50,13 +50,12 @@ def build_encoder(
 
 
 def _features(encoder: nn.Module, place: str, space: gymnasium.Space[Any], key: str) -> int:
-    """Try the encoder out on two observations of zeros."""
+    """Try the encoder out on two observations of zeros, twice, and on one, in evaluation mode."""
     shape: Any = _shape(space)
     was_training = encoder.training
     try:
         with torch.no_grad():
-            zeros = {name: torch.zeros(own) for name, own in shape.items()} if isinstance(shape, dict) else None
-            outputs = encoder.eval()(torch.zeros(shape) if zeros is None else zeros)
+            outputs, again, alone = (encoder.eval()(_zeros(space, rows)) for rows in (2, 2, 1))
     except Exception as error:
         raise ConfigError(f"{key} = {place!r} fails on observations {shape} of float32: {describe(error)}") from error
     finally:
@@ -66,13 +65,23 @@ def _features(encoder: nn.Module, place: str, space: gymnasium.Space[Any], key: 
         raise ConfigError(
             f"{key} = {place!r} turns observations {shape} into {found}; expected [2, features] of torch.float32"
         )
+    if not torch.allclose(outputs, again, equal_nan=True) or not torch.allclose(outputs[:1], alone, equal_nan=True):
+        raise ConfigError(
+            f"{key} = {place!r} makes other features of an observation in evaluation mode when it is called again, or "
+            "for it alone; let dropout follow `self.training`, and norms use running statistics"
+        )
     return outputs.shape[1]
 
 
-def _shape(space: gymnasium.Space[Any]) -> list[int] | dict[str, list[int]]:
+def _shape(space: gymnasium.Space[Any], rows: int = 2) -> list[int] | dict[str, list[int]]:
     if isinstance(space, gymnasium.spaces.Dict):
-        return {name: [2, *(leaf.shape or ())] for name, leaf in space.spaces.items()}
-    return [2, *(space.shape or ())]
+        return {name: [rows, *(leaf.shape or ())] for name, leaf in space.spaces.items()}
+    return [rows, *(space.shape or ())]
+
+
+def _zeros(space: gymnasium.Space[Any], rows: int) -> Tensor | dict[str, Tensor]:
+    shape = _shape(space, rows)
+    return {name: torch.zeros(own) for name, own in shape.items()} if isinstance(shape, dict) else torch.zeros(shape)
 
 
 class EncodedMLP(nn.Module):

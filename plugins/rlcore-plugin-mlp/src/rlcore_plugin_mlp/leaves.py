@@ -121,7 +121,7 @@ def _features(space: gymnasium.Space[Any]) -> int:
 
 
 def _flat(leaf: Tensor, choices: list[tuple[int, int]]) -> Tensor:
-    numbers = leaf.reshape(leaf.shape[0], -1)
+    numbers = leaf.reshape(leaf.shape[0], prod(leaf.shape[1:]))
     if not choices:
         return numbers
     each = zip(numbers.unbind(-1), choices, strict=True)

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from pydantic import BaseModel, Field
 
 from rlcore.assembly import import_named
-from rlcore.envs import AgentSpaces
-from rlcore.errors import FROM_OUTSIDE, ConfigError, RlcoreError, describe
+from rlcore.envs import ACTION_MASK, AgentSpaces, Packed, keeping_to_masks
+from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, RlcoreError, describe
 from rlcore.types import AgentSpec, Context, EnvSpec, InfoListener, Step
 from rlcore_plugin_pettingzoo.games import Game
+from rlcore_plugin_pettingzoo.sight import Sight
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +42,14 @@ class PettingZooEnv:
         id: str = Field(description="module with `parallel_env`, such as mpe2.simple_spread_v3, or 'module:function'")
         num_envs: int = Field(1, ge=1, description="agents that act together: those of one game, or several times that")
         kwargs: dict[str, Any] = Field(default_factory=dict, description="arguments of what makes the game")
+        mask_key: str | None = Field(
+            None, description="info of an agent that says which of its actions are allowed; default: all are"
+        )
 
     def __init__(self, config: Config, context: Context) -> None:
+        self._told, self._id = False, config.id
         make = partial(_made, _maker(config.id), config)
-        first = Game(make, config.id)
+        first = Game(make, config.id, self._tell_of_an_absent)
         self._per_game = len(first.agents)
         self._rows = config.num_envs
         hidden = -config.num_envs % self._per_game
@@ -52,20 +57,31 @@ class PettingZooEnv:
             least = max(config.num_envs // self._per_game, 1) * self._per_game
             raise ConfigError(
                 f"[env] num_envs = {config.num_envs}: {config.id} has {self._per_game} agents, and each is an env, "
-                f"so num_envs is a multiple of it, as {least} or {least + self._per_game}"
+                f"so num_envs is a multiple of it, as {least} or {least + self._per_game}",
+                remedy={"env": {"num_envs": least}},
             )
-        if hidden:
+        if hidden and context.name.endswith("evaluation"):
             log.warning(
                 "%s: %d agents are asked for, so %d more of the last game act at random; an evaluation has as many "
                 "agents as episodes: let [evaluator] episodes be a multiple of %d",
                 *(config.id, config.num_envs, hidden, self._per_game),
             )
         count = (config.num_envs + hidden) // self._per_game
-        self._games = [first, *(Game(make, config.id) for _ in range(count - 1))]
+        self._games = [first, *(Game(make, config.id, self._tell_of_an_absent) for _ in range(count - 1))]
+        game = first.env
+        self._sights = [
+            Sight(game.observation_space(agent), game.action_space(agent), config.mask_key) for agent in first.agents
+        ]
         agents = tuple(
-            AgentSpec(str(agent), first.env.observation_space(agent), first.env.action_space(agent))
-            for agent in first.agents
+            AgentSpec(str(agent), sight.space, game.action_space(agent))
+            for agent, sight in zip(first.agents, self._sights, strict=True)
         )
+        are_packed = any(isinstance(agent.observation_space, Packed) for agent in agents)
+        if are_packed and any(agent[1:] != agents[0][1:] for agent in agents):
+            raise ConfigError(
+                f"[env] id = {config.id!r}: agents with observations that are dicts, or with masks, must have the same "
+                "spaces; wrap the game, so that they are arrays, or alike"
+            )
         self._spaces = AgentSpaces(agents, config.id)
         observation_space = self._spaces.observation_space
         self.spec = EnvSpec(
@@ -85,9 +101,10 @@ class PettingZooEnv:
         self._terminated = np.zeros(total, dtype=bool)
         self._truncated = np.zeros(total, dtype=bool)
         self._listener: InfoListener | None = None
+        self._allowed = keeping_to_masks(self.spec)
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
-        """Begin all games; every agent is there.
+        """Begin all games; every agent is there, as an episode that lacks one is passed over.
 
         The seed of a game is `seed` plus the number of its first agent, so that a share of the games is seeded as the
         same games are among all.
@@ -95,8 +112,7 @@ class PettingZooEnv:
         for number, game in enumerate(self._games):
             if seed is not None:
                 game.seed(seed + number * self._per_game)
-            self._begin(number, game)
-        self._terminated[:] = self._truncated[:] = False
+            self._begin(number, game, *game.reset_whole())
         return self._observation[: self._rows]
 
     def step(self, action: npt.NDArray[Any]) -> Step:
@@ -108,8 +124,7 @@ class PettingZooEnv:
             if game.alive.any():
                 self._play(game, rows, self._completed(action[rows], game), infos)
             else:
-                self._begin(number, game)
-                self._terminated[rows] = self._truncated[rows] = False
+                self._begin(number, game, *game.reset())
         shown = slice(self._rows)
         ended = self._terminated[shown], self._truncated[shown]
         return Step(self._observation[shown], self._reward[shown], *ended, _NOTHING, infos or _NOTHING)
@@ -139,13 +154,23 @@ class PettingZooEnv:
         self._observation[:] = state["observation"]
         self._terminated[:], self._truncated[:] = state["terminated"], state["truncated"]
 
-    def _begin(self, number: int, game: Game) -> None:
-        first = number * self._per_game
-        observations, infos = game.reset()
-        for row, (agent, observation) in enumerate(zip(game.agents, observations, strict=True), first):
-            self._spaces.write(self._observation[row], row - first, observation)
+    def _begin(self, number: int, game: Game, observations: Mapping[Any, Any], infos: Mapping[Any, Any]) -> None:
+        """Show how an episode begins; an agent that is not in it is out from the first step to the last."""
+        rows = slice(number * self._per_game, (number + 1) * self._per_game)
+        self._terminated[rows], self._truncated[rows] = ~game.alive, False
+        for row, agent in enumerate(game.agents, rows.start):
+            if self._terminated[row]:
+                self._observation[row] = 0
+                continue
+            own, place = infos.get(agent, {}), row - rows.start
+            if ACTION_MASK in own and not self._sights[place].masks_actions:
+                raise EnvError(
+                    f"env {self.spec.id!r}: the infos of its agents have an {ACTION_MASK}, which nothing reads; set "
+                    f"[env] mask_key = {ACTION_MASK!r}"
+                )
+            self._see(row, place, observations[agent], own, over=False)
             if self._listener is not None and row < self._rows:  # those that are not shown are nobody's
-                self._listener(row, infos.get(agent, {}), True)
+                self._listener(row, own, True)
 
     def _play(self, game: Game, rows: slice, actions: list[Any], infos: dict[int, Any]) -> None:
         before = game.alive.copy()
@@ -155,7 +180,8 @@ class PettingZooEnv:
                 continue
             row = rows.start + place
             if agent in observations:
-                self._spaces.write(self._observation[row], place, observations[agent])
+                over = not game.alive[place]
+                self._see(row, place, observations[agent], given.get(agent, {}), over)
             self._reward[row] = rewards.get(agent, 0.0)
             self._truncated[row] = truncations.get(agent, False) and not terminations.get(agent, False)
             self._terminated[row] = not game.alive[place] and not self._truncated[row]
@@ -167,7 +193,32 @@ class PettingZooEnv:
     def _completed(self, actions: npt.NDArray[Any], game: Game) -> list[Any]:
         """Return the action of each agent; where some of a game alone are shown, the others act at random."""
         own = [self._spaces.action(action, place) for place, action in enumerate(actions)]
-        return own + [game.env.action_space(agent).sample() for agent in game.agents[len(own) :]]
+        hidden = game.agents[len(own) :]
+        if not hidden:
+            return own
+        samples = [np.asarray(game.env.action_space(agent).sample())[np.newaxis] for agent in hidden]
+        seen = self._observation[self._rows :]  # of the last game alone some agents are not shown
+        return own + [self._allowed(sample, row[np.newaxis])[0] for sample, row in zip(samples, seen, strict=True)]
+
+    def _see(self, row: int, place: int, observation: Any, infos: Mapping[str, Any], over: bool) -> None:
+        """Write what an agent sees.
+
+        Raises:
+            EnvError: it is not what its space says.
+        """
+        try:
+            self._spaces.write(self._observation[row], place, self._sights[place](observation, infos, over))
+        except ValueError as error:
+            raise EnvError(f"env {self.spec.id!r}, agent {self.spec.agents[place].name!r}: {error}") from None
+
+    def _tell_of_an_absent(self, agent: Any) -> None:
+        if not self._told:
+            self._told = True
+            log.warning(
+                "env %r: %r is not in every episode, and waits while others play; what begins with a reset, as an "
+                "evaluation does, is an episode with all agents",
+                *(self._id, agent),
+            )
 
 
 def _maker(place: str) -> Callable[..., Any]:

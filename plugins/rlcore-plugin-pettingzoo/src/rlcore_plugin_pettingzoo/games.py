@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from rlcore.errors import FROM_OUTSIDE, EnvError, StorageError, describe
 
 _SEEDS: Final = 2**31
+# episodes among which one with all agents is looked for
+_MOST: Final = 100
 
 
 class Game:
@@ -22,6 +25,7 @@ class Game:
     Args:
         make: returns an env of PettingZoo's parallel interface.
         name: for messages.
+        tell: called with an agent that is absent from an episode.
 
     Attributes:
         agents: the names of all agents, in the order of their rows.
@@ -29,11 +33,13 @@ class Game:
         alive: `[agent]`, who plays on.
     """
 
-    def __init__(self, make: Callable[[], Any], name: str) -> None:
+    def __init__(self, make: Callable[[], Any], name: str, tell: Callable[[Any], object]) -> None:
         self.env: Any = make()
         self.agents: list[Any] = list(self.env.possible_agents)
         self.alive = np.zeros(len(self.agents), dtype=bool)
         self._name = name
+        self._tell = tell
+        self._present: set[Any] = set()
         self._seed = 0
         self._episode = 0
         self._actions: list[list[Any]] = []
@@ -42,24 +48,42 @@ class Game:
         """Let all that is random follow from a seed."""
         self._seed, self._episode = seed, 0
 
-    def reset(self) -> tuple[list[Any], Mapping[Any, Any]]:
-        """Begin the next episode, and return the observation of each agent, and the infos by agent.
+    def reset_whole(self) -> tuple[Mapping[Any, Any], Mapping[Any, Any]]:
+        """Begin the next episode in which all agents are there; the rest is that of `reset`.
 
         Raises:
-            EnvError: the game fails, or an agent is not there from the beginning.
+            EnvError: there is none among many.
+        """
+        for _ in range(_MOST):
+            begun = self.reset()
+            if self.alive.all():
+                return begun
+        missing = [repr(agent) for agent, alive in zip(self.agents, self.alive, strict=True) if not alive]
+        raise EnvError(
+            f"env {self._name!r}: not all agents are there in any of {_MOST} episodes; missing in the last of them: "
+            f"{', '.join(missing)}; let possible_agents be those that can play together"
+        )
+
+    def reset(self) -> tuple[Mapping[Any, Any], Mapping[Any, Any]]:
+        """Begin the next episode, and return the observations and the infos by agent; see `alive` for who is there.
+
+        Raises:
+            EnvError: the game fails, or an agent plays of which it told nothing.
         """
         self._actions = []
         self._episode += 1
         digest = hashlib.blake2b(f"{self._seed}/{self._episode}".encode(), digest_size=8).digest()
         observations, infos = self._called(self.env.reset, seed=int.from_bytes(digest, "big") % _SEEDS)
-        missing = [agent for agent in self.agents if agent not in observations]
-        if missing:
-            raise EnvError(
-                f"env {self._name!r}: {missing[0]!r} is not there when an episode begins; agents that come later "
-                "cannot be trained here"
-            )
-        self.alive[:] = True
-        return [observations[agent] for agent in self.agents], infos
+        self._present = set(self.env.agents)
+        for agent in self.env.agents:
+            if agent not in self.agents:
+                raise EnvError(f"env {self._name!r}: {agent!r} plays, and is not among possible_agents")
+            if agent not in observations:
+                raise EnvError(f"env {self._name!r}: {agent!r} plays, and reset gives no observation of it")
+        self.alive[:] = [agent in self._present for agent in self.agents]
+        if not self.alive.all():
+            self._tell(self.agents[int(self.alive.argmin())])
+        return observations, infos
 
     def step(self, actions: Sequence[Any]) -> tuple[Mapping[Any, Any], ...]:
         """Let those who play on act, and return what PettingZoo does: five mappings by agent.
@@ -68,12 +92,19 @@ class Game:
             actions: one for each agent, of its own space; those of agents that are out do not matter.
         """
         self._actions.append([np.array(action) for action in actions])
-        taken = {agent: actions[row] for row, agent in enumerate(self.agents) if self.alive[row]}
+        # copies, as a game may write into the actions that it is given
+        taken = {agent: copy(actions[row]) for row, agent in enumerate(self.agents) if self.alive[row]}
         result: tuple[Mapping[Any, Any], ...] = self._called(self.env.step, taken)
         _, _, terminations, truncations, _ = result
         for row, agent in enumerate(self.agents):
             if self.alive[row]:
                 self.alive[row] = not (terminations.get(agent, True) or truncations.get(agent, False))
+        if not self._present.issuperset(self.env.agents):
+            late = next(agent for agent in self.env.agents if agent not in self._present)
+            raise EnvError(
+                f"env {self._name!r}: {late!r} comes in the middle of an episode; agents that come later cannot be "
+                "trained here"
+            )
         if not self.env.agents:
             self.alive[:] = False
         return result

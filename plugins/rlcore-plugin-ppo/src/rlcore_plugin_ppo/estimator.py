@@ -33,7 +33,7 @@ class GAE:
         gamma: float = Field(0.99, ge=0, le=1, description="discount")
         lmbda: float = Field(0.95, ge=0, le=1, description="weight of longer returns")
         every: Literal["batch", "epoch"] = Field("batch", description="estimate once, or again before each epoch")
-        standardise: bool = Field(False, description="standardise advantages over the batch")
+        standardise: bool = Field(False, description="standardise advantages over a batch of two steps or more")
 
     def __init__(self, config: Config, context: Context) -> None:
         self.every = config.every
@@ -87,4 +87,6 @@ def _scan_one(values: npt.NDArray[np.float32], factors: npt.NDArray[np.float32])
 
 def _standardised(advantage: Tensor, mask: Tensor | None) -> Tensor:
     counted = advantage if mask is None else advantage[mask]
+    if counted.numel() < 2:  # one has no deviation
+        return advantage
     return (advantage - counted.mean()) / counted.std().clamp(min=1e-6)

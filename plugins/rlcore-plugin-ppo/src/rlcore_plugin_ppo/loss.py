@@ -32,7 +32,7 @@ class ActorCriticConfig(BaseModel, extra="forbid"):
     entropy_coef: float = Field(0.01, ge=0, description="weight of the entropy bonus")
     critic_coef: float = Field(0.5, ge=0, description="weight of the critic's loss")
     critic_loss: CriticLoss = Field("l2", description="smooth_l1, or l2: half the squared error")
-    normalize_advantage: bool = Field(False, description="standardise advantages within each minibatch")
+    normalize_advantage: bool = Field(False, description="standardise advantages within each minibatch of two or more")
 
 
 class ActorCriticLoss(nn.Module):
@@ -200,11 +200,10 @@ class A2CLoss(ActorCriticLoss):
 
 
 def standardise(advantage: Tensor) -> Tensor:
-    """Return advantages with mean 0 and standard deviation 1; a single one, or equal ones, become 0."""
-    centred = advantage - advantage.mean()
+    """Return advantages with mean 0 and standard deviation 1; equal ones become 0, a single one stays as it is."""
     if advantage.numel() < 2:
-        return centred
-    return centred / (advantage.std() + 1e-8)
+        return advantage
+    return (advantage - advantage.mean()) / (advantage.std() + 1e-8)
 
 
 def _standardise(advantage: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
@@ -217,9 +216,10 @@ def _standardise_counted(advantage: Tensor, minibatch: Mapping[Key, Tensor]) -> 
         return standardise(advantage)
     mask = minibatch[MASK]
     count = mask.sum()
-    centred = torch.where(mask, advantage, 0)
-    centred = torch.where(mask, centred - centred.sum() / count.clamp(min=1), 0)
-    return centred / ((centred.square().sum() / (count - 1).clamp(min=1)).sqrt() + 1e-8)
+    counted = torch.where(mask, advantage, 0)
+    centred = torch.where(mask, counted - counted.sum() / count.clamp(min=1), 0)
+    standardised = centred / ((centred.square().sum() / (count - 1).clamp(min=1)).sqrt() + 1e-8)
+    return torch.where(count > 1, standardised, counted)
 
 
 def _half_l2(value: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:

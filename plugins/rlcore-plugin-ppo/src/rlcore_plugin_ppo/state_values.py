@@ -39,7 +39,8 @@ class StateValues:
     def after(self, value: Tensor, following: TensorDict) -> Tensor:
         """Return the value after each step `[env, time, 1]`: zero after a terminated one.
 
-        Inside an episode it is the value of the following step; the critic runs only for the last observations.
+        Inside an episode it is the value of the following step; the critic runs only for the last observations, and
+        not at all where every episode terminated.
 
         Args:
             value: what `before` returned.
@@ -51,6 +52,8 @@ class StateValues:
         last = following.get("done").clone()
         last[:, -1] = True
         places = (last & ~terminated).squeeze(-1)
+        if not places.any():  # a network may not take an empty set of rows
+            return next_value * ~terminated
         inputs = [following.get("observation")[places]]
         if self._has_memory:  # the last observation of an episode goes with the state after it, and begins none
             state = following.get("policy_state")[places]

@@ -52,12 +52,13 @@ class BatchRenorm(nn.Module):
 
         Args:
             inputs: `[copy, sample, feature]`, or `[..., feature]` for one network.
-            update: by the statistics of this batch, of at least two samples, which also move the running ones; False:
-                by the running ones alone, and nothing changes.
+            update: by the statistics of this batch, which also move the running ones; False, or of a single sample,
+                which has none: by the running ones alone, and nothing changes.
             take: applied to the weights, as to have no gradient for them.
         """
         scale, shift = (self.scale, self.shift) if take is None else (take(self.scale), take(self.shift))
-        if not update:
+        samples = inputs.shape[-2] if self._batched else inputs[..., 0].numel()
+        if not update or samples < 2:
             # what multiplies a weight must be no buffer itself: a later update would change it before the backward
             slope = (self.running_var + EPS).rsqrt()
             return torch.addcmul(shift - self.running_mean * slope * scale, inputs, slope * scale)
@@ -67,7 +68,7 @@ class BatchRenorm(nn.Module):
         with torch.no_grad():
             r, d = self._correction(mean, deviation)
         normalised = (inputs - mean) * (r / deviation) + d
-        self._move(mean.detach(), variance.detach(), inputs.shape[-2] if self._batched else inputs[..., 0].numel())
+        self._move(mean.detach(), variance.detach(), samples)
         return torch.addcmul(shift, normalised, scale)
 
     def affine(self) -> tuple[Tensor, Tensor]:
@@ -84,7 +85,7 @@ class BatchRenorm(nn.Module):
 
     @torch.no_grad()
     def _move(self, mean: Tensor, variance: Tensor, samples: int) -> None:
-        unbiased = variance * (samples / max(samples - 1, 1))
+        unbiased = variance * (samples / (samples - 1))
         self.running_mean.lerp_(mean, self._momentum)
         self.running_var.lerp_(unbiased, self._momentum)
         self.updates.add_(1)

@@ -87,7 +87,7 @@ class BatchedLinear(nn.Module):
             product = torch.stack([torch.mm(*pair) for pair in pairs])
         else:
             product = torch.bmm(rows, self.weight)
-        return product.view(*inputs.shape[:-1], -1) + take(self.bias)
+        return product.view(*inputs.shape[:-1], product.shape[-1]) + take(self.bias)
 
     @torch.no_grad()
     def initialise(self, how: Initialisation, gain: float, generator: torch.Generator) -> None:
@@ -168,7 +168,7 @@ class Critics(nn.Module):
         before = action.shape[:-1]
         seen = observation.reshape(-1, *observation.shape[len(before) :])
         unit = self._box.to_unit(action).reshape(-1, action.shape[-1])
-        return self.values(seen, unit).reshape(-1, *before, 1)
+        return self.values(seen, unit).reshape(self.critics, *before, 1)
 
     def values(
         self, observation: Tensor, unit: Tensor, take: Take = whole, masks: Sequence[Tensor] | None = None
@@ -205,7 +205,7 @@ class Critics(nn.Module):
         seen = torch.baddbmm(first_layer.bias, features.expand(self.critics, *features.shape), of_features)
         rows = units.flatten(0, 1)
         acted = torch.bmm(rows.expand(self.critics, *rows.shape), of_units)
-        hidden = acted.view(self.critics, *units.shape[:2], -1) + seen[:, None]
+        hidden = acted.view(self.critics, *units.shape[:2], acted.shape[-1]) + seen[:, None]
         return self._after_first(hidden, by_sample(len(features)), None, BatchedLinear.of_many)
 
     def _after_first(

@@ -111,7 +111,8 @@ class SequenceRows(Mapping[Key, Tensor]):
 
     def over_time(self, values: Tensor) -> Tensor:
         """Return values `[sample, 1]` as `[time, sequence, 1]`: 0 where nothing is trained on, as in the burn-in."""
-        trained = torch.where(self.mask, values, 0).view(-1, self._sequences, 1)
+        steps = self._minibatch[FIRST].shape[0] - self._burn_in
+        trained = torch.where(self.mask, values, 0).view(steps, self._sequences, 1)
         return torch.cat([trained.new_zeros(self._burn_in, *trained.shape[1:]), trained])
 
     def _unroll(self, part: Unrolled) -> Tensor:
