@@ -144,6 +144,7 @@ def _init(commands: argparse._SubParsersAction[Parser]) -> None:
     init.add_argument("--env", metavar="ID", help="id of the environment, such as CartPole-v1")
     init.add_argument("--name", metavar="NAME", help="name of the run; default: algorithm and environment")
     init.add_argument("--output", metavar="FILE", help="the config to write; default: NAME.toml")
+    init.add_argument("--example", metavar="NAME", help="write this example instead, such as ppo-cartpole")
     init.add_argument("--list", action="store_true", help="list the presets: for what, and what they reached")
 
 
