@@ -206,8 +206,8 @@ class StatisticsKept(LossContract):
 
     use = "sac:crossq"
 
-    def make(self, context):
-        loss = super().make(context)
+    def make(self, context, **changes):
+        loss = super().make(context, **changes)
         forward = loss.forward
 
         def restoring(minibatch, names=None):
