@@ -98,7 +98,7 @@ PUBLISHED: Final = {
         },
     ),
     "optuna": Published({"hook": ("sweep-trial",)}, commands=("sweep",)),
-    "parallel": Published({"collector": ("central", "workers")}),
+    "parallel": Published({"collector": ("central", "each-step", "workers")}),
     "pettingzoo": Published({"env": ("pettingzoo",)}),
     "ppo": Published(
         {"estimator": ("gae",), "loss": ("a2c", "ppo")},

@@ -78,6 +78,21 @@ class ConfusedEnv(ToyEnv):
         return step._replace(terminated=both, truncated=both)
 
 
+class LimitedEnv(ToyEnv):
+    """Reports an end at its limit as both, and others as they are."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self._lasted = np.zeros(self.spec.num_envs, dtype=int)
+
+    def step(self, action):
+        step = super().step(action)
+        self._lasted += 1
+        both = (step.terminated | step.truncated) & (self._lasted == self.spec.max_episode_steps)
+        self._lasted[step.terminated | step.truncated] = 0
+        return step._replace(terminated=step.terminated | both, truncated=step.truncated | both)
+
+
 class FinallessEnv(ToyEnv):
     def step(self, action):
         return super().step(action)._replace(final_observation={})

@@ -3,6 +3,7 @@
 import math
 import re
 from collections import deque
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from rlcore_plugin_testing import (
     check_light_import,
+    contracts,
     difference,
     make_config,
     make_run,
@@ -209,3 +211,9 @@ def test_the_bench_of_a_component_is_there_without_its_suite():
     assert (ppo.settings().clip_epsilon, ppo.settings(clip_epsilon=0.5).clip_epsilon) == (0.125, 0.5)
     linear = SchedulerContract.of("linear")
     assert (linear.use, LossContract.use, ppo.use) == ("linear", "", "ppo"), "each is of its own"
+
+
+def test_the_suites_use_no_marks_that_a_package_of_others_does_not_know():
+    files = Path(contracts.__file__).parent.glob("*.py")
+    marks = {mark for file in files for mark in re.findall(r"pytest\.mark\.(\w+)", file.read_text())}
+    assert marks == {"parametrize"}

@@ -71,6 +71,7 @@ SLOW = [case for number, case in enumerate(ALL) if number % 3]
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
     monkeypatch.setattr(limits, "DEADLINE", 1)
+    monkeypatch.setattr(limits, "CLOSING", 1)
     monkeypatch.setattr(limits, "LONG_DEADLINE", 2)
 
 

@@ -21,6 +21,18 @@ class TestUnboundedActions(ModelContract):
     config = {"hidden": [16], "activation": "relu", "initialisation": "orthogonal"}
 
 
+class TestStateDependentExploration(ModelContract):
+    use = "mlp"
+    config = {"hidden": [8], "sde": True, "sde_every": 3, "log_std": -1.0}
+    around = {"env": {"use": "testing:toy", "actions": "bounded"}}
+
+
+class TestStateDependentExplorationOfABatch(ModelContract):
+    use = "mlp"
+    config = {"actor_hidden": [16, 8], "critic_hidden": [], "sde": True}
+    around = {"env": {"use": "testing:toy-dict", "actions": "bounded"}}
+
+
 class TestDiscreteActions(ModelContract):
     use = "mlp"
     config = {"parts": ["actor", "critic", "q_values"], "hidden": [8, 8, 8], "activation": "silu"}

@@ -85,5 +85,5 @@ def test_log_std_is_trained_and_the_policy_follows_it():
 
 def test_log_std_of_numbered_actions_is_refused():
     context = MLP.bench(around={"env": {"use": "testing:toy", "actions": "discrete"}})
-    with pytest.raises(ConfigError, match=r"\[model\] log_std: actions in Discrete\(.*have no standard deviation"):
+    with pytest.raises(ConfigError, match=r"\[model\] log_std, sde: actions in Discrete\(.*have no standard deviation"):
         MLP.make(context, log_std=0.0)

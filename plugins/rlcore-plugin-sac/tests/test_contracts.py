@@ -49,6 +49,14 @@ class TestCrossQModel(ActorCriticContract):
             return {**found, "actor": component.actor(seen)}
 
 
+class TestStateDependentExploration(ActorCriticContract):
+    config = {"hidden": [8, 8], "random_frames": 12, "sde": True, "sde_every": 2}
+
+
+class TestStateDependentExplorationWithoutRandomFrames(ActorCriticContract):
+    config = {"hidden": [8], "random_frames": 0, "sde": True, "sde_log_std": -1.0}
+
+
 class TestDiscreteModel(ModelContract):
     use = "sac:discrete-actor-critic"
     config = {"hidden": [8, 8], "critics": 3, "random_frames": 0}
@@ -205,8 +213,8 @@ class StatisticsKept(LossContract):
 
     use = "sac:crossq"
 
-    def make(self, context):
-        loss = super().make(context)
+    def make(self, context, **changes):
+        loss = super().make(context, **changes)
         forward = loss.forward
 
         def restoring(minibatch, names=None):

@@ -25,7 +25,7 @@ from rlcore.run.build import build
 from rlcore.run.ready import Run
 from rlcore.state.tree import through_checkpoint
 from rlcore.types.context import Context
-from rlcore.types.optional import Saveable, missing, offers
+from rlcore.types.optional import Discounting, Saveable, missing, offers
 from rlcore.types.outputs import Stateful
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.resumed import differing_parts, newest
@@ -238,6 +238,19 @@ class StateContract(ComponentContract):
             f"{self.provided()} depends on the global random generators: {where}. Take random numbers from "
             "context.generator() or context.numpy_generator()."
         )
+
+    def test_the_discount_counts(self) -> None:
+        """A key `gamma` changes what a component does, unless its config says that it does not count."""
+        settings = self.settings()
+        if "gamma" not in type(settings).model_fields or (offers(settings, Discounting) and not settings.discounts):
+            pytest.skip("has no discount")
+        found = []
+        for gamma in (0.25, 0.75):
+            context = self.bench()
+            component = self.make(context, gamma=gamma)
+            self.exercise(component, context)
+            found.append(self.behaviour(component, context))
+        assert difference(found[0], found[1]) is not None, f"{self.provided()} does the same whatever its gamma: use it"
 
     def _compare_restored(self, times: int) -> None:
         first, second = self.bench(), self.bench()

@@ -152,10 +152,16 @@ class EnvContract(ComponentContract):
             env.reset(seed=0)
             other = "truncated" if expected == "terminated" else "terminated"
             kinds: list[str] = []
+            limited: set[str] = set()
             for kind, elapsed in ends_of(env, actions(env, self.steps)):
                 at_limit = elapsed == env.spec.max_episode_steps  # where it may end of its own as well
                 assert kind != "both" or at_limit, f"an episode that {expected} is also reported as {other}"
                 kinds.append(kind)
+                limited.update([kind] if at_limit else [])
+            assert limited != {"both"}, (
+                f"every episode of {env.spec.max_episode_steps} steps is reported as terminated and truncated: report "
+                "a cut as truncated alone; a task that ends there is terminated alone, and has no max_episode_steps"
+            )
             assert kinds[:1] == [expected], f"with {dict(changes)} no episode {expected} within {self.steps} steps"
 
     def test_no_episode_is_longer_than_the_spec_says(self) -> None:

@@ -158,6 +158,24 @@ class EstimatorContract(StateContract):
                     "batch belongs to the next episode"
                 )
 
+    def test_without_a_discount_nothing_that_follows_counts(self) -> None:
+        """With `gamma = 0` an estimate knows its own step alone; an estimator that does not use its discount fails."""
+        if "gamma" not in type(self.settings()).model_fields:
+            pytest.skip("has no key gamma")
+        context = self.bench()
+        estimator = self.make(context, gamma=0.0)
+        batch = self.batch(context, {(0, 3): "truncated"})
+        other = batch.clone()
+        other["next", "observation"][0] += 1
+        other["next", "reward"][0, 9] += 1
+        before, after = self.estimates(estimator, batch), self.estimates(estimator, other)
+        for key, found in before.items():
+            moved = self.moved(found, after[key], key)[0]
+            moved[9] = 0.0  # that of its own reward
+            assert float(moved.max()) < 1e-4, (
+                f"with gamma = 0 the {key} depends on what follows; multiply that by gamma"
+            )
+
     @pytest.mark.parametrize("end", ["terminated", "truncated"])
     def test_nothing_crosses_an_end(self, end: str) -> None:
         """What happens in the next episode changes nothing in this one."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import pytest
+from torch import Tensor
 
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.resolution import marked
@@ -69,6 +70,20 @@ class HookContract(ComponentContract):
             for flag in ("done", "terminated", "truncated"):
                 where = difference(before["next", flag], changed["next", flag])
                 assert where is None, f"{point} changed where episodes end: {flag}"
+
+    def test_metrics_keep_no_graph(self) -> None:
+        """Metrics are kept until they are written, and with one that has a graph all that it was computed from."""
+        _, trainer = self.in_a_run()
+        metrics: Any = trainer.metrics
+        add, kept = metrics.add, set[str]()
+
+        def noting(values: Mapping[str, Any], prefix: str = "") -> None:
+            kept.update(name for name, value in values.items() if isinstance(value, Tensor) and value.requires_grad)
+            add(values, prefix)
+
+        metrics.add = noting
+        trainer.train()
+        assert not kept, f"{', '.join(sorted(kept))} are metrics with a graph: detach them"
 
     def test_what_changes_in_a_run_is_saved(self) -> None:
         """A resumed run must find the hook as it was: every attribute that a run changes is in its state."""

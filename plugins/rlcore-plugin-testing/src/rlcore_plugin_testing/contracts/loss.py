@@ -238,7 +238,10 @@ class LossContract(StateContract):
         where = difference(everything, _detached(loss(entries, loss.loss_names)))
         assert where is None, f"asked for all of its loss_names, the loss returns another {where}"
         for names in _subsets(loss.loss_names):
-            found = _detached(loss(entries, names))
+            returned = loss(entries, names)
+            kept = [name for name, value in returned.items() if value.requires_grad and not name.startswith("loss_")]
+            assert not kept, f"asked for {names}, {', '.join(kept)} are metrics with a graph: detach them"
+            found = _detached(returned)
             losses = {name for name in found if name.startswith("loss_")}
             assert losses == set(names), f"asked for {names}, the loss returns {sorted(losses)}"
             assert set(found) == set(_detached(loss(entries, names[::-1]))), f"the keys depend on the order of {names}"
