@@ -564,7 +564,9 @@ def test_b15_a_state_without_an_owner_names_who_wrote_it_and_can_be_dropped(tmp_
     config["hook"] = [entry for entry in config["hook"] if entry["name"] != "counting"]
     (tmp_path / "toy" / "config.toml").write_text(tomli_w.dumps(config))
     changed = make_config("run.total_frames=96", folder=tmp_path)
-    with pytest.raises(StorageError, match=r"state of hook.counting \(written by rlcore-plugin-testing\).*--drop hook.counting"):
+    with pytest.raises(
+        StorageError, match=r"state of hook.counting \(written by rlcore-plugin-testing\).*--drop hook.counting"
+    ):
         build(changed, resume=ResumeOptions(accept_changes=True))
     run = build(changed, resume=ResumeOptions(drop=("hook.counting",), accept_changes=True))
     assert "hook.counting: dropped" in map(str, run.report)

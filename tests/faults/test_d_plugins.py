@@ -79,7 +79,9 @@ def test_d6_a_hook_that_raises_is_named_and_the_run_goes_on_from_what_was_saved(
     run = make_run(*SAVING, folder=tmp_path, sections=sections)
     with pytest.raises(RuntimeError, match="on purpose") as raised:
         run.trainer.train()
-    assert any(f"hook 'faulty' (rlcore-plugin-testing 0.1.0) at point {point!r}" in note for note in raised.value.__notes__)
+    assert any(
+        f"hook 'faulty' (rlcore-plugin-testing 0.1.0) at point {point!r}" in note for note in raised.value.__notes__
+    )
     if point == "setup":
         return
     frames = run.trainer.parts.store.entries()[-1].frames
