@@ -48,7 +48,7 @@ docs: $(STAMP) $(VENV)/.docs
 	$(BIN)/sphinx-build -q -n -W --keep-going -b html docs docs/_build/html
 
 $(VENV)/.docs: $(STAMP) constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt furo myst-parser sphinx sphinx-copybutton sphinx-design
+	$(BIN)/python -m pip install -qq -c constraints.txt furo myst-parser sphinx sphinx-copybutton sphinx-design
 	touch $@
 
 # Trains, stops and resumes with the lowest versions that are declared; VERSIONS=--latest for the latest ones.
@@ -63,23 +63,23 @@ dist: $(STAMP) $(VENV)/.dist
 	$(BIN)/python -m twine check --strict dist/*
 
 $(VENV)/.dist: $(STAMP) constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt build twine
+	$(BIN)/python -m pip install -qq -c constraints.txt build twine
 	touch $@
 
 $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt pip setuptools wheel
-	$(BIN)/python -m pip install -q -c constraints.txt torch
-	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation $(EDITABLE) \
+	$(BIN)/python -m pip install -qq -c constraints.txt pip setuptools wheel
+	$(BIN)/python -m pip install -qq -c constraints.txt torch
+	$(BIN)/python -m pip install -qq -c constraints.txt --no-build-isolation $(EDITABLE) \
 		mypy pytest-xdist ruff
-	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e plugins/rlcore-plugin-envpool
+	$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e plugins/rlcore-plugin-envpool
 	touch $@
 
 $(PEERS)/.installed: benchmarks/requirements-peers.txt
 	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip install -q torch==2.13.0
-	$(PEERS)/bin/python -m pip install -q -r benchmarks/requirements-peers.txt
-	$(PEERS)/bin/python -m pip install -q --no-deps --ignore-requires-python cleanrl==1.2.0
+	$(PEERS)/bin/python -m pip install -qq torch==2.13.0
+	$(PEERS)/bin/python -m pip install -qq -r benchmarks/requirements-peers.txt
+	$(PEERS)/bin/python -m pip install -qq --no-deps --ignore-requires-python cleanrl==1.2.0
 	touch $@
 
 clean:

@@ -6,9 +6,10 @@ Handling them is the business of the callers.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 
 class RlcoreError(Exception):
@@ -23,9 +24,20 @@ class RlcoreError(Exception):
 
 
 class ConfigError(RlcoreError, ValueError):
-    """The config, the command line or the run folder cannot be used; found before the first frame."""
+    """The config, the command line or the run folder cannot be used; found before the first frame.
+
+    Args:
+        message: what was wrong, where, and what to do.
+        remedy: the config with which it would fit, as far as it differs: keys by section, whose lists are added to;
+            tables that come before those of a section that can be repeated; or such a table's name, None to leave it
+            out. `rlcore init` writes it.
+    """
 
     exit_code = 2
+
+    def __init__(self, *message: object, remedy: Mapping[str, Any] = MappingProxyType({})) -> None:
+        super().__init__(*message)
+        self.remedy = dict(remedy)
 
 
 class NotBuiltError(ConfigError):
@@ -52,6 +64,10 @@ class PluginError(RlcoreError):
 
 class MissingPluginError(PluginError, ImportError):
     """A plugin, or a package that it needs, is not installed."""
+
+
+class UnnamedPluginError(PluginError):
+    """A component is of an installed plugin that the config does not name."""
 
 
 class NotProvidedError(PluginError, NotImplementedError):

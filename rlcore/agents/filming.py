@@ -66,10 +66,10 @@ def film(stage: Stage, seeds: range, file: Path) -> Iterator[tuple[int, float, i
         for seed in seeds:
             steps = iter(range(sys.maxsize))
 
-            def before_step(running: Any, env: RenderableEnv = env, steps: Iterator[int] = steps) -> None:
-                if next(steps) % skip == 0 and len(pictures) < _MOST:
+            def look(_: Any, over: Any, env: RenderableEnv = env, steps: Iterator[int] = steps) -> None:
+                if (next(steps) % skip == 0 or over[0]) and len(pictures) < _MOST:
                     pictures.append(torch.from_numpy(env.render()[0].copy()).permute(2, 0, 1))
 
-            returns, lengths = play(env, stage.context, seed, before_step)
+            returns, lengths = play(env, stage.context, seed, look)
             yield seed, float(returns[0]), int(lengths[0])
         write(file, torch.stack(pictures), max(1, round(env.render_fps / skip)))

@@ -15,6 +15,7 @@ import torch
 from pydantic import BaseModel
 
 from rlcore.assembly.env_maker import EnvMaker
+from rlcore.config.section import Section
 from rlcore.envs.leaves import LeafEnv, OnLeaf, check_leaf, check_observes, leaf_spec
 from rlcore.envs.packed import Packed
 from rlcore.envs.spec_env import SpecEnv
@@ -63,15 +64,19 @@ class Assembly:
             built.eval()  # whoever acts uses it so; a learner puts layers into training mode for the losses
         return self.register(kind if single else f"{kind}.{name}", built, provided.owner.distribution)
 
+    def section(self, section: Section, single: bool = False, **keys: Any) -> Any:
+        """Build and register the component of a section, with further `keys`; see `part`."""
+        return self.part(section.provided, section.config.model_copy(update=keys), section.name, single)
+
     def register(self, name: str, built: Any, distribution: str = "rlcore") -> Any:
         """Register a part for checkpoints; one without state is listed as such in the resume report."""
         self.stateful[name] = built
         self.owners[name] = distribution
         return built
 
-    def env(self, provided: Provided, config: BaseModel, name: str) -> Env:
-        """Build the training envs, and keep the recipe for those of evaluation and fitting."""
-        parts = self.context.built
+    def env(self, provided: Provided, config: BaseModel, name: str, **keys: Any) -> Env:
+        """Build the training envs, with further `keys`, and keep the recipe for those of evaluation and fitting."""
+        parts, config = self.context.built, config.model_copy(update=keys)
 
         parts["make_env_for"] = make_env = EnvMaker(provided, config, name, self.context)
         parts["make_env"] = lambda num_envs, **keys: make_env("evaluation", num_envs=num_envs, **keys)

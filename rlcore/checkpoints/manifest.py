@@ -137,6 +137,8 @@ def committed(folder: Path) -> list[Path]:
 def best(entries: Iterable[CheckpointEntry], by: tuple[str, str] | None = None) -> CheckpointEntry | None:
     """Return the checkpoint with the best evaluation, the latest of several, or None when none was evaluated.
 
+    An evaluation from before the first update never counts.
+
     Args:
         entries: among which to choose.
         by: a number in the metadata of the manifests instead of the evaluation, and whether `min` or `max` is best.
@@ -149,7 +151,7 @@ def best(entries: Iterable[CheckpointEntry], by: tuple[str, str] | None = None) 
 def _rating(entry: CheckpointEntry, by: tuple[str, str] | None) -> float | None:
     """Return what the best checkpoint has most of; None where it is not known."""
     if by is None:
-        return entry.evaluation
+        return entry.evaluation if entry.manifest["progress"].get("updates", 1) else None
     key, mode = by
     value = (entry.manifest.get("metadata") or {}).get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):

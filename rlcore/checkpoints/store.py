@@ -250,7 +250,7 @@ class Store:
         """
         listing = scan(self.folder)
         for problem in listing.problems:
-            log.warning("%s; it is left out", problem)
+            log.error("%s; it is left out", problem)
         if listing.newer:
             raise StorageError(f"{listing.newer[-1]}, or move it away to go on from an older checkpoint")
         problems = listing.problems
@@ -260,7 +260,7 @@ class Store:
                 return entry, self.load(entry, into)
             except StorageError as error:
                 problems.append(str(error))
-                log.warning("%s; falling back to the checkpoint before", error)
+                log.error("%s; falling back to the checkpoint before", error)
         unfinished = len(list(self.folder.glob(f"{PARTIAL}*")))
         there_is_none = "there is none" + (f", only {unfinished} whose writing was cut off" if unfinished else "")
         raise StorageError(f"no checkpoint in {self.folder} can be loaded: {'; '.join(problems) or there_is_none}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import logging
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from rlcore.cli import policies
+from rlcore.cli.arguments import finite as _finite
 from rlcore.cli.arguments import override_arguments as _override_arguments
 from rlcore.cli.arguments import port as _port
 from rlcore.cli.arguments import positive as _positive
@@ -20,8 +20,9 @@ from rlcore.cli.durations import duration
 from rlcore.cli.parsing import Parser, add_plugin_commands
 from rlcore.cli.torch_missing import check_torch
 from rlcore.errors import RlcoreError, notes_of
+from rlcore.process import interrupts
 from rlcore.process.leaving import dismiss, leave
-from rlcore.process.streams import lenient_output
+from rlcore.process.streams import lenient_output, show_log
 from rlcore.version import __version__
 
 EXIT_CODES: Final = {
@@ -61,12 +62,10 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     Args:
         arguments: of the command line; where they name a command of the core, those of plugins are not looked for.
     """
-    codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
     top = Parser(
         prog="rlcore",
         description="Train reinforcement-learning agents from plugins and one config.",
-        epilog=f"exit codes:\n{codes}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="what the exit codes mean: rlcore train --help",
     )
     top.add_argument("--version", action="version", version=f"rlcore {__version__}")
     top.set_defaults(of_plugin=None, grace=_END_SECONDS)  # one command has an option for it
@@ -84,7 +83,6 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     _report(commands)
     _runs(commands)
     _sync(commands)
-    _prove(commands)
     _env(commands)
     if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:
         add_plugin_commands(commands)
@@ -101,6 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def program() -> NoReturn:
     """Be the program `rlcore`: run the command of the command line, and end the process whatever plugins left in it."""
+    interrupts.listen()
     leave(*_command(None))
 
 
@@ -108,11 +107,11 @@ def _command(arguments: Sequence[str] | None) -> tuple[int, float]:
     """Run a command; return its exit code, and the seconds that its plugins may take to end."""
     with lenient_output() as output:
         arguments = sys.argv[1:] if arguments is None else arguments
-        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
         try:
             options = parser(arguments).parse_args(arguments)
         except RlcoreError as error:  # the plugin of a command cannot be used
             return _refused(error), _END_SECONDS
+        show_log(vars(options).get("quiet", False))
         code = _run(options)
         output.flush()
     if code == 0 and options.command not in _PRINT_BESIDES and not isinstance(output.lost, BrokenPipeError | None):
@@ -138,13 +137,14 @@ def _run(options: argparse.Namespace) -> int:
 
 def _init(commands: argparse._SubParsersAction[Parser]) -> None:
     text = "write a config to begin with: a preset for an algorithm and an environment"
-    init = commands.add_parser("init", help=text, description=text.capitalize() + ".")
+    init = commands.add_parser("init", help=text)
     init.add_argument(
         "preset", metavar="PRESET", nargs="?", help="an algorithm, such as ppo, or one of its presets; default: asks"
     )
     init.add_argument("--env", metavar="ID", help="id of the environment, such as CartPole-v1")
     init.add_argument("--name", metavar="NAME", help="name of the run; default: algorithm and environment")
     init.add_argument("--output", metavar="FILE", help="the config to write; default: NAME.toml")
+    init.add_argument("--example", metavar="NAME", help="write this example instead, such as ppo-cartpole")
     init.add_argument("--list", action="store_true", help="list the presets: for what, and what they reached")
 
 
@@ -156,7 +156,13 @@ def _refused(error: RlcoreError) -> int:
 
 
 def _train(commands: argparse._SubParsersAction[Parser]) -> None:
-    train = commands.add_parser("train", help="train from a config", description="Train from a config.")
+    codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+    train = commands.add_parser(
+        "train",
+        help="train from a config",
+        epilog=f"exit codes of rlcore:\n{codes}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     train.add_argument("config", metavar="CONFIG", nargs="?", help="a TOML file; with --resume RUN, default: its own")
     _override_arguments(train)
     train.add_argument(
@@ -195,7 +201,7 @@ def _train(commands: argparse._SubParsersAction[Parser]) -> None:
         help="time for a stop by signal, and for what plugins left running at the end; default: 20",
     )
     train.add_argument("--dry-run", action="store_true", help="build everything, train nothing, write nothing")
-    train.add_argument("--quiet", action="store_true", help="no progress bar, no table and no summary")
+    train.add_argument("--quiet", action="store_true", help="print errors alone: no progress, no warnings, no summary")
 
 
 def _config(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -206,7 +212,7 @@ def _config(commands: argparse._SubParsersAction[Parser]) -> None:
         ("show", "print the config with all defaults and versions"),
         ("explain", "print every key: its value, where the value comes from, what it means"),
     ):
-        action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
+        action = actions.add_parser(name, help=text)
         action.add_argument("config", metavar="CONFIG", help="a TOML file")
         _override_arguments(action)
     actions.add_parser("schema", help="print a JSON schema of everything installed, for editors")
@@ -221,7 +227,7 @@ def _plugins(commands: argparse._SubParsersAction[Parser]) -> None:
     show.add_argument("name", metavar="NAME", help="a plugin, as listed")
     actions.add_parser("doctor", help="find conflicts, broken and slow plugins, each with the fix")
     text = "make a package for a plugin of your own: a component that works, with tests, an example and workflows"
-    new = actions.add_parser("new", help=text, description=text.capitalize() + ".")
+    new = actions.add_parser("new", help=text)
     new.add_argument("name", metavar="NAME", help="lower case letters, digits and hyphens; what a config will say")
     new.add_argument("--kind", choices=NEW_KINDS, required=True, help="what it provides")
     new.add_argument("--folder", metavar="DIR", help="the folder to make; default: rlcore-plugin-NAME")
@@ -241,7 +247,7 @@ def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
         ("prune", "remove old checkpoints; the latest that is whole and the best one stay"),
         ("convert", "write a checkpoint again by another back end, with the same hashes; the old one stays"),
     ):
-        made[name] = actions.add_parser(name, help=text, description=text.capitalize() + ".")
+        made[name] = actions.add_parser(name, help=text)
         made[name].add_argument("run", metavar="RUN", help="a run folder")
     for name, default in (("verify", "all"), ("show", "the latest"), ("convert", "the latest")):
         made[name].add_argument(
@@ -257,7 +263,7 @@ def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _runs(commands: argparse._SubParsersAction[Parser]) -> None:
-    runs = commands.add_parser("runs", help="list what has been trained", description="List what has been trained.")
+    runs = commands.add_parser("runs", help="list what has been trained")
     runs.add_argument("folder", metavar="FOLDER", nargs="?", default="runs", help="where runs are; default: runs")
     runs.add_argument("--json", action="store_true", help="print JSON")
 
@@ -269,14 +275,16 @@ def _plot(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
-    text = "compare settings over their seeds: mean, IQM, 95% intervals, probability of improvement"
-    compare = commands.add_parser("compare", help=text.replace("%", "%%"), description=text.capitalize() + ".")
+    text = (
+        "compare settings over their seeds: mean, interquartile mean (IQM), 95%% intervals, probability of improvement"
+    )
+    compare = commands.add_parser("compare", help=text)
     compare.add_argument(
         "runs", nargs="+", metavar="RUN", help="run folders; those that differ in the seed are one setting"
     )
     compare.add_argument(
         "--threshold",
-        type=float,
+        type=_finite,
         metavar="R",
         help="say after how many frames R is reached, and the optimality gap to it",
     )
@@ -296,7 +304,7 @@ def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _report(commands: argparse._SubParsersAction[Parser]) -> None:
     text = "write one HTML page about one or several runs, with nothing outside of it"
-    report = commands.add_parser("report", help=text, description=text.capitalize() + ".")
+    report = commands.add_parser("report", help=text)
     report.add_argument(
         "runs", nargs="+", metavar="RUN", help="run folders; those that differ in the seed are one line"
     )
@@ -309,28 +317,18 @@ def _report(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _sync(commands: argparse._SubParsersAction[Parser]) -> None:
     text = "send what the loggers of a run left waiting for their servers; exit code 1 when something is left"
-    sync = commands.add_parser("sync", help=text, description=text.capitalize() + ".")
+    sync = commands.add_parser("sync", help=text)
     sync.add_argument("run", metavar="RUN", help="a run folder")
     sync.add_argument(
         "--seconds", type=_seconds, default=60.0, metavar="N", help="how long to wait for a server; default: 60"
     )
 
 
-def _prove(commands: argparse._SubParsersAction[Parser]) -> None:
-    text = "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes"
-    prove = commands.add_parser("prove", help=text, description=text.capitalize() + ".")
-    prove.add_argument("config", metavar="CONFIG", help="a TOML file")
-    _override_arguments(prove)
-    prove.add_argument("--quick", action="store_true", help="a shorter run, fewer kills, smaller samples")
-    prove.add_argument("--kills", type=_positive, metavar="N", help="how often the run is killed; default: 20")
-    prove.add_argument("--keep", action="store_true", help="keep the folder with the runs, and print where it is")
-
-
 def _env(commands: argparse._SubParsersAction[Parser]) -> None:
     env = commands.add_parser("env", help="check an environment")
     actions = env.add_subparsers(dest="action", required=True, metavar="ACTION")
     text = "find out whether an environment can be trained on: its form, ends, seeds, saved state, infos and speed"
-    check = actions.add_parser("check", help=text, description=text.capitalize() + ".")
+    check = actions.add_parser("check", help=text)
     check.add_argument(
         "id", metavar="ID", nargs="?", help="of a Gymnasium environment; a module before a colon is imported"
     )

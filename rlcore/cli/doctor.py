@@ -6,7 +6,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -14,10 +14,10 @@ from typing import Final
 from rlcore.errors import PluginError, RlcoreError
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.host import PluginHost
+from rlcore.plugins.light_import import heavy_imports
 from rlcore.plugins.registry import Registry
-from rlcore.presets.catalogue import presets, presets_of
+from rlcore.presets.catalogue import presets_of
 from rlcore.presets.filling import check
-from rlcore.testing.light_import import heavy_imports
 
 SLOW_SECONDS: Final = 0.3
 
@@ -68,17 +68,21 @@ def examine(plugins: list[Installed]) -> Iterator[Finding]:
 
 
 def presets_that_do_not_fit(plugins: list[Installed]) -> Iterator[Finding]:
-    """Yield the presets that are no config here."""
+    """Yield the presets that are no config here; one that waits for another plugin is left out."""
+    owners: dict[str, list[str]] = defaultdict(list)
     for distribution in sorted({plugin.distribution for plugin in plugins}):
         try:
             for preset in presets_of(distribution):
-                check(preset)
+                owners[preset.name].append(distribution)
+                if not preset.waits_for:
+                    check(preset)
         except RlcoreError as error:
-            yield Finding(distribution, f"its presets cannot be used: {error}", f"pip install --upgrade {distribution}")
-    try:
-        presets()
-    except PluginError as error:
-        yield Finding("presets", str(error), "uninstall one of the two")
+            fix = f"a defect of {distribution}, or of an old version of it: pip install --upgrade {distribution}"
+            yield Finding(distribution, f"its presets cannot be used: {error}", fix)
+    for name, several in owners.items():
+        if len(several) > 1:
+            both = " and ".join(several)
+            yield Finding("presets", f"preset {name!r} is in {both}", f"pip uninstall one of {', '.join(several)}")
 
 
 def _imported(plugin: Installed) -> Iterator[Finding]:

@@ -5,41 +5,49 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from rlcore.config.file import read
+from rlcore.cli.init_example import write_example
 from rlcore.config.sections import validate
-from rlcore.errors import ConfigError, RlcoreError
+from rlcore.errors import ConfigError
 from rlcore.presets.catalogue import named, presets
 from rlcore.presets.choice import chosen
-from rlcore.presets.filling import as_raw, checked_name, filled, run_name, write_new
+from rlcore.presets.filling import as_raw, checked_name, filled, remedied, remedies, run_name, write_new
 from rlcore.presets.preset import Preset
-from rlcore.run.build import build
-from rlcore.run.checking import validated
+from rlcore.run.checking import lacking_data
 
 _EXAMPLE: Final = "rlcore init ppo --env CartPole-v1"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the config, or list the presets."""
+    """Write the config, or an example, or list the presets."""
+    if options.example:
+        return write_example(options.example)
     if options.list:
         return _list(presets())
     if options.preset is None:
         _ask(options)
-    preset = chosen(_candidates(options), options.env)
+    candidates = _candidates(options)
+    given = options.output or (options.name and f"{checked_name(options.name)}.toml")
+    preset = chosen(candidates, options.env, Path(given or "init.toml"))
     name = checked_name(options.name or run_name(preset, options.env))
-    path = Path(options.output or f"{name}.toml")
+    path = Path(given or f"{name}.toml")
     text = filled(preset, name, options.env)
-    config = validate(as_raw(text, path))
-    write_new(path, text)
-    place = shlex.quote(str(config.run.place))
+    lacking: list[str] = []
+    changes = remedies(text, lambda changed: lacking.append(lacking_data(as_raw(changed, path))))
+    complete = reduce(remedied, changes, text)
+    place = shlex.quote(str(validate(as_raw(complete, path)).run.place))
+    write_new(path, complete)
     print(f"wrote {path}: {preset.about.summary} (preset {preset.name})")
     for reached in preset.about.reached:
         print(f"  measured: {reached}")
-    if problem := _problem(path):
-        print(f"it does not train as it is: {problem}")
+    for change in changes:
+        print(f"  for these spaces: {_told(change, text)}")
+    if lacking[-1]:
+        print(f"before it trains: {lacking[-1]}")
     print("next:")
     print(f"  rlcore train {shlex.quote(str(path))}")
     print(f"  rlcore evaluate {place} --best")
@@ -47,13 +55,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _problem(path: Path) -> str:
-    """Return why a config cannot be built, such as by the form of the observations; empty where it can."""
-    try:
-        build(validated(read(path)), write=False).close()
-    except RlcoreError as error:
-        return str(error)
-    return ""
+def _told(remedy: Mapping[str, Any], text: str) -> str:
+    """Return what a remedy changed in the text of a preset, as `[env] num_envs = 3`."""
+    told = []
+    for section, change in remedy.items():
+        if isinstance(change, list):
+            told += [f"[[{section}]] use = {table['use']!r}" for table in change]
+        else:
+            told += [f"[{section}] {key} = {value!r}" for key, value in change.items() if value is not None]
+            told += [f"no {key}" for key, value in change.items() if value is None and f':{key}"' in text]
+    return ", ".join(told)
 
 
 def _candidates(options: argparse.Namespace) -> Sequence[Preset]:
@@ -112,4 +123,6 @@ def _list(everything: Sequence[Preset]) -> int:
         print(f"    for {', '.join(about.envs) or 'any environment'}{kind}")
         for reached in about.reached:
             print(f"    measured on {reached}")
+        if preset.waits_for:
+            print(f"    needs pip install {' '.join(preset.waits_for)}")
     return 0

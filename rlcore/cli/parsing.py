@@ -7,6 +7,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from rlcore.errors import did_you_mean
+
+
+class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
+    """Gives each command its sentence in the list as its description."""
+
+    def add_parser(self, name: str, **arguments: Any) -> Any:
+        """Add a command."""
+        text = arguments["help"].replace("%%", "%")
+        return super().add_parser(name, **{"description": f"{text[0].upper()}{text[1:]}.", **arguments})
+
 
 class Parser(argparse.ArgumentParser):
     """Takes flags by their full name only, so that a flag added later changes no command that worked.
@@ -18,6 +29,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, fill: Callable[[argparse.ArgumentParser], None] | None = None, **arguments: Any) -> None:
         super().__init__(allow_abbrev=False, **arguments)
+        self.register("action", "parsers", _Commands)
         self._fill = fill
 
     def complete(self) -> None:
@@ -26,10 +38,23 @@ class Parser(argparse.ArgumentParser):
         if fill is not None:
             fill(self)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is none of the choices, and name the nearest."""
+        choices = () if action.choices is None else list(action.choices)
+        guess = did_you_mean(str(value), map(str, choices))
+        if guess and value not in choices:
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{guess}")
+        super()._check_value(action, value)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, with all arguments."""
+        """Parse, with all arguments; one that there is not ends the program, which names the nearest."""
         self.complete()
-        return super().parse_known_args(args, namespace)
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            flags = [argument.partition("=")[0] for argument in unknown if argument.startswith("-")]
+            guesses = [did_you_mean(flag, self._option_string_actions) for flag in flags]
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{''.join(guesses)}")
+        return found, unknown
 
 
 def add_plugin_commands(commands: argparse._SubParsersAction[Parser]) -> None:

@@ -26,7 +26,7 @@ def evaluate(commands: argparse._SubParsersAction[Any]) -> None:
 def watch(commands: argparse._SubParsersAction[Any]) -> None:
     """Add `rlcore watch`."""
     text = "show the policy of a trained run, in a window or as a video"
-    command = commands.add_parser("watch", help=text, description=text.capitalize() + ".")
+    command = commands.add_parser("watch", help=text)
     command.add_argument("run", metavar="RUN", help="a run folder")
     command.add_argument("--episodes", type=positive, default=1, metavar="N", help="default: 1")
     command.add_argument("--seed", type=int, default=10_000, metavar="S", help="of the first episode; default: 10000")
@@ -46,7 +46,7 @@ def _agent_arguments(command: argparse.ArgumentParser) -> None:
 def export(commands: argparse._SubParsersAction[Any]) -> None:
     """Add `rlcore export`."""
     text = "write the policy of a trained run into one file, with its transforms inside"
-    command = commands.add_parser("export", help=text, description=text.capitalize() + ".")
+    command = commands.add_parser("export", help=text)
     command.add_argument("run", metavar="RUN", help="a run folder, or the folder of one checkpoint")
     command.add_argument("--format", required=True, choices=EXPORT_FORMATS, help="of the file")
     command.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the latest")

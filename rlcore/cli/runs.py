@@ -12,6 +12,7 @@ from rlcore.checkpoints.manifest import best, scan
 from rlcore.errors import ConfigError, StorageError
 from rlcore.process.terminal import printable
 from rlcore.reports.run_files import RunFiles
+from rlcore.reports.tables import differences
 from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
 from rlcore.run_folder.status import reached_by
 
@@ -30,8 +31,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     lines = [_line(row) for row in rows]
     width = max(len(name) for name, _ in lines)
-    for name, text in lines:
-        print(f"{name:<{width}}  {text}")
+    for row, (name, text) in zip(rows, lines, strict=True):
+        print("\n    ".join([f"{name:<{width}}  {text}", *map(printable, row["differences"])]))
     return 0
 
 
@@ -58,6 +59,7 @@ def found(folder: Path) -> Iterator[dict[str, Any]]:
             "env": run.used("env"),
             "loss": run.used("loss"),
             "best": _best(run.folder / CHECKPOINTS),
+            "differences": differences(run.folder),
             "time": run.status.get("time", ""),
         }
 

@@ -31,6 +31,8 @@ from rlcore.seeds.pool import train_all
 
 log = logging.getLogger(__name__)
 
+# for which the companion of a process that is gone holds its lock
+_LEFT_BEHIND_SECONDS: Final = 3.0
 # of libraries that would else take every core in every process
 _THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -42,7 +44,8 @@ def run(options: argparse.Namespace) -> int:
     config, starts = _config(options), _Starts(options)
     numbers = seeds_of(options.seeds, config.run.seed)
     target = min(options.until or config.run.horizon, config.run.horizon)
-    seeds = plan(config.run.place, numbers, target, resume=options.resume is not None)
+    resume = options.resume is not None
+    seeds = plan(config.run.place, numbers, target, resume, options.grace + _LEFT_BEHIND_SECONDS)
     _check_each(options, seeds)
     if options.dry_run:
         build(config, write=False).close()
@@ -153,7 +156,7 @@ def _said(options: argparse.Namespace, children: Sequence[Child], received: Sequ
         print(f"{len(left)} of {len(children)} not done; continue: {_continued(options)}")
     if not options.quiet:
         _compared([child for child in children if child not in failed])
-    if received:
+    if received and left:
         return 128 + received[0]
     if failed:
         code = failed[0].code or 1

@@ -154,6 +154,7 @@ def steps_per_env(frames_per_batch: int, spec: EnvSpec, batch_envs: int) -> int:
         envs = "" if batch_envs == spec.num_envs else f", of which a batch has {batch_envs},"
         raise ConfigError(
             f"[collector] frames_per_batch = {frames_per_batch} is not a multiple of {per_step} "
-            f"([env] num_envs = {spec.num_envs}{envs} times frame_skip = {spec.frame_skip})"
+            f"([env] num_envs = {spec.num_envs}{envs} times frame_skip = {spec.frame_skip})",
+            remedy={"collector": {"frames_per_batch": -(-frames_per_batch // per_step) * per_step}},
         )
     return frames_per_batch // per_step

@@ -147,7 +147,6 @@ class RanksConfig(BaseModel, extra="allow"):
     deadline: float = Field(
         60.0,
         gt=0,
-        allow_inf_nan=False,
         description="seconds in which a rank does not move at all, after which it counts as dead",
         json_schema_extra=FREE_AT_RESUME,
     )

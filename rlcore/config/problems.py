@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,12 +45,12 @@ class BuildProblems:
         self._missing = set(missing)
         self._errors: list[Exception] = []
 
-    def attempt(self, kind: str, build: Callable[[], Built], needs: Iterable[str] = ()) -> Built | None:
+    def attempt(self, kind: str, build: Callable[..., Built], needs: Iterable[str] = ()) -> Built | None:
         """Return what `build` returns, or None where it fails, or where a kind that it needs is missing.
 
         Args:
             kind: of what is built.
-            build: builds it.
+            build: builds it; takes keys of its section that a remedy says.
             needs: kinds without which it cannot be built.
         """
         if self._missing.isdisjoint(needs):
@@ -61,6 +62,10 @@ class BuildProblems:
             except Exception as error:
                 if not (self._missing and isinstance(error, KeyError | AttributeError) and not _ours(error)):
                     self._errors.append(error)
+                keys = error.remedy.get(kind) if isinstance(error, ConfigError) else None
+                if isinstance(keys, dict):  # what depends on the part is tried with the one that it could be
+                    with suppress(Exception):
+                        return build(**keys)
         self._missing.add(kind)
         return None
 
@@ -79,7 +84,10 @@ class BuildProblems:
         if len(told) == 1:
             raise next(iter(told.values()))
         if told:
-            raise ConfigProblems(self._path, told) from self._errors[0]
+            problems = ConfigProblems(self._path, told)
+            remedies = (error.remedy for error in told.values() if isinstance(error, ConfigError) and error.remedy)
+            problems.remedy = next(remedies, {})
+            raise problems from self._errors[0]
         if self._missing:
             raise NotBuiltError(f"{self._path}: {', '.join(sorted(self._missing))} cannot be built")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -15,7 +15,7 @@ from rlcore.config.policies import AGENTS, Table, qualified, tables
 from rlcore.config.raw import RawConfig
 from rlcore.config.section import Section
 from rlcore.config.validation import checked
-from rlcore.errors import PluginError
+from rlcore.errors import PluginError, UnnamedPluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Provided
@@ -26,13 +26,20 @@ _COMMON: Final = {"logger": "required", "transform": "leaf"}
 
 @dataclass(frozen=True)
 class Reading:
-    """What the sections of components are validated with, and what was found to be wrong."""
+    """What the sections of components are validated with, and what was found to be wrong.
+
+    Attributes:
+        unnamed: problems of components of plugins that no other section names.
+        unknown: what `use` says that nothing provides, and that may have meant to name those plugins.
+    """
 
     raw: RawConfig
     defaults: Defaults
     host: PluginHost
     broken: set[str]
     problems: list[str]
+    unnamed: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
 
 
 def sections_of(reading: Reading, section: str) -> list[Section]:
@@ -57,8 +64,11 @@ def _section(reading: Reading, section: str, table: Table, taken: set[str]) -> S
         provided = reading.host.find(kind, use)
     except PluginError as error:
         plugin, _, short = use.rpartition(":")
-        if (plugin or short) not in reading.broken:
+        if isinstance(error, UnnamedPluginError):
+            reading.unnamed.append(f"[{label}] use: {error}")
+        elif (plugin or short) not in reading.broken:
             problems.append(f"[{label}] use: {error}")
+            reading.unknown.append(use)
         return None
     name = _name(str(keys.pop("name", "")), provided, table, taken)
     if name in taken:

@@ -245,7 +245,7 @@ def validate(
     problems += policy_problems(raw)
     defaults = Defaults(raw)
     run, plugins, metrics, checkpoint = (core_section(raw, name, problems, defaults) for name in CORE)
-    ranks = core_section(raw, "ranks", problems) if "ranks" in raw.values else None
+    ranks = core_section(raw, "ranks", problems, defaults) if "ranks" in raw.values else None
     plugins = plugins or PluginsConfig()
     host = PluginHost(disable=[*plugins.disable, *disable])
     code = OwnCode(raw)
@@ -257,6 +257,7 @@ def validate(
         broken |= {loose_name(Path(file)) for file in plugins.files}
     reading = Reading(raw, defaults, host, broken, problems)
     sections = {name: sections_of(reading, name) for name in COMPONENT_SECTIONS}
+    problems += [] if reading.unknown or broken else reading.unnamed
     sections["buffer"] = _with_discount_of_loss(raw, sections["buffer"], sections["loss"])
     problems += missing_sections(raw, required(sections))
     metrics, checkpoint = metrics or MetricsConfig.model_validate({}), checkpoint or CheckpointConfig()

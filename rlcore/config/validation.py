@@ -41,7 +41,7 @@ def checked(
     lines += [
         f"[{section}] {key}: {wrong}; found {value!r} ({owner})"
         for key, value in keys.items()
-        if key in taken and (wrong := _misread(value, taken[key]))
+        if key in taken and repr(value) != _default(schema, key) and (wrong := _misread(value, taken[key]))
     ]
     problems += lines
     return None if lines else model
@@ -75,13 +75,18 @@ def _alone(schema: type[BaseModel], key: str, value: Any) -> Any:
 
 
 def _misread(given: Any, taken: Any) -> str:
-    """Say what is wrong when text, numbers and truth values were turned into each other, or a number is NaN."""
+    """Say what is wrong when text, numbers and truth values were turned into each other, or a number is not finite."""
     if isinstance(given, list) and isinstance(taken, list | tuple):
         return next((wrong for pair in zip(given, taken, strict=False) if (wrong := _misread(*pair))), "")
-    if isinstance(given, float) and math.isnan(given):
-        return "must be a number, not NaN"
+    if isinstance(given, float) and not math.isfinite(given):
+        return "must be a finite number"
     was, now = _kind(given), _kind(taken)
     return f"must be {now}" if was and now and was != now else ""
+
+
+def _default(schema: type[BaseModel], key: str) -> str:
+    """Return the default of a key as text; it fits whatever it is, and a resolved config says it too."""
+    return repr(schema.model_fields[key].default) if key in schema.model_fields else ""
 
 
 def _kind(value: Any) -> str:
@@ -97,7 +102,8 @@ def check_section_names(raw: RawConfig, problems: list[str]) -> None:
     sections = [*CORE_SECTIONS, *COMPONENT_SECTIONS]
     for section in raw.values:
         if section not in sections and section not in (VERSIONS, DEFAULTS):
-            problems.append(f"[{section}]: unknown section{did_you_mean(section, [*sections, DEFAULTS])}")
+            kind = "; a launcher is named by [ranks] use" if section == "launcher" else ""
+            problems.append(f"[{section}]: unknown section{kind or did_you_mean(section, [*sections, DEFAULTS])}")
 
 
 def explain(

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from rlcore.envs.examination import Finding as Finding
     from rlcore.envs.infos_by_env import InfosByEnv as InfosByEnv
     from rlcore.envs.leaves import OnLeaf as OnLeaf
+    from rlcore.envs.nested import is_image as is_image
     from rlcore.envs.nested import is_nested as is_nested
     from rlcore.envs.packed import ACTION_MASK as ACTION_MASK
     from rlcore.envs.packed import Packed as Packed
     from rlcore.envs.packed import packed_space as packed_space
     from rlcore.envs.packed import wrapper_for as wrapper_for
     from rlcore.envs.packing import packed_env as packed_env
+    from rlcore.envs.pass_through import FLATTENED as FLATTENED
     from rlcore.envs.pass_through import PassThrough as PassThrough
     from rlcore.envs.pass_through import box_of as box_of
     from rlcore.envs.playing import play as play
@@ -43,10 +45,10 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.episode_starts": "only_resets",
         "rlcore.envs.infos_by_env": "InfosByEnv",
         "rlcore.envs.leaves": "OnLeaf",
-        "rlcore.envs.nested": "is_nested",
+        "rlcore.envs.nested": "is_image is_nested",
         "rlcore.envs.packed": "ACTION_MASK Packed packed_space wrapper_for",
         "rlcore.envs.packing": "packed_env",
-        "rlcore.envs.pass_through": "PassThrough box_of",
+        "rlcore.envs.pass_through": "FLATTENED PassThrough box_of",
         "rlcore.envs.playing": "play",
         "rlcore.envs.rollout": "random_actions",
         "rlcore.envs.step_checks": "BOOL FLOAT StepCheck as_numbers",

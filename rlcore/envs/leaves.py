@@ -12,8 +12,9 @@ import numpy as np
 
 from rlcore.envs.action_masks import keeping_to_masks
 from rlcore.envs.leaf_modules import LeafMemoryModule, LeafModule
+from rlcore.envs.nested import is_image
 from rlcore.envs.packed import ACTION_MASK, Packed
-from rlcore.envs.pass_through import PassThrough
+from rlcore.envs.pass_through import FLATTENED, PassThrough
 from rlcore.errors import ConfigError, PluginError, did_you_mean
 from rlcore.types.exports import MemoryModule, ObservationModule
 from rlcore.types.optional import offers
@@ -222,7 +223,8 @@ def check_observes(transform: Transform, spec: EnvSpec, name: str, leaf: str | N
         example = next((own for own in space.leaves if own != ACTION_MASK), "...")
         raise ConfigError(
             f"[[transform]] {name!r} changes an observation that is one array, and names no leaf of those here, which "
-            f'are {_leaves(space)}; say which: leaf = "{example}"'
+            f'are {_leaves(space)}; say which: leaf = "{example}"',
+            remedy={"transform": {name: None}} if any(map(is_image, space.leaves.values())) else FLATTENED,
         )
 
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import gymnasium
 
 from rlcore.errors import ConfigError
 
+_LEAST_SIDE: Final = 36
+
 
 def is_nested(space: gymnasium.Space[Any]) -> bool:
     """Return whether a space is one of dicts or tuples of others."""
     return isinstance(space, gymnasium.spaces.Dict | gymnasium.spaces.Tuple)
+
+
+def is_image(space: gymnasium.Space[Any]) -> bool:
+    """Return whether a space is one of images that are large enough for the convolutions of Mnih et al. (2015)."""
+    sides = sorted(space.shape or ())[-2:] if isinstance(space, gymnasium.spaces.Box) else []
+    return len(sides) == 2 and sides[0] >= _LEAST_SIDE
 
 
 def leaf_spaces(space: gymnasium.Space[Any]) -> dict[str, gymnasium.Space[Any]]:

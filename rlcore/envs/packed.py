@@ -53,10 +53,12 @@ class Packed(gymnasium.spaces.Box):
         self.choices = tuple(choices)
         others = [name for name, space in self.leaves.items() if not _is_array(space)]
         if others:
-            space, kept = self.leaves[others[0]], _tops(self.leaves) - _tops(others)
+            space, kept = self.leaves[others[0]], sorted(_tops(self.leaves) - _tops(others))
+            filters = bool(kept) and not is_flattenable(space)
             raise ConfigError(
                 f"[env] the leaf {others[0]!r} of the observations is {space}, which is not one array of numbers; "
-                + (_filter_for(kept) if kept and not is_flattenable(space) else wrapper_for(space))
+                + (_filter_for(kept) if filters else wrapper_for(space)),
+                remedy={"env": {"wrappers": [{"use": "FilterObservation", "filter_keys": kept}]}} if filters else {},
             )
         self.dtypes = {name: np.dtype(observation_dtype(space)) for name, space in self.leaves.items()}
         self._begins: dict[str, int] = {}
@@ -92,15 +94,17 @@ class Packed(gymnasium.spaces.Box):
 
     def joined(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Return rows `[env, words]` of leaves `[env, *shape]`, which are cast to the dtypes of `dtypes`; new."""
-        count, width = tensors[next(iter(self.leaves))].shape[0], self.shape[0] * _WORD.itemsize
+        width = self.shape[0] * _WORD.itemsize
         # the wider ones come first, so that one follows the other without a gap
         names = sorted(self.leaves, key=lambda name: self._begins[name] * self.dtypes[name].itemsize)
+        cast = [tensors[name].to(self._torch_dtypes[name]) for name in names]
+        # by the rows of each: those of another leaf would let a program depend on how many envs there are
         leaves = [
-            tensors[name].to(self._torch_dtypes[name]).reshape(count, math.prod(self._shape_of(name))) for name in names
+            leaf.reshape(leaf.shape[0], math.prod(self._shape_of(name))) for leaf, name in zip(cast, names, strict=True)
         ]
         parts = [leaf.contiguous().view(torch.uint8) for leaf in leaves]
         gap = width - sum(part.shape[1] for part in parts)
-        return torch.cat([*parts, parts[0].new_zeros(count, gap)], 1).view(torch.int64)
+        return torch.cat([*parts, parts[0].new_zeros(parts[0].shape[0], gap)], 1).view(torch.int64)
 
     def rows(self, num_envs: int | None = None) -> Array:
         """Return zeros `[env, words]`, or `[words]` without a number of envs."""
@@ -274,9 +278,9 @@ def _tops(leaves: Iterable[str]) -> set[str]:
     return {name.partition(".")[0] for name in leaves}
 
 
-def _filter_for(leaves: set[str]) -> str:
+def _filter_for(leaves: list[str]) -> str:
     """Return which Gymnasium wrapper leaves these leaves of an observation alone."""
-    kept = ", ".join(f'"{name}"' for name in sorted(leaves))
+    kept = ", ".join(f'"{name}"' for name in leaves)
     return (
         'the Gymnasium wrapper FilterObservation leaves it out: [env] wrappers = [{ use = "FilterObservation", '
         f"filter_keys = [{kept}] }}]"

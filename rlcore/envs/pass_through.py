@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import ConfigError
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
 
     from rlcore.types import Array, BoolArray, Env, Key
+
+# the remedy of an error about observations that are not one vector
+FLATTENED: Final = {"transform": [{"use": "transforms:flatten"}]}
 
 
 class PassThrough:
@@ -60,6 +63,7 @@ def box_of(space: gymnasium.Space[Any], transform: str) -> gymnasium.spaces.Box:
     if not isinstance(space, Box):
         raise ConfigError(
             f"[transform] {transform} needs observations in a Box, not {space}; the transform 'flatten' before it "
-            "makes one of them"
+            "makes one of them",
+            remedy=FLATTENED,
         )
     return space

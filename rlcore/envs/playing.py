@@ -32,7 +32,7 @@ def play(
     env: Env,
     context: Context,
     seed: int,
-    before_step: Callable[[BoolArray], object] = lambda running: None,
+    look: Callable[[BoolArray, BoolArray], object] = lambda playing, over: None,
     episodes: int | None = None,
     most_steps: int | None = None,
 ) -> tuple[Array, Array]:
@@ -42,7 +42,8 @@ def play(
         env: used from a reset on; what it does after the end of an episode does not count.
         context: of whoever plays; has the model and the transforms.
         seed: env `i` is reset with `seed + i`.
-        before_step: called before each step, with the envs `[env]` whose episode is not over.
+        look: called after the reset and after each step with two masks `[env]`: which envs were in their episode, and
+            of which that was the end.
         episodes: how many, where that is less than the number of envs.
         most_steps: of an episode, which is cut there, aloud; default: `LONGEST` where the env has no limit of its own.
 
@@ -67,11 +68,9 @@ def play(
     finite = finite_in(seen_env.spec.observation_space)
     observation = _guarded(seen_env, seen_env.reset, seed)
     longest = most_steps or (LONGEST if env.spec.max_episode_steps is None else sys.maxsize)
-    steps = 0
+    look(running, ~running)
     with torch.inference_mode():
-        while running.any() and steps < longest:
-            steps += 1
-            before_step(running)
+        while running.any() and lengths.max() < longest:
             # a copy, which begins in memory where all tensors do: the bits of a product of matrices depend on it
             observations = torch.tensor(np.asarray(observation, dtype=dtype), device=context.device)
             if not finite(np.asarray(observation)[running]):
@@ -82,18 +81,25 @@ def play(
             context.heart.beats += 1
             returns += np.where(running, step.reward, 0.0)
             lengths += running
-            running &= ~(step.terminated | step.truncated)
+            over = step.terminated | step.truncated
+            look(running, over)
+            running &= ~over
             observation = step.observation
     check.finish()
+    _check_returns(env, returns, running, lengths)
+    return returns[:count], lengths[:count]
+
+
+def _check_returns(env: Env, returns: Array, running: BoolArray, lengths: Array) -> None:
+    """Refuse returns that are not finite, and tell of episodes that are still running."""
+    if not np.isfinite(returns).all():
+        raise _not_finite("a reward, or the sum of all,", env)
     if running.any():
         log.warning(
             "env %r: %d of %d episodes had no end after %d steps and were cut there; their returns are those of these "
             "steps",
-            *(env.spec.id, running.sum(), count, steps),
+            *(env.spec.id, running.sum(), (lengths > 0).sum(), lengths.max()),
         )
-    if not np.isfinite(returns).all():
-        raise _not_finite("a reward, or the sum of all,", env)
-    return returns[:count], lengths[:count]
 
 
 def _not_finite(what: str, env: Env) -> EnvError:

@@ -8,6 +8,7 @@ from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.files.growing import GrowingFile as GrowingFile
+    from rlcore.files.lock import LOCK_FILE as LOCK_FILE
     from rlcore.files.lock import Lock as Lock
     from rlcore.files.lock import in_use as in_use
     from rlcore.files.log_files import cut_back as cut_back
@@ -20,7 +21,7 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.files.growing": "GrowingFile",
-        "rlcore.files.lock": "Lock in_use",
+        "rlcore.files.lock": "LOCK_FILE Lock in_use",
         "rlcore.files.plain_files": "inside plain_file",
         "rlcore.files.log_files": "cut_back",
         "rlcore.files.replacement": "replacing",

@@ -121,16 +121,26 @@ class GrowingFile:
             StorageError: there is something in its place that is no file.
             OSError: it cannot be read or cut.
         """
-        size, checksum = position["size"], position.get("xxh3")
         self._close()
         self._held.clear()
-        here = self._look(size)
-        if self._size == size:
+        here, difference = self._compared(position)
+        if self._size == position["size"]:
             self._cut(here)
-            changed = checksum is not None and checksum != self._digest.hexdigest()
-            return f"{self.path} is not what it was at the checkpoint: some of it was changed since" if changed else ""
-        self._take_over()
-        return shortfall(self.path, here, size)
+        else:
+            self._take_over()
+        return difference
+
+    def differs_from(self, position: Mapping[str, Any]) -> str:
+        """Return what is not as it was at a position, of the bytes up to there; empty when all is. Nothing is changed.
+
+        Args:
+            position: as for `go_back`.
+
+        Raises:
+            StorageError: there is something in its place that is no file.
+            OSError: it cannot be read.
+        """
+        return self._compared(position)[1]
 
     def set_aside(self) -> Path | None:
         """Begin with an empty file; one that is there gets another name, which is returned."""
@@ -180,6 +190,14 @@ class GrowingFile:
             self._look(whole)
             self._cut(here)
         self._known = True
+
+    def _compared(self, position: Mapping[str, Any]) -> tuple[int, str]:
+        """Read the file up to a position; return how many bytes it has, and what is not as it was."""
+        size, checksum = position["size"], position.get("xxh3")
+        here = self._look(size)
+        if self._size == size and checksum not in (None, self._digest.hexdigest()):
+            return here, f"{self.path} is not what it was at the checkpoint: some of it was changed since"
+        return here, shortfall(self.path, here, size)
 
     def _look(self, size: int | None) -> int:
         """Read the file, or `size` bytes of it, for length and checksum; return how many bytes it has."""

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,11 @@ from rlcore.front.keys import Place, placed, split
 from rlcore.front.trained import TrainedRun
 from rlcore.presets.catalogue import named
 from rlcore.presets.choice import chosen
-from rlcore.presets.filling import as_raw, checked_name, filled, run_name, write_new
+from rlcore.presets.filling import as_raw, checked_name, filled, remedied, remedies, run_name, write_new
 from rlcore.presets.preset import Preset
 from rlcore.process.signals import stop_on_signal
 from rlcore.run.build import build
-from rlcore.run.checking import validated
+from rlcore.run.checking import lacking_data, validated
 from rlcore.run.ending import Ending, StoppedAtStart
 from rlcore.run.showing import progress_hooks
 from rlcore.run_folder.folder import CONFIG_FILE
@@ -65,7 +66,8 @@ class Training:
         self._name = None if name is None else checked_name(name)
         self._keys = self._resolved({**keys, **(overrides or {})})
         self._run: TrainedRun | None = None
-        self._checked(self.config_text())
+        self._remedies: list[Mapping[str, Any]] = []
+        self._remedies = remedies(self.config_text(), lambda text: lacking_data(self._raw(text)))
 
     def config_text(self, frames: int | None = None, name: str | None = None) -> str:
         """Return the config, in TOML with comments; `rlcore train` of it does the same as `train`.
@@ -77,7 +79,8 @@ class Training:
         keys = dict(self._keys)
         if frames is not None:
             keys["run", f"total_{self._unit}"] = frames
-        return filled(self.preset, name or self._name or self._default_name, self._env, keys)
+        text = filled(self.preset, name or self._name or self._default_name, self._env, keys)
+        return reduce(remedied, self._remedies, text)
 
     def write_config(self, path: str | Path, frames: int | None = None) -> Path:
         """Write the config into a new file, and return its path.
@@ -254,4 +257,4 @@ def _trained(config: Config, resume: bool, hooks: Iterable[Any]) -> tuple[Traine
             ending.failed(describe(error))
             raise
         ending.stopped()
-    return TrainedRun.of(run), received[0] if received else None
+    return TrainedRun.of(run), received[0] if received and not ending.done else None

@@ -319,7 +319,7 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            parts.progress.iterations += 1
+            parts.progress.iterations += not parts.progress.unfinished
             hooks.post_steps(batch, self)
         """
 

@@ -126,6 +126,7 @@ class GradientLearner(Updating):
         self._beside: SideBySide | None = side_by_side(
             config.parallel, self._loss, self._steps, context, self._hooked(), config.compile
         )
+        self.apply_schedules()  # what a schedule begins with need not be the value of the config
 
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         """Take the losses that are due and step; return them, the metrics of the loss and `grad_norm`, 0-d tensors.
@@ -213,7 +214,7 @@ class GradientLearner(Updating):
     def _take_beside(self, beside: SideBySide, entries: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         metrics = self._apply(beside.take(entries, self._due))
         if beside.over is not None:
-            log.info("the losses of an update are computed one after the other: %s", beside.over)
+            log.debug("the losses of an update are computed one after the other: %s", beside.over)
             self.close()
             self._beside = None
         return metrics
@@ -294,7 +295,7 @@ class GradientLearner(Updating):
     def apply_schedules(self) -> None:
         """Set every scheduled number to its value now."""
         for schedule in self._schedules:
-            schedule.apply(self.progress)
+            schedule.apply(self.progress.between_iterations())
 
     def scheduled(self) -> dict[str, float]:
         """Return the numbers worth logging: the learning rate of each optimizer, and what is scheduled of parts."""

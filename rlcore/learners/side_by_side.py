@@ -213,7 +213,7 @@ class SideBySide:
 
     def _say(self, how: str) -> None:
         self._said = True
-        log.info("the losses of an update are computed side by side %s ([learner] parallel)", how)
+        log.debug("the losses of an update are computed side by side %s ([learner] parallel)", how)
 
 
 class _Trial:

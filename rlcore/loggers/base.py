@@ -131,7 +131,7 @@ class LoggerBase:
     def _differs(self, what: str) -> None:
         """Say and count that something is not what the checkpoint says; the run goes on."""
         self.differences += 1
-        log.warning("%s; the run goes on", what)
+        log.error("%s; the run goes on", what)
 
     def _cannot_show(self, kind: str) -> None:
         if kind not in self._said:

@@ -52,12 +52,12 @@ class Standing:
         self.failures += 1
         if act is not None and isinstance(error, OSError) and error.errno in _PASSING:
             if self._refused is None:
-                log.warning("logger %r failed: %s; it is tried again with what comes", self.name, describe(error))
+                log.error("logger %r failed: %s; it is tried again with what comes", self.name, describe(error))
             self._refused = self._refused or act
             return
         self._strikes += 1
         off = "; it is switched off for this run" if self._strikes == _MOST_FAILURES else ""
-        log.warning("logger %r failed: %s%s", self.name, describe(error), off)
+        log.error("logger %r failed: %s%s", self.name, describe(error), off)
 
     def succeeded(self, act: Act) -> None:
         """Take in that the logger could do what the disk may have refused before."""
@@ -76,7 +76,7 @@ class Standing:
         if not self.hung:
             self._strikes = self.failures = _MOST_FAILURES
             self.hung = True
-            log.warning("logger %r %s; it is switched off for this run", self.name, why)
+            log.error("logger %r %s; it is switched off for this run", self.name, why)
 
     def held_others_up(self, seconds: float) -> None:
         """Take in that a call of the logger kept all other threads from running; give it up when that adds up."""

@@ -269,7 +269,7 @@ class LogWriter:
             if self._thread.busy_since == since:
                 self._give_up_after(limits.DEADLINE)
         elif not self._room.behind:
-            log.warning("logger %r falls behind; what finds no room is left out and counted", self.name)
+            log.error("logger %r falls behind; what finds no room is left out and counted", self.name)
         self._room.behind = True
 
 

@@ -14,7 +14,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from rlcore.errors import FROM_OUTSIDE, NotProvidedError, PluginError, RlcoreError, describe, did_you_mean, nearest
+from rlcore.errors import (
+    FROM_OUTSIDE,
+    NotProvidedError,
+    PluginError,
+    RlcoreError,
+    UnnamedPluginError,
+    describe,
+    did_you_mean,
+    nearest,
+)
 from rlcore.hooks.resolution import marked
 from rlcore.plugins.component import COMPONENT_SECTIONS, Component
 from rlcore.plugins.discovery import Installed, installed, version_conflict
@@ -142,7 +151,7 @@ class PluginHost:
         distribution = distribution_of(name)
         here = next((plugin.name for plugin in self._installed if plugin.distribution == distribution), None)
         if here:
-            return PluginError(
+            return UnnamedPluginError(
                 f"{name!r} is provided by plugin {here!r}, which the config does not name: write use = '{here}:{name}'"
             )
         if distribution:

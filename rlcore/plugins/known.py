@@ -25,12 +25,14 @@ class Published:
         lends: modules of its package by the names that they lend, by the package of the core that lends them on.
         presets: names of its presets, by algorithm.
         commands: that it adds to the command line.
+        for_tests: whether its components are for tests, and proposed to nobody who misspelled another.
     """
 
     components: Mapping[str, tuple[str, ...]]
     lends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     presets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     commands: tuple[str, ...] = ()
+    for_tests: bool = False
 
 
 # by the name of the plugin; its distribution is `rlcore-plugin-NAME`
@@ -127,6 +129,21 @@ PUBLISHED: Final = {
         },
     ),
     "tensorboard": Published({"logger": ("tensorboard",)}, {"rlcore.loggers": {"TensorboardLogger": "logger"}}),
+    "testing": Published(
+        {
+            "buffer": ("toy-data",),
+            "checkpointer": ("toy",),
+            "env": ("faulty", "toy", "toy-dict", "toy-pixels"),
+            "estimator": ("toy",),
+            "hook": ("faulty", "killer", "recorder", "toy"),
+            "logger": ("toy",),
+            "loss": ("toy",),
+            "model": ("toy", "toy-memory"),
+            "transform": ("toy",),
+        },
+        commands=("prove",),
+        for_tests=True,
+    ),
     "torch": Published({"checkpointer": ("torch",)}),
     "torchsnapshot": Published({"checkpointer": ("torchsnapshot",)}),
     "transforms": Published(
@@ -206,9 +223,9 @@ def use_of(name: str) -> str:
 
 
 def distribution_of(name: str) -> str | None:
-    """Return the distribution of a published component, or None for any other name."""
-    plugin = component_names().get(name)
-    return None if plugin is None else PREFIX + plugin
+    """Return the distribution of a published component or plugin, or None for any other name."""
+    plugin = component_names().get(name, name)
+    return PREFIX + plugin if plugin in PUBLISHED else None
 
 
 def published_presets() -> dict[str, str]:
@@ -229,8 +246,8 @@ def guess(kind: str, name: str, plugins: Iterable[str]) -> str:
         name: that nothing has.
         plugins: names of installed plugins; one that is not in the table may provide what is like its name.
     """
-    published = component_names(kind)
-    candidates = [*published, *(plugin for plugin in plugins if plugin not in {*PUBLISHED, "core", "testing"})]
+    published = [name for name, plugin in component_names(kind).items() if not PUBLISHED[plugin].for_tests]
+    candidates = [*published, *(plugin for plugin in plugins if plugin not in {*PUBLISHED, "core"})]
     if nearest(name, candidates) is not None or not published:
         return did_you_mean(name, candidates)
     return f"; well known: {', '.join(map(use_of, published))}"

@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 
-from rlcore.config.sections import find_component
+from rlcore.config.sections import validate
 from rlcore.errors import ConfigError
-from rlcore.plugins.host import PluginHost
+from rlcore.presets.catalogue import presets
+from rlcore.presets.filling import as_raw, filled, remedies
 from rlcore.presets.preset import Preset
 from rlcore.types import EnvSpec
 from rlcore.types.context import Context
 
 
-def chosen(presets: Sequence[Preset], env_id: str | None) -> Preset:
+def chosen(among: Sequence[Preset], env_id: str | None, path: Path = Path("init.toml")) -> Preset:
     """Return the preset that fits an environment: one made for it before one made for any.
 
     Args:
-        presets: of one algorithm, at least one.
+        among: of one algorithm, at least one.
         env_id: of the environment; None for the one that a preset names.
+        path: of the config that it will be, beside which modules of one's own lie.
 
     Raises:
         ConfigError: none fits, or the environment cannot be made.
-        PluginError: the plugin of the environment is not installed.
     """
-    candidates = [preset for preset in presets if env_id is not None and preset.is_for(env_id)]
-    candidates = candidates or [preset for preset in presets if not preset.about.envs or len(presets) == 1]
+    candidates = [preset for preset in among if env_id is not None and preset.is_for(env_id)]
+    candidates = candidates or [preset for preset in among if not preset.about.envs or len(among) == 1]
     if not candidates:
         raise ConfigError(
-            f"no preset of {presets[0].about.algorithm!r} is for {env_id!r}; there are: "
-            + "; ".join(f"{preset.name} for {', '.join(preset.about.envs)}" for preset in presets)
+            f"no preset of {among[0].about.algorithm!r} is for {env_id!r}; there are: "
+            + "; ".join(f"{preset.name} for {', '.join(preset.about.envs)}" for preset in among)
         )
     if env_id is not None and candidates[0].env_id is None and not candidates[0].is_for(env_id):
         raise ConfigError(f"{candidates[0]} brings its environment, so that it cannot be {env_id!r}; leave that out")
-    space = spec_of(candidates[0], env_id).action_space
+    space = spec_of(candidates[0], env_id, path).action_space
     kind = kind_of(space)
     for preset in candidates:
         if preset.about.actions in ("any", kind):
@@ -43,8 +45,17 @@ def chosen(presets: Sequence[Preset], env_id: str | None) -> Preset:
     raise ConfigError(
         f"{env_id or candidates[0].env_id}: its actions are {space}, and "
         + " and ".join(f"preset {preset.name!r} is for {preset.about.actions} actions" for preset in candidates)
-        + "; rlcore init --list shows what each is for"
+        + _others(kind, env_id)
     )
+
+
+def _others(kind: str, env_id: str | None) -> str:
+    """Return how to write a config with an algorithm for a kind of actions, where one is installed."""
+    fitting = [preset.about.algorithm for preset in presets() if preset.about.actions in ("any", kind)]
+    if not fitting:
+        return ""
+    algorithm = "ppo" if "ppo" in fitting else fitting[0]
+    return f"; for those: rlcore init {algorithm} --env {env_id}, or any of {', '.join(dict.fromkeys(fitting))}"
 
 
 def kind_of(space: gymnasium.Space[Any]) -> str:
@@ -54,23 +65,21 @@ def kind_of(space: gymnasium.Space[Any]) -> str:
     return "discrete" if isinstance(space, gymnasium.spaces.Discrete) else "other"
 
 
-def spec_of(preset: Preset, env_id: str | None) -> EnvSpec:
+def spec_of(preset: Preset, env_id: str | None, path: Path) -> EnvSpec:
     """Return the spaces of an environment, which is made and closed.
 
     Raises:
         ConfigError: it cannot be made.
     """
-    keys = dict(preset.values.get("env", {}))
-    use = str(keys.pop("use", "gymnasium"))
-    keys.pop("name", None)
-    if env_id is not None and preset.env_id is not None:
-        keys[preset.about.env_key] = env_id
-    if "num_envs" in keys:
-        keys["num_envs"] = 1
-    provided, config = find_component(PluginHost(), "env", use, keys)
-    env = provided.build(config, Context.alone("init").for_component("env", use))
-    try:
-        spec: EnvSpec = env.spec
-    finally:
+    one: dict[tuple[str, ...], Any] = {("env", "num_envs"): 1} if "num_envs" in preset.values.get("env", {}) else {}
+    specs: list[EnvSpec] = []
+
+    def make(text: str) -> None:
+        section = validate(as_raw(text, path)).one("env")
+        assert section is not None, "a preset without [env] does not fit"
+        env = section.provided.build(section.config, Context.alone("init").for_component("env", section.name))
+        specs.append(env.spec)
         env.close()
-    return spec
+
+    remedies(filled(preset, "init", env_id, one), make)
+    return specs[0]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from rlcore.config.file import read
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import validate
 from rlcore.errors import ConfigError
+from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.presets.preset import TABLE, Preset
 from rlcore.version import __version__
 
@@ -60,12 +62,72 @@ def filled(preset: Preset, name: str, env_id: str | None, keys: Mapping[tuple[st
     if env_id is not None and preset.env_id is not None:
         values["env", preset.about.env_key] = env_id
     values |= keys or {}
+    _set(document, values)
+    return "\n".join([*_heading(preset, env_id), "", tomlkit.dumps(document).strip()]) + "\n"
+
+
+def remedies(text: str, try_out: Callable[[str], object]) -> list[Mapping[str, Any]]:
+    """Return what makes a config fit: the remedies of its errors, until none is left; see `remedied`.
+
+    Args:
+        text: of the config.
+        try_out: raises what is wrong with a text.
+
+    Raises:
+        ConfigError: something has no remedy, or one that does not help.
+    """
+    found: list[Mapping[str, Any]] = []
+    while True:
+        try:
+            try_out(reduce(remedied, found, text))
+            return found
+        except ConfigError as error:
+            if not error.remedy or error.remedy in found:
+                raise
+            found.append(error.remedy)
+
+
+def remedied(text: str, remedy: Mapping[str, Any]) -> str:
+    """Return the text of a config with a remedy; see `ConfigError`."""
+    sections = re.split(r"\n{2,}", text.strip())
+    for name, change in remedy.items():
+        header = f"[[{name}]]" if COMPONENT_SECTIONS[name][1] else f"[{name}]"
+        if isinstance(change, list):
+            place = next((n for n, own in enumerate(sections) if _header(own) in (header, "[model]")), len(sections))
+            sections[place:place] = [_with_keys(header, name, table) for table in change]
+        elif COMPONENT_SECTIONS[name][1]:
+            uses = {own: tomllib.loads(own)[name][0][_USE] for own in sections if _header(own) == header}
+            sections = [own for own in sections if uses.get(own, "").rpartition(":")[2] not in change]
+        else:
+            sections = [_with_keys(own, name, change) if _header(own) == header else own for own in sections]
+    return "\n\n".join(sections) + "\n"
+
+
+def _with_keys(text: str, section: str, keys: Mapping[str, Any]) -> str:
+    """Return the text of one section with further keys; a list is added to the one that is there."""
+    import tomlkit
+
+    document = tomlkit.parse(f"{text}\n")
+    place = (section, "0") if isinstance(document[section], list) else (section,)
+    own = _table(document, place)
+    values = {key: [*own.get(key, []), *value] if isinstance(value, list) else value for key, value in keys.items()}
+    _set(document, {(*place, key): value for key, value in values.items()})
+    return tomlkit.dumps(document).strip()
+
+
+def _header(section: str) -> str:
+    """Return the header in the text of a section; nothing of one without, such as comments."""
+    found = re.search(r"^\[.*\]$", section, re.MULTILINE)
+    return found[0] if found else ""
+
+
+def _set(document: Any, values: Mapping[tuple[str, ...], Any]) -> None:
+    """Put values at their paths in a parsed config."""
     for path in sorted(values, key=lambda path: path[-1] != _USE):
         table, value = _table(document, path[:-1]), values[path]
         if path[-1] == _USE and table.get(_USE, value) != value:
             table.clear()
         table[path[-1]] = _inline(value)
-    return "\n".join([*_heading(preset, env_id), "", tomlkit.dumps(document).strip()]) + "\n"
 
 
 def _table(document: Any, path: tuple[str, ...]) -> Any:
@@ -99,6 +161,10 @@ def _inline(value: Any) -> Any:
         table = tomlkit.inline_table()
         table.update({key: _inline(item) for key, item in value.items()})
         return table
+    if isinstance(value, list):
+        array = tomlkit.array()
+        array.extend(_inline(item) for item in value)
+        return array
     return value
 
 

@@ -13,6 +13,9 @@ from pydantic import BaseModel, Field, ValidationError
 
 from rlcore.config.validation import explain
 from rlcore.errors import PluginError
+from rlcore.plugins.component import COMPONENT_SECTIONS
+from rlcore.plugins.discovery import installed
+from rlcore.plugins.known import PREFIX, PUBLISHED, component_names
 from rlcore.plugins.registry import Owner
 
 TABLE: Final = "preset"
@@ -85,6 +88,15 @@ class Preset:
         """The environment that its config names; None where its env takes no name."""
         env_id = self.values.get("env", {}).get(self.about.env_key)
         return None if env_id is None else str(env_id)
+
+    @property
+    def waits_for(self) -> list[str]:
+        """The distributions of published plugins that its config names and that are not installed."""
+        sections = [self.values.get(section, []) for section in COMPONENT_SECTIONS]
+        tables = [table for section in sections for table in (section if isinstance(section, list) else [section])]
+        uses = [str(table.get("use", "")).partition(":")[0] for table in tables]
+        plugins = {component_names().get(use, use) for use in uses} & {*PUBLISHED}
+        return sorted(PREFIX + plugin for plugin in plugins - {plugin.name for plugin in installed()})
 
     def is_for(self, env_id: str) -> bool:
         """Return whether it is for this environment among few."""

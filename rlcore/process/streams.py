@@ -5,8 +5,10 @@ A closed pipe, a full disk, a terminal that is gone and a character that the ter
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
@@ -80,3 +82,16 @@ def lenient_output() -> Iterator[Lenient]:
         output.end()
         errors.end()
         sys.stdout, sys.stderr = before
+
+
+def show_log(quiet: bool = False, force: bool = False) -> None:
+    """Write what is logged on stderr: errors alone where nothing else is to be shown.
+
+    Args:
+        quiet: whether warnings and progress are left out, warnings of Python among them.
+        force: whether to take the place of what writes it so far.
+    """
+    logging.basicConfig(format="%(message)s", stream=sys.stderr, force=force)
+    logging.getLogger().setLevel(logging.ERROR if quiet else logging.INFO)
+    if quiet:
+        warnings.simplefilter("ignore")

@@ -9,6 +9,7 @@ from typing import Final
 
 from rlcore.reports.curves import Curve
 from rlcore.reports.run_files import RunFiles
+from rlcore.reports.tables import differences
 
 # below it the interquartile mean has nothing to leave out, and intervals are narrower than they should be
 _FEW: Final = 4
@@ -30,7 +31,8 @@ def notes(
         asked: whether the user named the frame.
         unit: what is counted, a frame or an update.
     """
-    return [*_lengths(curves, frame, asked, unit), *_seeds(settings), *_few(settings), *_unfinished(settings)]
+    damaged = [f"{each}." for runs in settings.values() for run in runs for each in differences(run.folder)]
+    return [*_lengths(curves, frame, asked, unit), *_seeds(settings), *_few(settings), *_unfinished(settings), *damaged]
 
 
 def _lengths(curves: Mapping[Path, Curve], frame: int, asked: bool, unit: str) -> Iterator[str]:

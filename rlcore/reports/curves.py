@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from io import TextIOWrapper
@@ -13,7 +14,10 @@ import numpy as np
 
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files.plain_files import plain_file
+from rlcore.reports.tables import differences
 from rlcore.training.evaluations import POLICY, TABLE
+
+log = logging.getLogger(__name__)
 
 TRAINING: Final = (
     ("episode/return", "training: episode return"),
@@ -47,11 +51,14 @@ def panels(recorded: Collection[str]) -> list[tuple[str, str]]:
 def read_metrics(run: Path) -> dict[str, Curve]:
     """Return metric to (frames to value) of a run folder.
 
-    Without a logger that writes `metrics.csv` there are the evaluations, which every run keeps.
+    Without a logger that writes `metrics.csv` there are the evaluations, which every run keeps. A table that is not as
+    the newest checkpoint says is read, and a warning says so.
 
     Raises:
         ConfigError: the folder has neither.
     """
+    for difference in differences(run):
+        log.warning("%s", difference)
     file = run / "metrics.csv"
     if not file.is_file():
         return _read_evaluations(run)

@@ -5,7 +5,7 @@ Finding and verifying a checkpoint is in `checkpoints/`; what may differ in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,6 +38,14 @@ class Restored:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.outcome}" + (f", since {self.since} does" if self.since else "")
+
+
+def told(report: Iterable[Restored]) -> Iterator[str]:
+    """Yield what a resume says: what is restored in one line, and a line for each that is something else."""
+    restored = [one.name for one in report if one.outcome == "restored"]
+    if restored:
+        yield f"restored: {', '.join(restored)}"
+    yield from (str(one) for one in report if one.outcome not in ("restored", "not stateful"))
 
 
 def restore(
@@ -93,7 +101,7 @@ def restore(
             report.append(Restored(name, "restored" + notes.get(name, "")))
     _refuse(problems)
     if _begins_episodes(components.get("collector"), states.get("collector"), starting_over):
-        _forget_episodes(components)
+        forget_episodes(components)
     return report
 
 
@@ -152,7 +160,7 @@ def _begins_episodes(collector: Any, state: Any, starting_over: Collection[str])
     return offers(collector, EpisodeDropper) and collector.dropped_episodes > dropped_before
 
 
-def _forget_episodes(components: Mapping[str, Any]) -> None:
+def forget_episodes(components: Mapping[str, Any]) -> None:
     """Let parts drop what they keep of running episodes."""
     for component in components.values():
         if offers(component, EpisodeKeeper):

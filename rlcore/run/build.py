@@ -74,7 +74,8 @@ def build(
         if claim.folder is not None and options is not None and not options.accept_changes:
             resuming.check_unchanged_since_latest(config, claim.folder)
         prepare_process(config.run)
-        log.info("device %s, CPU threads: %d", device, config.run.threads)
+        if write and not rank:
+            log.info("device %s, CPU threads: %d", device, config.run.threads)
         own = config if config.ranks is None else divided(config, config.ranks.count)
         builder = Builder(own, _context(config, claim.folder, device, heart or Heart(), group or Alone()))
         run = Run(builder.trainer(hooks), config, named, [], builder.backend)

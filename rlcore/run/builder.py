@@ -112,7 +112,7 @@ class Builder:
         if not self._problems.has(kind):
             return
         section = self._config.one(kind)
-        built = None if section is None else self._attempt(kind, partial(self._section, section, single=True))
+        built = None if section is None else self._attempt(kind, partial(self._assembly.section, section, single=True))
         if self._problems.has(kind):
             self._context.built[kind] = built
 
@@ -168,16 +168,13 @@ class Builder:
         for hook in self._context.built["hooks"].hooks:
             yield type(hook.instance).__module__
 
-    def _section(self, section: Section, single: bool = False) -> Any:
-        return self._assembly.part(section.provided, section.config, section.name, single)
-
     def _hooks(self, further: Iterable[Any]) -> list[Hook]:
         hooks = []
         for section in self._config.sections["hook"]:
             if self._context.group.rank and _of_first_rank(section.provided.target()):
                 continue
             self._attempt("hook", partial(_check_class, section))
-            instance = self._attempt("hook", partial(self._section, section))
+            instance = self._attempt("hook", partial(self._assembly.section, section))
             hook = Hook(section.name, instance, str(section.provided.owner))
             if instance is not None and self._attempt("hook", partial(_checked, hook)):
                 hooks.append(hook)

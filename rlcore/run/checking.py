@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
 from rlcore.config.problems import ConfigProblems, problems_of
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Config, InvalidConfig, validate
+from rlcore.errors import ConfigError, StorageError
 from rlcore.run.build import build
+from rlcore.run.process_state import choose_device
 
 
 def validated(raw: RawConfig, enable: Iterable[str] = (), disable: Iterable[str] = ()) -> Config:
@@ -29,18 +30,38 @@ def validated(raw: RawConfig, enable: Iterable[str] = (), disable: Iterable[str]
 
 
 def try_out(config: Config) -> None:
-    """Build the parts of a config in memory, whatever device it is for, and let them go.
+    """Build the parts of a config in memory, on the CPU whatever device it is for, and let them go.
 
     Raises:
-        RlcoreError: one of them cannot be built; `ConfigProblems` where there are several.
+        RlcoreError: one of them cannot be built, or there is no such device; `ConfigProblems` where there are several.
     """
-    run = config.run.model_copy(update={"device": "cpu"})
-    log, level = logging.getLogger("rlcore"), logging.getLogger("rlcore").level
-    log.setLevel(logging.WARNING)
+    on_cpu = replace(config, run=config.run.model_copy(update={"device": "cpu"}))
+    device: list[str] = []
     try:
-        build(replace(config, run=run), write=False).close()
-    finally:
-        log.setLevel(level)
+        choose_device(config.run.device)
+    except ConfigError as error:
+        device.append(str(error))
+    try:
+        build(on_cpu, write=False).close()
+    except Exception as error:
+        if not device:
+            raise
+        raise ConfigProblems(config.raw.path, [*device, *problems_of(error)]) from error
+    if device:
+        raise ConfigProblems(config.raw.path, device)
+
+
+def lacking_data(raw: RawConfig) -> str:
+    """Try a config out; return what is wrong with data that it names, such as that they are not there.
+
+    Raises:
+        RlcoreError: it cannot be built for another reason.
+    """
+    try:
+        try_out(validated(raw))
+    except StorageError as error:
+        return str(error)
+    return ""
 
 
 def _found(rest: Config) -> list[str]:

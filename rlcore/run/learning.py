@@ -91,7 +91,9 @@ class OnePolicy:
         self._build_one("loss", self._loss)
         self._build_one("estimator", self._estimator)
         for kind in ("optimizer", "scheduler"):
-            built = {own_name(entry): self._attempt(kind, partial(self._section, entry)) for entry in sections[kind]}
+            built = {
+                own_name(entry): self._attempt(kind, partial(self._assembly.section, entry)) for entry in sections[kind]
+            }
             if self._problems.has(kind):
                 parts[f"{kind}s"] = built if kind == "optimizer" else list(built.values())
 
@@ -190,12 +192,9 @@ class OnePolicy:
         assert section is not None
         return section
 
-    def _one(self, name: str) -> Any:
+    def _one(self, name: str, **keys: Any) -> Any:
         section = self._config.one(name)
-        return None if section is None else self._section(section, single=not section.policy)
-
-    def _section(self, section: Section, single: bool = False) -> Any:
-        return self._assembly.part(section.provided, section.config, section.name, single)
+        return None if section is None else self._assembly.section(section, not section.policy, **keys)
 
     def _check_model_parts(self, requiring: Any, section: Section) -> None:
         self._assembly.check_model_parts(requiring, section.provided, str(self._required("model").provided))

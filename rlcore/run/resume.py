@@ -59,7 +59,7 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
     parts.begun = partial(_settle, run, folder)
     parts.store.collect_leftovers()
     if parts.store.is_empty():
-        log.warning("%s has no checkpoint yet; the run starts over", parts.store.folder)
+        log.error("%s has no checkpoint yet; the run starts over", parts.store.folder)
         parts.evaluations.begin_anew()
         for writer in run.trainer.metrics.writers:
             writer.begin_anew()

@@ -174,16 +174,16 @@ class _OfPolicy(BuildProblems):
         self._name = name
         self._all = problems
 
-    def attempt(self, kind: str, build: Callable[[], Built], needs: Iterable[str] = ()) -> Built | None:
+    def attempt(self, kind: str, build: Callable[..., Built], needs: Iterable[str] = ()) -> Built | None:
         """Return what `build` returns, or None; see the method of all."""
 
-        def named() -> Built:
+        def named(**keys: Any) -> Built:
             try:
-                return build()
+                return build(**keys)
             except NotBuiltError:
                 raise
             except ConfigError as error:
-                raise ConfigError(f"policy {self._name!r}: {error}") from error
+                raise ConfigError(f"policy {self._name!r}: {error}", remedy=error.remedy) from error
 
         return self._all.attempt(kind, named, needs)
 

@@ -25,8 +25,9 @@ from rlcore.scripts.parts import (
 from rlcore.scripts.registering import RegisteringTrainer
 from rlcore.scripts.storage import open_storage
 from rlcore.state.torchrl import complete
+from rlcore.stock.progress_bar import ProgressBar
 from rlcore.training.parts import TrainerParts
-from rlcore.types.foreign import MakesMinibatches, ShutsDown
+from rlcore.types.foreign import MakesMinibatches
 from rlcore.types.optional import offers
 from rlcore.types.progress import Every
 
@@ -171,8 +172,8 @@ def _switch(trainer: FollowingTrainer, hook: Hook, on: bool) -> None:
         trainer.hooks.replace([], [hook])
     elif not on:
         for other in present:
-            if offers(other.instance, ShutsDown):
-                other.instance.shutdown()
+            if isinstance(other.instance, ProgressBar):
+                other.instance.shutdown(trainer)
         trainer.hooks.replace(present, [])
 
 

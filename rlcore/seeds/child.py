@@ -14,7 +14,7 @@ from typing import Final
 
 from rlcore.errors import StorageError
 from rlcore.files.plain_files import plain_file
-from rlcore.process.another import rlcore_command
+from rlcore.process.another import start_run
 from rlcore.run_folder.ended import last_words
 from rlcore.run_folder.status import reached_by, read_status
 from rlcore.seeds.plan import Seed
@@ -65,7 +65,7 @@ class Child:
         return inside if inside.exists() else self._log
 
     def start(self) -> None:
-        """Start the process, in a group of its own, so that Ctrl-C reaches it through this process alone.
+        """Start the process.
 
         Raises:
             StorageError: its log cannot be written.
@@ -75,14 +75,7 @@ class Child:
             place.parent.mkdir(parents=True, exist_ok=True)
             with place.open("ab") as log:
                 self._printed_before = log.tell()
-                self._process = subprocess.Popen(
-                    [*rlcore_command(), *self._arguments()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=self._environment,
-                    process_group=0,
-                )
+                self._process = start_run(self._arguments(), log, self._environment)
         except OSError as error:
             raise StorageError(f"seed {self.seed.number} cannot be started with its log in {place}: {error}") from error
 

@@ -72,21 +72,28 @@ class LRSchedulerHook(TrainerHookBase):
         """Register it at the point of its interval."""
         trainer.register_module(name or self.default_name, self)
         trainer.register_op("post_optim" if self.interval == "optim" else "post_steps", self)
+        if self._by_progress:
+            trainer.register_op("setup", self.follow)
 
     def __call__(self) -> None:
-        """Take a step of the scheduler, if an optimisation step was taken since the last call.
-
-        Raises:
-            HookError: a schedule of rlcore, and no trainer whose progress it would follow.
-        """
+        """Take a step of the scheduler, if an optimisation step was taken since the last call."""
         trainer = self._trainer
         if trainer is not None:
             if trainer.progress.updates == self._last_optim_count:
                 return
             self._last_optim_count = trainer.progress.updates
-        if not self._by_progress:
+        if self._by_progress:
+            self.follow()
+        else:
             self.scheduler.step()
-            return
+
+    def follow(self) -> None:
+        """Set what a schedule of rlcore moves to its value now.
+
+        Raises:
+            HookError: there is no trainer, or no optimizer.
+        """
+        trainer = self._trainer
         if trainer is None:
             raise HookError("LRSchedulerHook: a schedule follows a trainer's progress; call register(trainer)")
         if self._scheduled is None or trainer.optimizer is not self._optimizer:  # a script may set another one

@@ -82,14 +82,14 @@ class ProgressBar:
 
     def _show(self, trainer: Trainer) -> None:
         """Put the metrics beside the bar: those of the latest row, the same until there is another."""
-        self._shown_at = trainer.metrics.written_at
-        latest = trainer.metrics.latest
+        self._shown_at, latest = trainer.metrics.written_at, trainer.metrics.latest
         shown = [f"{label} {form.format(latest[key])}" for key, (label, form) in SHOWN.items() if key in latest]
         shown += [f"{key} {latest[key]:.4g}" for key in sorted(trainer.metrics.on_bar) if key in latest]
         self._bar.set_postfix_str(", ".join(shown), refresh=False)
 
     @hookimpl
-    def shutdown(self) -> None:
-        """Close the bar."""
+    def shutdown(self, trainer: Trainer) -> None:
+        """Show the last row, and close the bar."""
         if self._bar is not None:
+            self._show(trainer)
             self._bar.close()

@@ -35,8 +35,12 @@ class ProgressLines:
 
     @hookimpl
     def setup(self, trainer: Loop) -> None:
-        """Say where the run begins."""
-        self._say(trainer, f"begins; it ends at {trainer.stop_at:,}")
+        """Say where the run begins, or goes on."""
+        now, end = trainer.progress.now, f"{trainer.stop_at:,}"
+        if now >= trainer.stop_at:
+            self._say(trainer, f"is at its end, {end}, so that nothing is trained")
+        else:
+            self._say(trainer, f"goes on; it ends at {end}" if now else f"begins; it ends at {end}")
 
     @hookimpl
     def evaluation(self, result: EvaluationResult, trainer: Loop) -> None:

@@ -37,7 +37,7 @@ class Evaluations:
 
     Attributes:
         last: the latest.
-        best: the one with the highest mean return.
+        best: the one with the highest mean return, of those after the first update.
         differences: how often a resume found the table to be another than that of its checkpoint.
         observer: True; evaluations do not change what is trained.
     """
@@ -50,8 +50,12 @@ class Evaluations:
         self.differences = 0
         self._table = None if folder is None else _OwnTable(folder / TABLE, clock, policies)
 
-    def take(self, result: EvaluationResult) -> None:
+    def take(self, result: EvaluationResult, trained: bool) -> None:
         """Take a new evaluation in, and write its episodes.
+
+        Args:
+            result: the evaluation.
+            trained: whether an update came before it; what was never trained is never the best.
 
         Raises:
             StorageError: they cannot be written.
@@ -59,7 +63,7 @@ class Evaluations:
         self.last = result
         if self._table is not None:
             self._table.append(result)
-        if self.best is None or better(result.mean_return, self.best.mean_return):
+        if trained and (self.best is None or better(result.mean_return, self.best.mean_return)):
             self.best = result
 
     def files(self) -> list[Path]:
@@ -80,6 +84,8 @@ class Evaluations:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set both, and cut off what was written to the table since; say what else differs there."""
         self.last, self.best = (state[name] and EvaluationResult(**state[name]) for name in ("last", "best"))
+        if self.best is not None and not self.best.frames:  # an old checkpoint may say that of the untrained one
+            self.best = None
         if self._table is None:
             return
         position = {"size": state["written"], "xxh3": state.get("xxh3") or None}  # older ones know the length alone

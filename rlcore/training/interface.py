@@ -91,7 +91,7 @@ class TrainerInterface(PartAttributes):
             raise RuntimeError("the run has no evaluator: add a section [evaluator] to the config")
         self._enter("evaluating")
         result = parts.evaluator.evaluate()
-        parts.evaluations.take(result)
+        parts.evaluations.take(result, trained=parts.progress.updates > 0)
         parts.metrics.add({"return": result.returns_array(), "length": result.lengths_array()}, "evaluation/")
         for policy, returns in result.returns_by_policy().items():
             parts.metrics.extend(f"evaluation/return/{policy}", returns)
@@ -105,7 +105,7 @@ class TrainerInterface(PartAttributes):
 
     @property
     def best_evaluation(self) -> EvaluationResult | None:
-        """The evaluation with the highest mean return."""
+        """The evaluation with the highest mean return, of those after the first update."""
         return self.parts.evaluations.best
 
     def save(self) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rlcore.errors import EndOfData, EndOfEpoch, RlcoreError, note
@@ -15,8 +16,10 @@ from rlcore.training.batch_form import BatchForm
 from rlcore.training.interface import TrainerInterface
 from rlcore.training.lockstep import Collected
 from rlcore.training.parts import TrainerParts, close_parts
+from rlcore.training.updates import check_intervals
 from rlcore.types import BackgroundCollector, Episode
-from rlcore.types.optional import Follower, offers
+from rlcore.types.optional import BatchSized, Follower, offers
+from rlcore.types.optional_learning import UpdateCounter
 from rlcore.types.progress import ENDLESS, Every, Progress
 from rlcore.types.records import MASK
 
@@ -39,6 +42,12 @@ class Loop(TrainerInterface):
             parts.hooks.end_epochs_together(self._lockstep.vote)
         every = None if parts.evaluator is None else parts.evaluator.every
         self._evaluate_every = None if every is None else Every(every)
+        self._collects = not offers(parts.collector, BatchSized) or parts.collector.batch_steps > 0
+        if not self._collects:
+            check_intervals(self._intervals())
+            epochs = parts.buffer.num_epochs
+            if offers(parts.buffer, UpdateCounter):
+                parts.progress.updates_per_iteration = max(1, epochs * parts.buffer.most_updates(0))
         own_steps = type(self).optim_steps.__module__.partition(".")[0] != "rlcore"
         self._form = BatchForm(parts, own_steps)
         self._ran_out = False
@@ -67,7 +76,7 @@ class Loop(TrainerInterface):
                     left = False
             self._end()
         except GraceExpired as stopped:  # a stop that could not wait for the end of the iteration
-            log.warning("%s; what was not finished is discarded", stopped)
+            log.error("%s; what was not finished is discarded", stopped)  # also to who wants quiet
             self.saving.what_stands(stopped, self.batch)
         except BaseException as error:
             if left:  # the caller left the loop
@@ -90,10 +99,8 @@ class Loop(TrainerInterface):
         parts.hooks.follow_changes()
         parts.check()
         parts.hooks.setup(self)
-        saving_every = None if parts.schedule is None else parts.schedule.every
-        for every in (self._evaluate_every, parts.metrics.every, saving_every):
-            if every is not None:
-                every.catch_up(parts.progress)  # what was due before a resume was done then
+        for every in self._intervals():
+            every.catch_up(parts.progress)  # what was due before a resume was done then
         self.saving.at_start()
         parts.begun()
         begins = parts.progress.now == 0 and self._evaluation_here() is None  # and no state that was kept after it
@@ -134,7 +141,7 @@ class Loop(TrainerInterface):
             self.optim_steps(batch)
         elif offers(parts.learner, Follower):
             parts.learner.follow()
-        parts.progress.iterations += 1
+        parts.progress.iterations += not parts.progress.unfinished
         hooks.post_steps(batch, self)
         self._rows.seconds_trained += time.monotonic() - began
         evaluated = self._lockstep.first_says(self._evaluate_if_due(), parts.progress.now)
@@ -202,7 +209,7 @@ class Loop(TrainerInterface):
         parts = self.parts
         learner, buffer, metrics = parts.learner, parts.buffer, parts.metrics
         heart, prefix = parts.heart, parts.update_prefix
-        for minibatch in buffer.minibatches(batch):
+        for minibatch in islice(buffer.minibatches(batch), self._most_updates()):
             heart.beats += 1
             try:
                 values = learner.update(minibatch)
@@ -213,6 +220,21 @@ class Loop(TrainerInterface):
             if averages is not None:
                 averages.add(values)
             buffer.feedback(minibatch, values)
+
+    def _most_updates(self) -> int | None:
+        """Return how many updates may come before something is due; None where the collected batch decides."""
+        if self._collects:
+            return None
+        progress = self.parts.progress
+        ends = [every.next(progress) for every in self._intervals() if every.clock != "iterations"]
+        if progress.unfinished:
+            ends.append(progress.between_iterations().updates + progress.updates_per_iteration)
+        return min(self.stop_at, *ends) - progress.updates
+
+    def _intervals(self) -> list[Every]:
+        """Return when the run is evaluated, metrics are written and checkpoints saved."""
+        saving = None if self.parts.schedule is None else self.parts.schedule.every
+        return [every for every in (self._evaluate_every, self.parts.metrics.every, saving) if every is not None]
 
     def _evaluate_if_due(self) -> bool:
         if self._evaluate_every is None or not self._evaluate_every.due(self.parts.progress):
@@ -225,18 +247,21 @@ class Loop(TrainerInterface):
             self.saving.check_place()
 
     def _end(self) -> None:
-        """At the end of the run evaluate and write what is left; at any stop, save.
+        """At the end of the run evaluate; at any stop, write what is left and save.
 
-        A run that stops earlier writes nothing, since an uninterrupted one would not: what came in is saved with it.
+        A run that stops earlier writes after it has saved: a resume takes that row back, since a run without a stop has
+        none there.
         """
         self.saving.acknowledge(wait=True)
-        evaluated = False
-        if self._ran_out or self.parts.progress.now >= self.parts.progress.total:
-            if self.parts.evaluator is not None and self._evaluation_here() is None:
-                self.evaluate()
-                evaluated = True
+        done = self._ran_out or self.parts.progress.now >= self.parts.progress.total
+        evaluates = done and self.parts.evaluator is not None and self._evaluation_here() is None
+        if evaluates:
+            self.evaluate()
+        if done:
             self._write_metrics(force=True)
-        self.saving.at_end(news=evaluated)
+        self.saving.at_end(news=evaluates)
+        if not done:
+            self._write_metrics(force=True)
 
     def _shutdown(self) -> None:
         """Close everything; whatever interrupts that, the folder is free for the next run."""

@@ -162,7 +162,7 @@ class Saver:
         if self._schedule.on_failure == "stop":
             raise error
         self.failed += 1
-        log.warning("%s; the run goes on ([checkpoint] on_failure = 'warn')", error)
+        log.error("%s; the run goes on ([checkpoint] on_failure = 'warn')", error)
 
     def save_last_good(self, provenance: Provenance) -> Path | None:
         """Save the last good state, unless that is done already; an error of it must not hide the first."""
@@ -175,7 +175,7 @@ class Saver:
         except Exception as error:
             log.error("the state before the failure could not be saved: %s", error)
             return None
-        log.warning("the state of %s, before the failure, is saved", snapshot.place)
+        log.error("the state of %s, before the failure, is saved", snapshot.place)
         return path
 
     def save_faulty_batch(self, batch: TensorDict, progress: Progress, provenance: Provenance) -> None:
@@ -183,6 +183,6 @@ class Saver:
         try:
             snapshot = Snapshot.of({"batch": batch.detach().cpu().to_dict()}, progress)
             path = self._fault_store.save(snapshot, replace(provenance, owners={}))
-            log.warning("the batch that led to it is in %s", path)
+            log.error("the batch that led to it is in %s", path)
         except Exception as error:
             log.error("the batch that led to it could not be saved: %s", error)

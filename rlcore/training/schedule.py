@@ -34,7 +34,7 @@ class SaveSchedule:
     def due(self, progress: Progress, evaluation: float | None) -> bool:
         """Return whether to save now: the interval has passed, or the evaluation made here is the best so far."""
         due = self.every.due(progress)
-        if evaluation is not None and better(evaluation, self._best):
+        if evaluation is not None and progress.updates and better(evaluation, self._best):
             self._best = evaluation
             due = due or self._keep_best
         return due

@@ -7,7 +7,7 @@ meant to fill a buffer, or to be extended.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rlcore.errors import ConfigError
@@ -17,7 +17,7 @@ from rlcore.types.context import Context
 from rlcore.types.optional import BatchSized, offers
 from rlcore.types.optional_data import SelfFilled
 from rlcore.types.optional_learning import Paced, UpdateCounter
-from rlcore.types.progress import ENDLESS
+from rlcore.types.progress import ENDLESS, Every
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +73,20 @@ def check_source(buffer: Any, name: str, context: Context) -> None:
         )
     if context.estimator is not None:
         raise ConfigError("[estimator]: it works on batches, and nothing is collected; leave the section out")
+
+
+def check_intervals(intervals: Iterable[Every]) -> None:
+    """Refuse intervals by frames in a run that collects none.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    for every in intervals:
+        if every.clock == "frames":
+            raise ConfigError(
+                f"every = {{ frames = {every.interval} }} never comes round, as the run collects no frames; give a "
+                "number of updates, or { iterations = … }"
+            )
 
 
 def warn_of_no_updates(context: Context) -> None:

@@ -103,7 +103,7 @@ class Buffer(Protocol):
         ...
         for _ in range(parts.buffer.num_epochs):
         ...
-        for minibatch in buffer.minibatches(batch):
+        for minibatch in islice(buffer.minibatches(batch), self._most_updates()):
             heart.beats += 1
             try:
                 values = learner.update(minibatch)
@@ -166,7 +166,7 @@ class Evaluator(Protocol):
     Called in `rlcore/training/interface.py`:
 
         result = parts.evaluator.evaluate()
-        parts.evaluations.take(result)
+        parts.evaluations.take(result, trained=parts.progress.updates > 0)
     """
 
     every: int | Mapping[str, int] | None

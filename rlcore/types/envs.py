@@ -92,7 +92,9 @@ class RenderableEnv(Env, Protocol):
     def render(self, indices: Sequence[int] | None = None) -> Array:
         """Return pictures of the envs as they stand. Changes nothing that a later step shows.
 
-        Called between two steps, at most once per step, only of envs that were built with a `render_mode`.
+        Where the last step ended an episode, it is the picture of that end, also where the next episode has begun.
+        Called before the first step and after steps, at most once each, only of envs that were built with a
+        `render_mode`.
 
         Args:
             indices: which envs, in this order; None for all.

@@ -8,7 +8,7 @@ Wall-clock figures are not here: they differ between two runs that are otherwise
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from typing import Any, Final, Literal
 
@@ -28,6 +28,7 @@ class Progress:
     Attributes:
         total_frames: the horizon of every schedule, in environment frames; `ENDLESS` for none.
         total_updates: the horizon in updates; where it is given, updates are the clock of the run.
+        updates_per_iteration: of a run that collects nothing; 1 where an iteration is a batch.
         frames: environment frames collected (valid steps times frame skip).
         updates: optimizer steps taken.
         iterations: collect-and-optimise rounds finished.
@@ -40,6 +41,7 @@ class Progress:
     iterations: int = 0
     episodes: int = 0
     total_updates: int | None = None
+    updates_per_iteration: int = 1
 
     @property
     def clock(self) -> Clock:
@@ -79,10 +81,19 @@ class Progress:
             )
         return min(1.0, self.now / self.total)
 
+    @property
+    def unfinished(self) -> int:
+        """Updates of an iteration that is not finished, since something was due within it."""
+        return 0 if self.now >= self.total else self.updates % self.updates_per_iteration
+
+    def between_iterations(self) -> Progress:
+        """Return the clocks at the end of the last iteration that was finished; schedules move there alone."""
+        return replace(self, updates=self.updates - self.unfinished) if self.unfinished else self
+
     def state_dict(self) -> dict[str, Any]:
         """Return the clocks, and which of them is that of the run unless it is frames; the horizon is the config's."""
         state = asdict(self)
-        del state["total_frames"], state["total_updates"]
+        del state["total_frames"], state["total_updates"], state["updates_per_iteration"]
         return state if self.clock == "frames" else {**state, _CLOCK: self.clock}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -5,6 +5,8 @@ import os
 
 import numpy as np
 import torch
+from rlcore_plugin_testing.toy import ToyDistribution, ToyEnv, ToyModel
+from rlcore_plugin_testing.toy_parts import ToyCheckpointer, ToyLogger
 
 from rlcore.buffers.rollout import RolloutBuffer
 from rlcore.collectors.local import LocalCollector
@@ -12,8 +14,6 @@ from rlcore.envs.evaluator import EpisodeEvaluator
 from rlcore.learners.gradient import GradientLearner
 from rlcore.learners.optimizers import AdamConfig
 from rlcore.learners.schedules import Linear, ScheduleConfig
-from rlcore.testing.toy import ToyDistribution, ToyEnv, ToyModel
-from rlcore.testing.toy_parts import ToyCheckpointer, ToyLogger
 
 
 class GuessingModel(ToyModel):

@@ -12,14 +12,14 @@ import torch
 from pydantic import BaseModel
 from rlcore_plugin_mlp.model import MLPModel
 from rlcore_plugin_mlp.numbered import Bernoulli
+from rlcore_plugin_testing import contracts as c
+from rlcore_plugin_testing.toy import ToyEnv
+from rlcore_plugin_testing.toy_dict import ToyDict
 from rlcore_plugin_transforms.frame_stack import FrameStack
 from rlcore_plugin_transforms.modules import Stacked
 
 from rlcore.buffers.rollout import RolloutBuffer
 from rlcore.errors import EnvError, PluginError
-from rlcore.testing import contracts as c
-from rlcore.testing.toy import ToyEnv
-from rlcore.testing.toy_dict import ToyDict
 
 
 def load(name):
@@ -266,7 +266,7 @@ class Wider(Stacked):
 def test_a_memory_of_an_export_that_is_not_that_of_the_transform_is_refused(module, expected):
     class Stacking(FrameStack):
         def memory_module(self):
-            return module(self._frames, self._shape, joined=True)
+            return module(self._frames, self._shape, joined=True, dtype=np.dtype(np.float32))
 
     case = type("TestStacking", (c.TransformContract,), {"target": Stacking, "config": {}})()
     check_refused(expected, case.test_modules_for_exports_compute_the_same)

@@ -9,10 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-
-from rlcore import hookimpl
-from rlcore.errors import ConfigError
-from rlcore.testing import (
+from rlcore_plugin_testing import (
     check_light_import,
     contracts,
     difference,
@@ -22,13 +19,16 @@ from rlcore.testing import (
     snapshot,
     through_checkpoint,
 )
-from rlcore.testing.contracts import LossContract, SchedulerContract
-from rlcore.testing.contracts.estimator import reference_gae
+from rlcore_plugin_testing.contracts import LossContract, SchedulerContract
+from rlcore_plugin_testing.contracts.estimator import reference_gae
+
+from rlcore import hookimpl
+from rlcore.errors import ConfigError
 
 
 def test_a_heavy_import_is_refused_with_its_place():
     with pytest.raises(AssertionError) as caught:
-        check_light_import("rlcore.testing.toy")
+        check_light_import("rlcore_plugin_testing.toy")
     message = str(caught.value)
     for name in ("torch", "gymnasium", "pydantic"):
         assert f"{name} (imported at " in message
@@ -46,7 +46,9 @@ def test_an_import_that_fails_is_refused():
         check_light_import("no_such_plugin")
 
 
-@pytest.mark.parametrize("module", ["rlcore", "rlcore.testing", "rlcore.testing.plugin", "rlcore.plugins.host"])
+@pytest.mark.parametrize(
+    "module", ["rlcore", "rlcore_plugin_testing", "rlcore_plugin_testing.command", "rlcore.plugins.host"]
+)
 def test_what_lists_plugins_is_light(module):
     check_light_import(module)
 

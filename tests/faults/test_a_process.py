@@ -14,14 +14,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_testing.faults.chain import run_chain
+from rlcore_plugin_testing.faults.killer import Strike
+from rlcore_plugin_testing.faults.recorder import compare, iterations, read
+from rlcore_plugin_testing.toy_parts import ToyCheckpointer
 
 from rlcore.checkpoints.store import Store
 from rlcore.cli import command_line as cli
 from rlcore.run_folder.status import read_status
-from rlcore.testing.faults.chain import run_chain
-from rlcore.testing.faults.killer import Strike
-from rlcore.testing.faults.recorder import compare, iterations, read
-from rlcore.testing.toy_parts import ToyCheckpointer
 
 ENVS = {
     "one": {"env": {"id": "CartPole-v1"}},

@@ -1,12 +1,12 @@
 """Everything that is wrong with a config in one message: of its sections, its hooks, and the parts that are built."""
 
 import pytest
+from rlcore_plugin_testing import make_run
 
 from rlcore.config.file import read
 from rlcore.config.problems import ConfigProblems
 from rlcore.errors import ConfigError, PluginError
 from rlcore.run.checking import try_out, validated
-from rlcore.testing import make_run
 
 GOOD = """
 [run]

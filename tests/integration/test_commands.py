@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import subprocess
@@ -11,8 +12,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 import rlcore
+from rlcore.cli.command_line import main, parser
 
 WITH_LOGS = {"logger": [{"use": "csv"}], "evaluator": {"use": "episodes", "episodes": 2, "every": 32}}
 RUN = Path("runs/tiny")
@@ -116,10 +119,23 @@ def test_resume_reports_each_component(cli, write_config, caplog):
     path = write_config(**WITH_LOGS)
     cli("train", path, "--quiet", "--until", "32")
     with caplog.at_level("INFO"):
-        outcome = cli("train", path, "--quiet", "--resume")
-    for line in ("model: restored", "optimizer.adam: restored", "logger.csv: restored"):
-        assert line in outcome.err
+        outcome = cli("train", path, "--resume")
+    (line,) = [line for line in outcome.err.splitlines() if "restored" in line]
+    assert {"progress", "model", "optimizer.adam", "logger.csv"} <= {*line.partition("restored: ")[2].split(", ")}
     assert "not stateful" not in outcome.err, "what has no state is no news"
+    assert "tiny: frame 32: goes on; it ends at 96" in outcome.err
+    assert "tiny: frame 96: is at its end, 96, so that nothing is trained" in cli("train", path, "--resume").err
+    assert "begins" not in outcome.err
+
+
+def test_quiet_prints_errors_alone(cli, write_config):
+    path = write_config(**WITH_LOGS)
+    changed = ("--resume", "--accept-changes", "--set", "optimizer.0.lr=1e-2")
+    for arguments in (["--until", "32"], changed):
+        outcome = cli("train", path, "--quiet", *arguments)
+        assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+    assert "exact = false" in cli("train", path, "--resume", "--accept-changes", "--set", "run.total_frames=99").err
+    assert cli("train", path, "--quiet", "--resume", "--set", "loss.clpi=1").err.count("\n") == 1
 
 
 def test_a_run_can_be_resumed_by_the_path_of_its_folder(cli, write_config):
@@ -166,6 +182,63 @@ def test_config_check_reports_every_problem(cli, write_config):
     assert outcome.code == 2
     assert "did you mean 'clip_epsilon'" in outcome.err
     assert "did you mean 'seed'" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("changes", "problems"),
+    [
+        (
+            ["env.num_envs=2", "collector.frames_per_batch=31", "buffer.minibatch_size=100_000", "run.device=cuda:90"],
+            ["[run] device = 'cuda:90'", "[collector] frames_per_batch = 31", "[buffer] minibatch_size = 100000"],
+        ),
+        (["loss.use=pppo"], ["[loss] use: unknown loss 'pppo'; did you mean 'ppo'?"]),
+        (["run.device=cuda:90"], ["[run] device = 'cuda:90': torch sees "]),
+        (["launcher.use=torchrun"], ["[launcher]: unknown section; a launcher is named by [ranks] use"]),
+    ],
+)
+def test_config_check_tells_all_problems_and_no_others(cli, write_config, changes, problems):
+    told = cli("config", "check", write_config(), *(part for change in changes for part in ("--set", change))).err
+    lines = [line.strip() for line in told.splitlines()]
+    lines = [lines[0].partition(".toml: ")[2]] if len(problems) == 1 else lines[1:]
+    assert len(lines) == len(problems)
+    for line, problem in zip(lines, problems, strict=True):
+        assert line.startswith(problem)
+
+
+def commands_of(command, name="rlcore"):
+    """Yield every command below one, with its name."""
+    yield name, command
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for own, below in action.choices.items():
+                below.complete()
+                yield from commands_of(below, f"{name} {own}")
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands_of(parser())])
+def test_the_help_of_every_command_begins_with_a_sentence(name):
+    command = dict(commands_of(parser()))[name]
+    sentence = command.format_help().split("\n\n")[1]
+    assert sentence[0].isupper()
+    assert sentence.endswith(".")
+    assert not {"iqm", "html"} & {*sentence.split()}
+
+
+@pytest.mark.parametrize(
+    ("line", "guess"),
+    [
+        ("trian a.toml", "train"),
+        ("config chek a.toml", "check"),
+        ("train a.toml --quite", "--quiet"),
+        ("train a.toml --untill=5", "--until"),
+        ("ckpt show runs/a --jason", "--json"),
+        ("export runs/a --format onxn", "onnx"),
+    ],
+)
+def test_a_slip_on_the_command_line_names_the_nearest(line, guess, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(line.split())
+    assert capsys.readouterr().err.endswith(f"; did you mean {guess!r}?\n")
 
 
 def test_config_show_prints_a_config_that_is_its_own_resolution(cli, write_config):
@@ -320,7 +393,9 @@ def test_a_run_without_grace_time_ends_as_any_other(write_config):
 def test_the_program_is_there_and_documents_its_exit_codes(command):
     if command == ["rlcore"]:
         command = [str(Path(sys.executable).with_name("rlcore"))]
-    shown = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
+    first = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
+    assert "what the exit codes mean: rlcore train --help" in first
+    shown = subprocess.run([*command, "train", "--help"], capture_output=True, text=True, check=True).stdout
     for code in (0, 1, 2, 3, 4, 5, 7, 130, 143):
         assert f"\n  {code:>3}  " in shown
     version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
@@ -344,3 +419,16 @@ def test_a_command_line_that_cannot_be_read_is_refused(cli, arguments):
     outcome = cli(*arguments)
     assert outcome.code == 2
     assert "usage: rlcore" in outcome.err
+
+
+@pytest.mark.parametrize("ranks", [{}, {"ranks": {"count": 2}, "env": {"num_envs": 2}}], ids=["alone", "ranks"])
+def test_a_run_that_defaults_name_is_trained_and_resumed_in_its_folder(cli, write_config, ranks):
+    path = write_config(**ranks)
+    content = tomllib.loads(path.read_text())
+    content["run"] = {key: value for key, value in content["run"].items() if key not in ("name", "folder")}
+    path.write_text(tomli_w.dumps({**content, "defaults": {"name": "named", "folder": "elsewhere"}}))
+    first = cli("train", path, "--quiet", "--until", "32")
+    assert first.code == 0, first.err
+    assert [str(place.parent) for place in Path().glob("*/*/status.json")] == ["elsewhere/named"]
+    assert cli("train", path, "--quiet", "--resume").code == 0
+    assert json.loads(Path("elsewhere/named/status.json").read_text())["state"] == "done"

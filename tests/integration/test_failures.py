@@ -91,7 +91,7 @@ def test_resuming_with_another_config_is_refused_with_what_differs(cli, write_co
 def test_changes_can_be_accepted_and_are_recorded(cli, write_config):
     assert cli("train", write_config(), "--quiet", "--until", "64").code == 0
     changed = write_config(optimizer=[{"use": "adam", "lr": 0.5}])
-    outcome = cli("train", changed, "--quiet", "--resume", "--accept-changes")
+    outcome = cli("train", changed, "--resume", "--accept-changes")
     assert outcome.code == 0
     reason = "[config] optimizer.adam.lr = 0.5 here, 0.0003 in the run"
     assert f"exact = false: {reason}" in outcome.err

@@ -5,9 +5,12 @@ import shlex
 import subprocess
 import sys
 
+import gymnasium
 import pytest
 
+from rlcore import load_config
 from rlcore.cli import command_line as cli
+from rlcore.cli.init_example import examples
 from rlcore.config.file import read
 from rlcore.presets.catalogue import presets
 
@@ -52,19 +55,25 @@ def rlcore(tmp_path, monkeypatch, capsys):
     return command
 
 
+def few_of(values):
+    """Return changes that make a run of a preset short."""
+    few = [*(FEW_UPDATES if "total_updates" in values["run"] else FEW), *FEW_OF[values["buffer"].get("use", "rollout")]]
+    if values["env"]["use"] == "pettingzoo":
+        few += ["collector.frames_per_batch=258"]
+    # so few updates that the turn of an optimizer may never come, which is refused
+    return few + [f"optimizer.{one['name']}.every=2" for one in values["optimizer"] if one.get("every", 1) > 2]
+
+
 @pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.name)
 def test_what_every_preset_writes_trains(preset, rlcore, tmp_path):
     env = "" if preset.env_id is None else f"--env {preset.env_id}"
     rlcore(f"init {preset.name} {env} --name few")
     values = read(tmp_path / "few.toml").values
-    buffer = values["buffer"].get("use", "rollout")
-    few = [*(FEW_UPDATES if "total_updates" in values["run"] else FEW), *FEW_OF[buffer]]
-    # so few updates that the turn of an optimizer may never come, which is refused
-    few += [f"optimizer.{one['name']}.every=2" for one in values["optimizer"] if one.get("every", 1) > 2]
+    few = few_of(values)
     if "path" in values["buffer"]:
         rlcore(f"data record few.toml --random --episodes 3 --out {values['buffer']['path']}")
     if preset.about.env_key == "game":
-        few += [*FEW_PIXELS, *(["buffer.capacity=1_000"] if buffer == "replay" else [])]  # else a file of 7 GB
+        few += [*FEW_PIXELS, *(["buffer.capacity=1_000"] if "capacity" in values["buffer"] else [])]  # else 7 GB
     changes = " ".join(f"--set {change}" for change in few)
     rlcore(f"train few.toml --quiet {changes}")
     assert (tmp_path / "runs/few/metrics.csv").stat().st_size
@@ -79,10 +88,104 @@ def test_it_says_what_to_type_next(rlcore):
     assert "no problems found" in rlcore("config check ppo-CartPole-v1.toml")
 
 
-def test_what_does_not_train_as_it_is_says_why(rlcore):
-    printed = rlcore("init ppo --env FrozenLake-v1")
-    assert "it does not train as it is: [transform] running-observation-norm needs observations in a Box" in printed
-    assert "does not train" not in rlcore("init ppo --env CartPole-v1")
+def test_data_that_are_not_there_are_told_before_the_next_command(rlcore):
+    printed = rlcore("init bc --env FrozenLake-v1")
+    assert "  for these spaces: [[transform]] use = 'transforms:flatten'\n" in printed
+    assert "before it trains: 'data/episodes' is no dataset: there is no such folder; rlcore data record RUN" in printed
+    assert "before it trains" not in rlcore("init ppo --env CartPole-v1")
+
+
+MY_ENVS = """
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
+
+SEEN = {
+    "Bits": MultiBinary(5),
+    "Numbers": MultiDiscrete([3, 4]),
+    "Bytes": Box(0, 255, (84, 84, 3), np.uint8),
+    "Floats": Box(0, 255, (84, 84), np.float32),
+    "Camera": Dict(camera=Box(0, 255, (40, 40, 3), np.uint8), place=Box(-1, 1, (2,), np.float32)),
+    "Deep": Dict(inner=Tuple([Discrete(3), Box(-1, 1, (2, 2))]), said=Text(8)),
+}
+ACTED = {
+    "Bits": MultiBinary(3), "Numbers": MultiDiscrete([2, 3]), "Steps": Box(-2, 2, (2,), np.int64), "Two": Discrete(2)
+}
+
+
+class Any(gymnasium.Env):
+    def __init__(self, seen, acted):
+        self.observation_space, self.action_space, self.count = SEEN[seen], ACTED[acted], 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.observation_space.seed(seed)
+        self.count = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        self.count += 1
+        return self.observation_space.sample(), 1.0, self.count >= 9, False, {}
+
+
+for seen in SEEN:
+    for acted in ACTED:
+        gymnasium.register(f"{seen}{acted}-v0", Any, kwargs={"seen": seen, "acted": acted})
+"""
+FLAT = [{"use": "transforms:flatten"}]
+NATURE = "rlcore_plugin_cnn.bodies:NatureCNN"
+
+
+@pytest.fixture
+def my_envs(tmp_path):
+    (tmp_path / "my_envs.py").write_text(MY_ENVS)
+    path, registered = list(sys.path), set(gymnasium.registry)
+    yield
+    sys.modules.pop("my_envs", None)
+    sys.path[:] = path
+    for env_id in set(gymnasium.registry) - registered:
+        del gymnasium.registry[env_id]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("ppo --env my_envs:BitsTwo-v0", {"transform": FLAT}),
+        ("dqn --env my_envs:NumbersTwo-v0", {"transform": FLAT}),
+        ("dqn --env my_envs:BytesTwo-v0", {"model": {"encoder": NATURE}}),
+        ("ppo --env my_envs:BytesBits-v0", {"model": {"encoder": NATURE}, "absent": "running-observation-norm"}),
+        ("dqn --env my_envs:FloatsTwo-v0", {"model": {"encoder": NATURE, "encoder_kwargs": {"divisor": 255.0}}}),
+        ("ppo --env my_envs:CameraTwo-v0", {"absent": "running-observation-norm"}),
+        (
+            "recurrent-ppo --env my_envs:DeepNumbers-v0",
+            {"env": {"wrappers": [{"use": "FilterObservation", "filter_keys": ["inner"]}]}, "transform": FLAT},
+        ),
+        ("ppo --env my_envs:NumbersSteps-v0", {"transform": [{"use": "transforms:action-scale"}, *FLAT]}),
+        ("crossq --env my_envs:BitsSteps-v0", {"transform": [{"use": "transforms:action-scale"}, *FLAT]}),
+        ("sac --env my_envs:BytesSteps-v0", {"transform": [{"use": "transforms:action-scale"}]}),
+        ("ppo --env mpe2.simple_spread_v3", {"env": {"use": "pettingzoo", "num_envs": 6}}),
+    ],
+)
+def test_a_config_gets_what_the_spaces_need(line, expected, rlcore, tmp_path, my_envs):
+    rlcore(f"init {line} --name few")
+    text = (tmp_path / "few.toml").read_text()
+    values = read(tmp_path / "few.toml").values
+    assert expected.pop("absent", "nothing") not in text
+    assert values.get("transform", [])[: len(expected.get("transform", []))] == expected.pop("transform", [])
+    for section, keys in expected.items():
+        assert keys.items() <= values[section].items()
+    assert "no problems found" in rlcore("config check few.toml")
+    few = few_of(values) if "capacity" not in values["buffer"] else [*few_of(values), "buffer.capacity=1_000"]
+    rlcore(f"train few.toml --quiet {' '.join(f'--set {change}' for change in few)}")
+
+
+def test_modules_beside_the_config_are_found_and_no_others(rlcore, tmp_path, my_envs):
+    (tmp_path / "configs").mkdir()
+    told = rlcore("init ppo --env my_envs:BitsTwo-v0 --output configs/mine.toml", code=2)
+    assert "a module of your own, my_envs.py, lies beside the config" in told
+    (tmp_path / "my_envs.py").rename(tmp_path / "configs/my_envs.py")
+    rlcore("init ppo --env my_envs:BitsTwo-v0 --output configs/mine.toml")
+    assert "can be built" in rlcore("train configs/mine.toml --dry-run")
 
 
 def test_a_file_that_is_there_is_left_as_it_is(rlcore, tmp_path):
@@ -101,6 +204,9 @@ def test_a_file_that_is_there_is_left_as_it_is(rlcore, tmp_path):
         ("init ppo", "needs an environment: rlcore init ppo --env "),
         ("init pop --env CartPole-v1", "did you mean 'ppo'"),
         ("init ppo --env CartPol-v1", "CartPole"),
+        ("init dqn --env Pendulum-v1", "; for those: rlcore init ppo --env Pendulum-v1, or any of a2c, appo, "),
+        ("init ppo --env Pusher-v4", "is only supported on `mujoco<3`"),
+        ("init ppo --env pettingzoo.no_v1", "It names a module with parallel_env"),
         ("init ppo --env CartPole-v1 --name a/b", "cannot be that of a folder"),
         ("init ppo --env CartPole-v1 --output /proc/no/such.toml", "cannot be written"),
     ],
@@ -142,3 +248,49 @@ def test_without_torch_there_is_one_message(line, tmp_path):
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: rlcore {line.split()[0]} needs PyTorch, which is not installed here: pip ")
     assert done.stderr.count("\n") == 1
+
+
+# the examples
+
+
+@pytest.mark.parametrize("name", [name for name in examples() if name.endswith(".toml")])
+def test_an_example_is_written_with_all_that_it_names_and_loads(name, rlcore, tmp_path):
+    told = rlcore(f"init --example {name.removesuffix('.toml')}")
+    assert told.startswith(f"wrote {name}")
+    assert load_config(tmp_path / name).run.name
+    module, _, rest = read(tmp_path / name).values["env"].get("id", "").partition(":")
+    assert not rest or (tmp_path / f"{module}.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "following"),
+    [
+        ("ppo-cartpole", [], "rlcore train ppo-cartpole.toml"),
+        ("ppo-two-arms-lstm", ["two_arms.py"], "rlcore train ppo-two-arms-lstm.toml"),
+        ("bc-cartpole", ["dqn-cartpole.toml"], "as the first lines of bc-cartpole.toml say"),
+        ("train_from_python.py", ["ppo-cartpole.toml"], "as the first lines of train_from_python.py say"),
+    ],
+)
+def test_an_example_brings_the_others_that_it_names(name, others, following, rlcore, tmp_path):
+    assert rlcore(f"init --example {name}").split("next:")[1].strip() == following
+    assert {path.name for path in tmp_path.iterdir()} - set(others) in ({name}, {f"{name}.toml"})
+    assert all((tmp_path / other).read_text() == examples()[other] for other in others)
+
+
+def test_an_example_that_is_there_is_not_written_over_and_what_it_names_stays(rlcore, tmp_path):
+    (tmp_path / "two_arms.py").write_text("mine")
+    assert rlcore("init --example ppo-two-arms-lstm").startswith("wrote ppo-two-arms-lstm.toml\n")
+    assert (tmp_path / "two_arms.py").read_text() == "mine"
+    assert "exists already" in rlcore("init --example ppo-two-arms-lstm", code=2)
+
+
+def test_an_unknown_example_is_answered_with_all(rlcore):
+    told = rlcore("init --example ppo-cartpol", code=2)
+    assert "did you mean 'ppo-cartpole'" in told
+    assert "sac-pendulum" in told
+
+
+def test_a_config_that_is_not_there_and_is_an_example_is_answered_with_the_command(rlcore):
+    told = rlcore("train examples/ppo-cartpole.toml", code=2)
+    assert "rlcore init --example ppo-cartpole writes it here" in told
+    assert "--example" not in rlcore("train mine.toml", code=2)

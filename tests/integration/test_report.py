@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tomli_w
+from rlcore_plugin_testing import make_run
 
 from rlcore.reports.html import media
 from rlcore.reports.html import page as report
 from rlcore.run_folder.warnings_file import read_warnings
-from rlcore.testing import make_run
 
 
 class Page(HTMLParser):
@@ -202,6 +202,15 @@ def test_what_went_wrong_is_said(runs, tmp_path):
     assert said[1] == "3 updates skipped as not finite"
     assert said[2].startswith("nothing moved")
     assert page.texts.count("nothing recorded") == 1, "a run without metrics has an empty chart"
+
+
+def test_a_run_that_stopped_where_it_was_asked_to_says_so(runs, tmp_path):
+    folder = tmp_path / "until"
+    folder.mkdir()
+    (folder / "config.toml").write_bytes((runs[0] / "config.toml").read_bytes())
+    (folder / "status.json").write_text(json.dumps({"state": "stopped-resumable", "reason": ""}))
+    rows = Page(report.page([report.RunFiles(folder)])).rows
+    assert ["until", "stopped-resumable: at the end that was asked for"] in [list(row) for row in rows]
 
 
 def test_what_the_hook_health_warned_of_is_shown(tmp_path):

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from html import unescape
 
 import pytest
+from rlcore_plugin_testing import make_run
 
 from rlcore.reports.html import server as watching
-from rlcore.testing import make_run
 
 from .test_report_in_a_browser import BROWSER, FLAGS
 

@@ -80,7 +80,7 @@ def test_watch_writes_a_video_of_the_episodes(cli, trained, workdir):
         ["seen.mp4"],
     ]
     frames, rate = video.read_mp4("seen.mp4")
-    assert (len(frames), rate) == (8, 25)  # every second picture of an env of 50 per second
+    assert (len(frames), rate) == (10, 25)  # of each the first, every second of an env of 50 per second, the end
     assert bool((frames[0] != frames[-1]).any())
     again = cli("watch", trained, "--video", "seen.mp4")
     assert again.code == 2
@@ -93,7 +93,7 @@ def test_evaluate_writes_a_video_of_its_first_episode(cli, trained, workdir):
     outcome = cli("evaluate", trained, "--video", "seen.mp4", "--set", "env.max_episode_steps=8", "--seed", "3")
     assert outcome.code == 0, outcome.err
     assert "seen.mp4: the episode of seed 3" in outcome.out
-    assert len(video.read_mp4("seen.mp4")[0]) == 4
+    assert len(video.read_mp4("seen.mp4")[0]) == 5
 
 
 def test_watch_opens_a_window(cli, trained, monkeypatch):

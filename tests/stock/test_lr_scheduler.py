@@ -38,6 +38,16 @@ def test_a_scheduler_of_torch_steps_per_batch_or_per_step(batch, of, interval, r
     assert optimizer.param_groups[0]["lr"] == rate
 
 
+def test_a_schedule_of_rlcore_acts_from_the_first_step_on(batch, of):
+    scheduler = SimpleNamespace(target="lr", value=lambda initial, progress: initial * progress.frames / 100)
+    trainer, optimizer = of([batch(4)] * 2)
+    LRSchedulerHook(scheduler).register(trainer)
+    rates = []
+    trainer.register_op("pre_optim_steps", lambda: rates.append(optimizer.param_groups[0]["lr"]))
+    trainer.train()
+    assert rates == [0.0, 0.04]
+
+
 def test_it_waits_while_frames_are_only_collected(batch, of):
     class Warm(list):
         init_random_frames = 8

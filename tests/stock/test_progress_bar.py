@@ -1,6 +1,7 @@
 """The hook `progress-bar`."""
 
 from rlcore import hookimpl
+from rlcore.reports.curves import read_metrics
 
 
 class Shows:
@@ -25,6 +26,23 @@ def test_the_progress_bar_of_a_stopped_run_does_not_pretend(build, capsys):
 
     build([Stop()], hook=[{"use": "progress-bar"}]).trainer.train()
     assert "tiny:  33%" in capsys.readouterr().err.split("\r")[-1]
+
+
+def test_the_bar_and_the_log_of_a_run_that_a_hook_stops_have_what_came_in(build, capsys):
+    """Before the first interval of the metrics, as the first hook of a user may do it."""
+
+    class Stop:
+        @hookimpl
+        def post_steps(self, trainer):
+            trainer.request_stop("enough")
+
+    sections = {"hook": [{"use": "progress-bar"}], "logger": [{"use": "csv"}], "metrics": {"every": 1_000}}
+    run = build([Shows(), Stop()], write=True, **sections)
+    run.trainer.train()
+    assert "answer 42" in capsys.readouterr().err.split("\r")[-1]
+    curves = read_metrics(run.folder)
+    assert curves["answer"] == {32: 42.0}
+    assert curves["progress/updates"] == {32: 4.0}
 
 
 def test_a_bar_for_terminals_only_is_silent_elsewhere(build, capsys):

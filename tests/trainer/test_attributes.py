@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_trainer as make_configured
 
 from rlcore import ConfigError, LRSchedulerHook, TargetNetUpdaterHook, Trainer, hookimpl
 from rlcore.errors import NoSuchAttributeError
 from rlcore.learners.schedules import Linear, ScheduleConfig
 from rlcore.scripts.foreign import INSTEAD
-from rlcore.testing import make_trainer as make_configured
 from tests.trainer.scripts import Batches, Regression, Rows, make, make_batch, weights
 
 
@@ -259,7 +259,7 @@ def test_a_folder_that_is_set_later_keeps_the_best_as_one_that_is_handed_over(tm
     later = make(save_trainer_interval=48)
     later.save_trainer_file = tmp_path
     for trainer in (handed, later):
-        schedule = trainer.app_state["checkpoints"]
+        schedule, trainer.progress.updates = trainer.app_state["checkpoints"], 1
         assert schedule is trainer.parts.schedule
         assert schedule.due(trainer.progress, evaluation=1.0)
         assert schedule.every.interval == 48

@@ -15,12 +15,14 @@ from pydantic import BaseModel
 from rlcore_plugin_datasets.buffer import DatasetBuffer
 from rlcore_plugin_datasets.dataset import Dataset, merged, write_dataset
 from rlcore_plugin_datasets.episode import Episode
+from rlcore_plugin_datasets.spaces import space_text
+from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
+from rlcore_plugin_testing.small_run import TOY_CONFIG, make_run
 
 from rlcore import ConfigError
+from rlcore.cli import command_line
 from rlcore.config.common_keys import with_discount_of
 from rlcore.errors import StorageError
-from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
-from rlcore.testing.small_run import TOY_CONFIG, make_run
 
 from .test_contracts import SPACES, toy_episodes
 
@@ -125,6 +127,31 @@ def test_metadata_that_cannot_be_used_are_named(toy, entry, value, message):
     file.write_text(json.dumps({**json.loads(file.read_text()), entry: value}))
     with pytest.raises(StorageError, match=message):
         Dataset(toy.folder)
+
+
+@pytest.mark.parametrize("form", ["hdf5", "arrow", "parquet"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("action_space", space_text(Box(-5, 5, (1,), np.float32))),
+        ("observation_space", space_text(Box(-9, 9, (3,), np.float32))),
+        ("dataset_id", "other-v0"),
+        ("env_spec", '{"id": "Other-v0"}'),
+        ("rlcore", {"env": "other"}),
+    ],
+)
+def test_metadata_that_were_changed_are_named(key, value, form, tmp_path, capsys):
+    dataset = write_dataset(tmp_path / "toy", SPACES, toy_episodes(), {"rlcore": {"env": "toy"}}, data_format=form)
+    assert command_line.main(["data", "check", str(dataset.folder)]) == 0
+    file = dataset.folder / "metadata.json"
+    raw = json.loads(file.read_text())
+    file.write_text(json.dumps(raw, sort_keys=True))
+    assert command_line.main(["data", "check", str(dataset.folder)]) == 0, "another layout of the same"
+    file.write_text(json.dumps({**raw, key: {**raw["rlcore"], **value} if key == "rlcore" else value}))
+    for words in (["check"], ["convert", "--out", str(tmp_path / "out")], ["merge", "--out", str(tmp_path / "out")]):
+        assert command_line.main(["data", *words, str(dataset.folder)]) == 5
+        assert f"{file} is damaged, as it says something else than was written" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_data_that_are_read_part_by_part_are_the_same(toy, monkeypatch):

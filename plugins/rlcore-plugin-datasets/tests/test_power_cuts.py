@@ -2,14 +2,16 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 from rlcore_plugin_datasets import dataset, syncing
 from rlcore_plugin_datasets.dataset import Dataset, write_dataset
 from rlcore_plugin_datasets.metadata import METADATA
+from rlcore_plugin_testing.faults.crash_states import CrashRecorder
 
 from rlcore.errors import StorageError
-from rlcore.testing.faults.crash_states import CrashRecorder
 
 from .test_contracts import SPACES, toy_episodes
 from .test_formats import check_alike
@@ -105,3 +107,48 @@ def test_a_disk_that_refuses_a_file_is_an_error_and_leaves_nothing(disk, monkeyp
         write_dataset(disk / "toy", SPACES, EPISODES, {}, data_format="arrow")
     assert calls
     assert list(disk.iterdir()) == []
+
+
+WRITE_FOR_EVER = """
+import itertools, sys
+from pathlib import Path
+from rlcore_plugin_datasets.dataset import Dataset, write_dataset
+like = Dataset(sys.argv[1])
+episodes = [*like.episodes()]
+def told():
+    for number in itertools.count():
+        if number == 50:
+            print("writing", flush=True)
+        yield from episodes
+write_dataset(Path(sys.argv[2]), like.spaces, told(), {}, data_format=sys.argv[3])
+"""
+
+
+@pytest.mark.parametrize("form", ["hdf5", "arrow", "parquet"])
+def test_what_a_killed_process_left_is_removed_by_the_next_and_not_before(form, tmp_path, caplog):
+    like = write_dataset(tmp_path / "like", SPACES, EPISODES, {}, data_format=form)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITE_FOR_EVER, like.folder, tmp_path / "killed", form], stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout.readline() == b"writing\n"
+        (left,) = tmp_path.glob(".killed-unfinished-*")
+        write_dataset(tmp_path / "beside", SPACES, EPISODES, {}, data_format=form)
+        assert left.exists(), "its process still writes"
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
+    write_dataset(tmp_path / "killed", SPACES, EPISODES, {}, data_format=form)
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["beside", "killed", "like"]
+    assert f"{left} is removed: a killed process left it" in caplog.text
+    check_alike(list(Dataset(tmp_path / "killed").episodes()), EPISODES)
+    assert not (tmp_path / "killed/.lock").exists()
+
+
+def test_what_cannot_be_told_from_a_dataset_that_is_written_is_named_and_kept(tmp_path, caplog):
+    left = tmp_path / ".other-unfinished-abc123"
+    left.mkdir()
+    write_dataset(tmp_path / "toy", SPACES, EPISODES, {})
+    assert left.exists()
+    assert f"{left} may be what a killed process left" in caplog.text

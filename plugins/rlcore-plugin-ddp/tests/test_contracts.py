@@ -9,9 +9,9 @@ from rlcore_plugin_ddp.meeting import Meeting
 from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.moving import Moves
 from rlcore_plugin_ddp.shared import SharedGroup
+from rlcore_plugin_testing.contracts import GroupContract, LauncherContract, PluginContract
 
 from rlcore.process import usable_cores
-from rlcore.testing.contracts import GroupContract, LauncherContract, PluginContract
 
 from .kept_store import kept_store
 

@@ -9,9 +9,9 @@ import gymnasium
 import numpy as np
 import pytest
 from rlcore_plugin_gymnasium.rendering import pictures, prepare_rendering
+from rlcore_plugin_testing.contracts import EnvContract
 
 from rlcore.errors import EnvError
-from rlcore.testing.contracts import EnvContract
 
 needs_mujoco = pytest.mark.skipif(find_spec("mujoco") is None, reason="MuJoCo is not installed")
 
@@ -141,3 +141,23 @@ def test_a_renderer_of_another_name_says_what_there_is():
     assert out.startswith("error env 'InvertedDoublePendulum-v5' cannot be made")
     assert "MUJOCO_GL=egl" in out
     assert "MUJOCO_GL is 'no-such'" in out
+
+
+@pytest.mark.parametrize("vectorization", ["serial", "native"])
+def test_the_end_of_an_episode_is_shown_though_the_next_has_begun(vectorization):
+    cut, goes_on = (
+        made("CartPole-v1", vectorization=vectorization, num_envs=2, render_mode="rgb_array", max_episode_steps=limit)
+        for limit in (3, 100)
+    )
+    for env in (cut, goes_on):
+        env.reset(seed=3)
+    assert np.array_equal(cut.render(), goes_on.render())
+    for _ in range(3):
+        step = cut.step(np.array([1, 0]))
+        goes_on.step(np.array([1, 0]))
+        assert np.array_equal(cut.render(), goes_on.render())
+        assert np.array_equal(cut.render([1]), goes_on.render([1]))
+    assert step.truncated.all()
+    for env in (cut, goes_on):
+        env.step(np.array([1, 0]))
+    assert not np.array_equal(cut.render(), goes_on.render())

@@ -4,9 +4,9 @@ import re
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_trainer
 
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.testing import make_trainer
 
 from .sections import MODEL, around, offline, write_toy
 
@@ -85,6 +85,12 @@ def test_rollouts_outside_of_the_data_are_cut_with_a_warning_and_real_rows_take_
         ({"minibatch_size": 100_000}, "lower it, or record more episodes"),
         ({"path": "nowhere"}, "nowhere"),
         ({"rollouts_every": 7}, "rollouts_every = 7 is looked at once in updates_per_iteration = 8 updates"),
+        ({"rollouts_every": 20}, "rollouts_every = 20 is looked at once in updates_per_iteration = 8 updates; give a"),
+        (
+            {"dynamics_every": {"updates": 12}},
+            "is looked at once in updates_per_iteration = 8 updates; give a multiple",
+        ),
+        ({"dynamics_every": {"frames": 8}}, "no frames are collected; give a number of updates"),
         ({"n_steps": 2}, "n_steps = 2: imagined transitions are of one step"),
         ({"return_to_go": True}, "return_to_go = true: an imagined rollout does not go to the end of an episode"),
     ],

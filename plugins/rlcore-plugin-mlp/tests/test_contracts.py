@@ -4,8 +4,7 @@ import torch
 from rlcore_plugin_mlp.distributions import Categorical, Normal, TanhNormal
 from rlcore_plugin_mlp.numbered import Bernoulli, MultiCategorical, ShiftedCategorical
 from rlcore_plugin_mlp.partly_bounded import PartlyBoundedNormal
-
-from rlcore.testing.contracts import DistributionContract, ModelContract, PluginContract
+from rlcore_plugin_testing.contracts import DistributionContract, ModelContract, PluginContract
 
 
 class TestPlugin(PluginContract):

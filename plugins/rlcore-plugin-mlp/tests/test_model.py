@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.contracts import ModelContract
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run
-from rlcore.testing.contracts import ModelContract
 
 MLP = ModelContract.of("mlp")
 Q_VALUES = ModelContract.of(

@@ -3,10 +3,10 @@
 import pytest
 import torch
 from pydantic import ValidationError
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.contracts import ModelContract
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run
-from rlcore.testing.contracts import ModelContract
 
 STEPS, ENVS = 12, 3
 

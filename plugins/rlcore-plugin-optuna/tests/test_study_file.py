@@ -24,7 +24,7 @@ def test_dotted_keys_need_no_quotes(write_study):
     [
         ({"study": {"trial": 3}}, "study.trial: unknown key"),
         ({"study": {"trials": 0}}, "study.trials: Input should be greater than or equal to 1"),
-        ({"study": {"direction": "minimize"}}, 'study: metric = "best" is the highest mean return'),
+        ({"study": {"direction": "minimize", "metric": "best"}}, 'study: metric = "best" is the highest mean return'),
         ({"study": {"name": "../up"}}, "study.name: String should match pattern"),
         ({"space": {}}, "space: Dictionary should have at least 1 item"),
         ({"space": {"optimizer.lr": 3}}, "space.optimizer.lr: must be a range such as { low"),

@@ -1,6 +1,6 @@
 """The contracts of the plugin and of the collector, with one and several workers, in step and ahead."""
 
-from rlcore.testing.contracts import CollectorContract, PluginContract
+from rlcore_plugin_testing.contracts import CollectorContract, PluginContract
 
 
 class TestPlugin(PluginContract):

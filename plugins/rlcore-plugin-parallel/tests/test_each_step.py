@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from rlcore_plugin_testing import difference, make_run
+from rlcore_plugin_testing.contracts import CollectorContract
 
 from rlcore.errors import ConfigError, PluginError
-from rlcore.testing import difference, make_run
-from rlcore.testing.contracts import CollectorContract
 
 HERE = "each_step_calls"
 CALLS = """

@@ -5,10 +5,10 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete
 from rlcore_plugin_datasets.dataset import Dataset
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.contracts import EnvContract, PluginContract
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.testing import make_run
-from rlcore.testing.contracts import EnvContract, PluginContract
 from rlcore.types import Context
 
 
@@ -364,3 +364,19 @@ def test_a_real_game_is_played():
     assert env.step(np.full(6, 1)).reward.tolist() == [0.0] * 6
     assert np.array_equal(first, env.reset(seed=3))
     env.close()
+
+
+class Writing(Leaving):
+    """Scales the actions in their own arrays."""
+
+    def action_space(self, agent):
+        return Box(-1, 1, (1,), np.float32)
+
+    def step(self, actions):
+        for action in actions.values():
+            action *= 0.5
+        return super().step({agent: action[0] > 0 for agent, action in actions.items()})
+
+
+class TestWritingIntoActions(TestPettingZoo):
+    config = {"id": f"{__name__}:Writing", "num_envs": 2}

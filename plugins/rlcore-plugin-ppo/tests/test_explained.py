@@ -3,10 +3,10 @@
 import pytest
 import torch
 from rlcore_plugin_ppo.explained import ExplainedVariance
+from rlcore_plugin_testing import make_run
 from tensordict import TensorDict
 
 from rlcore import hookimpl
-from rlcore.testing import make_run
 
 NAME = "train/explained_variance"
 LOSSES = {

@@ -1,9 +1,8 @@
 """The contracts of the plugin, of the losses and of the model."""
 
 import torch
-
-from rlcore.testing.contracts import LossContract, ModelContract, PluginContract
-from rlcore.testing.contracts.data import observations
+from rlcore_plugin_testing.contracts import LossContract, ModelContract, PluginContract
+from rlcore_plugin_testing.contracts.data import observations
 
 from .more_sections import CROSSQ, DISCRETE
 from .sections import AROUND, DETERMINISTIC, DETERMINISTIC_SEQUENCES, DROPOUT, ONE_CRITIC, SEQUENCES, around

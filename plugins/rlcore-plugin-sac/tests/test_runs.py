@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_trainer
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.testing import make_trainer
 
 from .sections import DETERMINISTIC, DROPOUT, ONE_CRITIC, REPLAY, around
 

@@ -5,8 +5,7 @@ import itertools
 import pytest
 import torch
 from pydantic import ValidationError
-
-from rlcore.testing.contracts import ModelContract
+from rlcore_plugin_testing.contracts import ModelContract
 
 AROUND = {"env": {"use": "testing:toy", "actions": "bounded"}}
 ENVS = 4000

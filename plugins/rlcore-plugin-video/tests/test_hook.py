@@ -6,11 +6,11 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
 from rlcore_plugin_video.mp4 import read_mp4
 
 from rlcore.errors import ConfigError, EnvError, StorageError
 from rlcore.loggers.writer import LogWriter
-from rlcore.testing import make_run
 
 # episodes of the seeds 10000, 10001 and 10002 have the lengths 3, 5 and 4
 LENGTHS = [3, 5, 4]
@@ -61,20 +61,21 @@ def test_an_evaluation_is_a_file_and_a_video_of_every_logger(tmp_path):
     assert files(tmp_path) == ["evaluation_0.mp4", "evaluation_32.mp4", "evaluation_64.mp4"]
     assert [(name, step, fps) for name, _, step, fps in videos] == [("evaluation", at, 10) for at in (0, 32, 64)]
     for _, video, step, _ in videos:
-        assert (video.shape, video.dtype) == ((1, LENGTHS[0], 3, 32, 48), torch.uint8)
+        assert (video.shape, video.dtype) == ((1, LENGTHS[0] + 1, 3, 32, 48), torch.uint8)
         written, fps = read_mp4(tmp_path / "toy" / "videos" / f"evaluation_{step}.mp4")
         assert fps == 10
         assert (written.float() - video[0].float()).abs().mean() < 4
-        assert elapsed(written) == elapsed(video[0]) == [0, 1, 2]
+        assert elapsed(written) == elapsed(video[0]) == [0, 1, 2, 3], "the last picture is that of the end"
     assert trainer.last_evaluation.lengths == tuple(LENGTHS)
 
 
-def test_episodes_are_those_of_the_evaluation_side_by_side(tmp_path):
-    videos, _ = recorded(tmp_path, episodes=3)
+@pytest.mark.parametrize("mode", ["same_step", "next_step"])
+def test_episodes_are_those_of_the_evaluation_side_by_side(mode, tmp_path):
+    videos, _ = recorded(tmp_path, f'env.reset_mode="{mode}"', episodes=3)
     video = videos[0][1]
-    assert video.shape == (1, 5, 3, 64, 96)
+    assert video.shape == (1, 6, 3, 64, 96)
     places = [video[0, :, :, 32 * (i // 2) : 32 * (i // 2) + 32, 48 * (i % 2) : 48 * (i % 2) + 48] for i in range(4)]
-    assert list(map(elapsed, places[:3])) == [[0, 1, 2, 2, 2], [0, 1, 2, 3, 4], [0, 1, 2, 3, 3]]
+    assert list(map(elapsed, places[:3])) == [[0, 1, 2, 3, 3, 3], [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 4]]
     assert not places[3].any()
 
 
@@ -82,9 +83,9 @@ def test_without_a_grid_each_episode_is_a_file_of_its_own_length(tmp_path):
     videos, _ = recorded(tmp_path, "run.total_frames=16", episodes=2, grid=False, tag="toy")
     assert files(tmp_path) == [f"toy_seed1000{episode}_{at}.mp4" for episode in (0, 1) for at in (0, 16)]
     folder = tmp_path / "toy" / "videos"
-    assert [len(read_mp4(folder / f"toy_seed1000{episode}_0.mp4")[0]) for episode in (0, 1)] == LENGTHS[:2]
-    assert videos[0][1].shape == (2, 5, 3, 32, 48)
-    assert list(map(elapsed, videos[0][1])) == [[0, 1, 2, 2, 2], [0, 1, 2, 3, 4]]
+    assert [len(read_mp4(folder / f"toy_seed1000{episode}_0.mp4")[0]) for episode in (0, 1)] == [4, 6]
+    assert videos[0][1].shape == (2, 6, 3, 32, 48)
+    assert list(map(elapsed, videos[0][1])) == [[0, 1, 2, 3, 3, 3], [0, 1, 2, 3, 4, 5]]
 
 
 def test_more_episodes_than_were_evaluated_are_those_that_were(tmp_path):
@@ -93,13 +94,13 @@ def test_more_episodes_than_were_evaluated_are_those_that_were(tmp_path):
 
 
 def test_the_frames_are_skipped_limited_cropped_and_timed(tmp_path):
-    limited = {"env": {"use": "testing:toy", "episode_lengths": [12]}}
+    limited = {"env": {"use": "testing:toy", "episode_lengths": [11]}}
     videos, _ = recorded(tmp_path, sections=limited, skip=3, max_frames=2, center_crop=20)
     _, video, _, fps = videos[0]
     assert video.shape == (1, 2, 3, 20, 20)
     assert fps == 3, "10 steps per second, every third shown"
     whole, _ = recorded(tmp_path / "whole", sections=limited, skip=3, fps=50)
-    assert (elapsed(whole[0][1][0]), whole[0][3]) == ([0, 3, 6, 9], 50)
+    assert (elapsed(whole[0][1][0]), whole[0][3]) == ([0, 3, 6, 9, 11], 50), "the end is shown, whatever is left out"
 
 
 def test_every_second_evaluation_is_recorded_also_over_a_resume(tmp_path):
@@ -161,14 +162,14 @@ def played_by_hand(trainer, seed):
     env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
     (norm,) = (transform.frozen() for transform in trainer.transforms)
     observation, _ = env.reset(seed=seed)
-    frames, first, over = [], np.ones(1, dtype=bool), False
+    frames, first, over = [env.render().copy()], np.ones(1, dtype=bool), False
     while not over:
-        frames.append(torch.from_numpy(env.render().copy()).permute(2, 0, 1))
         seen = torch.from_numpy(norm.step(observation[None], first))
         observation, _, terminated, truncated, _ = env.step(int(trainer.model.policy.mode(seen)))
+        frames.append(env.render().copy())
         first, over = np.zeros(1, dtype=bool), terminated or truncated
     env.close()
-    return torch.stack(frames)
+    return torch.from_numpy(np.stack(frames)).permute(0, 3, 1, 2)
 
 
 def test_a_video_shows_the_episodes_that_were_evaluated(real):
@@ -176,20 +177,20 @@ def test_a_video_shows_the_episodes_that_were_evaluated(real):
     _, video, step, fps = videos[-1]
     result = trainer.last_evaluation
     assert (step, fps) == (256, 50)
-    assert video.shape == (1, max(result.lengths), 3, 400, 1200)
+    assert video.shape == (1, max(result.lengths) + 1, 3, 400, 1200)
     for index, (seed, length) in enumerate(zip(result.seeds, result.lengths, strict=True)):
         frames = video[0, :, :, :, 600 * index : 600 * index + 600]
         with torch.inference_mode():
             expected = played_by_hand(trainer, seed)
-        assert len(expected) == length
-        assert torch.equal(frames[:length], expected)
-        assert (frames[length:] == frames[length - 1]).all(), "the picture moves after the end"
+        assert len(expected) == length + 1
+        assert torch.equal(frames[: length + 1], expected)
+        assert (frames[length:] == frames[length]).all(), "the picture moves after the end"
 
 
 OTHER_ENVS = """
 from pydantic import create_model
 from rlcore import Component, EnvError, hookimpl
-from rlcore.testing.toy import ToyEnv
+from rlcore_plugin_testing.toy import ToyEnv
 
 class Plain(ToyEnv):
     Config = create_model("Config", __config__={"extra": "forbid"}, num_envs=(int, 2))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rlcore.checkpoints.manifest import scan
 from rlcore.reports.run_files import RunFiles
+from rlcore.reports.tables import differences
 from rlcore.run_folder.warnings_file import read_warnings
 from rlcore.types.progress import unit_of
 
@@ -15,9 +16,10 @@ _UNFINISHED = ("failed", "failed-resumable", "stopped-resumable")
 def findings(run: RunFiles) -> Iterator[str]:
     """Yield a sentence for each."""
     if run.status.get("state") in _UNFINISHED:
-        yield f"{run.status['state']}: {run.status.get('reason', '')}"
+        yield f"{run.status['state']}: {run.status.get('reason') or 'at the end that was asked for'}"
     for warned in read_warnings(run.folder):
         yield f"{unit_of(run.clock)} {warned['frames']:,}: {warned['message']}"
+    yield from differences(run.folder)
     for cause, count in run.status.get("losses", {}).items():
         yield f"{count:,} {cause}"
     if (run.folder / "stacks.txt").is_file():

@@ -82,9 +82,10 @@ def _evaluated(runs: Sequence[RunFiles], frames: int) -> Evaluated | None:
 
 
 def best_of(found: Sequence[Evaluated]) -> Evaluated | None:
-    """Return the one with the highest mean, among those that the most runs took part in."""
-    most = max((each.runs for each in found), default=0)
-    return max((each for each in found if each.runs == most), key=lambda each: each.mean, default=None)
+    """Return the one with the highest mean, among those after the start that the most runs took part in."""
+    trained = [each for each in found if each.frames]
+    most = max((each.runs for each in trained), default=0)
+    return max((each for each in trained if each.runs == most), key=lambda each: each.mean, default=None)
 
 
 def headline(all_settings: Sequence[Setting], name: str) -> dict[str, Any]:
@@ -154,7 +155,7 @@ def _run_row(number: int, run: RunFiles, beside: Path | None) -> dict[str, Any]:
         "frames": reached(run),
         "total_frames": run.total,
         "speed": run.speed,
-        "best": max(curve.values(), default=None),
+        "best": max((value for frames, value in curve.items() if frames), default=None),
         "last": curve[max(curve)] if curve else None,
         "resumes": _RESUMES.get(repr(run.status.get("exact")), ""),
     }

@@ -12,6 +12,7 @@ import subprocess
 import pytest
 import torch
 import xxhash
+from rlcore_plugin_testing.faults.bits import forge
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
 from rlcore import Progress
@@ -21,7 +22,6 @@ from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.errors import StorageError
 from rlcore.state.snapshot import Snapshot
-from rlcore.testing.faults.bits import forge
 from rlcore.training.schedule import SaveSchedule
 from rlcore.types.progress import Every
 
@@ -43,7 +43,7 @@ def save(store, frames, evaluation=None, value=None):
     provenance = Provenance(
         owners={"model": "some-dist", "progress": "rlcore"}, versions={"a": "1"}, inexact=("because",)
     )
-    return store.save(Snapshot.of(states, Progress(1000, frames), evaluation), provenance)
+    return store.save(Snapshot.of(states, Progress(1000, frames, updates=frames), evaluation), provenance)
 
 
 def commit(store, states, frames):
@@ -404,7 +404,7 @@ def test_a_disk_that_is_really_full_leaves_the_old_ones_untouched(small_disk):
 
 
 def test_the_schedule_saves_at_intervals_and_at_a_new_best_evaluation():
-    schedule, progress = SaveSchedule(Every(100), keep_best=True), Progress(1000)
+    schedule, progress = SaveSchedule(Every(100), keep_best=True), Progress(1000, updates=1)
     moments = [(50, None), (60, 1.0), (70, 0.5), (80, 2.0), (100, None), (150, 2.0), (200, 3.0), (210, None)]
     due = []
     for progress.frames, evaluation in moments:
@@ -415,10 +415,10 @@ def test_the_schedule_saves_at_intervals_and_at_a_new_best_evaluation():
 
 def test_the_schedule_remembers_the_best_over_a_resume():
     first, second = (SaveSchedule(Every(100), keep_best=True) for _ in range(2))
-    first.due(Progress(1000, 10), 5.0)
+    first.due(Progress(1000, 10, 1), 5.0)
     second.load_state_dict(first.state_dict())
-    assert not second.due(Progress(1000, 20), 4.0)
-    assert second.due(Progress(1000, 30), 6.0)
+    assert not second.due(Progress(1000, 20, 2), 4.0)
+    assert second.due(Progress(1000, 30, 3), 6.0)
 
 
 # sizes of what is read

@@ -6,12 +6,12 @@ import math
 
 import pytest
 import torch
+from rlcore_plugin_testing.contracts import SchedulerContract
 from torch.optim import lr_scheduler
 
 import rlcore
-from rlcore import ConfigError, Progress
+from rlcore import ConfigError, Progress, hookimpl
 from rlcore.learners.schedules import Cosine, Linear, ScheduleConfig, bind
-from rlcore.testing.contracts import SchedulerContract
 
 LINEAR, COSINE = (SchedulerContract.of(name) for name in ("linear", "cosine"))
 
@@ -70,6 +70,23 @@ def test_the_learning_rate_of_a_run_follows_its_schedule(build):
     seen = [run.trainer.learner.optimizers["adam"].param_groups[0]["lr"] for _ in run.trainer]
     assert seen == pytest.approx([0.1 * (1 - 0.5 * share) for share in (1 / 3, 2 / 3, 1)])
     assert run.trainer.metrics.latest["train/lr"] == pytest.approx(0.05)
+
+
+def test_a_schedule_acts_from_the_first_update_on(build, monkeypatch):
+    """One that begins elsewhere than at the value of the config, as a warm-up does."""
+    monkeypatch.setattr(Linear, "value", lambda self, initial, progress: initial * progress.fraction)
+    rates = []
+
+    class Rates:
+        @hookimpl
+        def post_optim(self, learner):
+            rates.append(learner.optimizers["adam"].param_groups[0]["lr"])
+
+    run = build([Rates()], scheduler=[{"use": "linear"}], optimizer=[{"use": "adam", "lr": 0.1}])
+    before = [parameter.detach().clone() for parameter in run.trainer.model.parameters()]
+    next(iter(run.trainer))
+    assert set(rates) == {0.0}
+    assert all(map(torch.equal, before, run.trainer.model.parameters()))
 
 
 def test_a_schedule_names_the_optimizer_and_the_number_that_it_moves(build):

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_trainer
 from torch import nn
 
 from rlcore import ConfigError, Context, Progress, hookimpl
@@ -20,7 +21,6 @@ from rlcore.learners import side_by_side as module
 from rlcore.learners.gradient import GradientLearner
 from rlcore.learners.optimizers import AdamConfig, SGDConfig, adam, sgd
 from rlcore.learners.side_threads import SideThread, run_side_by_side
-from rlcore.testing import make_trainer
 from rlcore.types import RunInfo
 
 
@@ -205,7 +205,7 @@ def told_times(monkeypatch):
 
 
 def test_the_faster_way_is_kept_where_the_config_leaves_it_open(told_times, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG)
     learner = learner_of(None)
     for number in range(30):
         learner.update(minibatch(number))
@@ -215,7 +215,7 @@ def test_the_faster_way_is_kept_where_the_config_leaves_it_open(told_times, capl
 
 
 def test_one_thread_is_kept_where_two_take_as_long(told_times, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG)
     told_times.beside = told_times.alone
     learner, other = learner_of(None), learner_of(False)
     for number in range(30):

@@ -5,11 +5,11 @@ import threading
 import time
 
 import pytest
+from rlcore_plugin_testing import make_run
 
 from rlcore import ConfigError
 from rlcore.loggers import limits
 from rlcore.loggers.writer import LogWriter, open_writer
-from rlcore.testing import make_run
 
 
 class Recorder:

@@ -10,14 +10,16 @@ import pytest
 
 from rlcore.cli import doctor
 from rlcore.config.file import read
-from rlcore.errors import ConfigError, MissingPluginError, PluginError
-from rlcore.plugins.discovery import Installed
+from rlcore.errors import ConfigError, MissingPluginError, PluginError, RlcoreError
+from rlcore.plugins import discovery, host
+from rlcore.plugins.discovery import Installed, installed
 from rlcore.plugins.known import PUBLISHED, Published
 from rlcore.plugins.registry import Owner
 from rlcore.presets import catalogue
+from rlcore.presets import preset as preset_module
 from rlcore.presets.catalogue import named, presets
 from rlcore.presets.choice import chosen
-from rlcore.presets.filling import checked_name, filled, run_name
+from rlcore.presets.filling import check, checked_name, filled, run_name
 from rlcore.presets.preset import Preset, Reached
 
 OWNER = Owner("mine", "rlcore-plugin-mine", "1.2.0")
@@ -115,6 +117,29 @@ def test_the_doctor_finds_a_preset_that_does_not_fit(tmp_path, monkeypatch):
     assert finding.plugin == "rlcore-plugin-mine"
     assert "unknown key for optimizer 'adam'" in finding.problem
     assert "[model]: missing" in finding.problem
+
+
+@pytest.mark.parametrize("absent", ["atari", "cnn", "gymnasium", "mlp", "ppo", "recurrent", "transforms"])
+def test_a_preset_that_waits_for_a_plugin_is_no_finding_of_the_doctor(absent, monkeypatch):
+    there = [entry for entry in installed() if entry.name != absent]
+    for module in (discovery, host, preset_module, doctor):
+        monkeypatch.setattr(
+            module, "installed", lambda group="rlcore": there if group == "rlcore" else installed(group)
+        )
+    waiting = [found for found in presets() if f"rlcore-plugin-{absent}" in found.waits_for]
+    assert waiting
+    assert list(doctor.presets_that_do_not_fit(there)) == []
+    with pytest.raises(RlcoreError, match=f"pip install rlcore-plugin-{absent}"):
+        check(waiting[0])
+
+
+def test_the_doctor_finds_two_presets_of_one_name(tmp_path, monkeypatch):
+    first = package(tmp_path, monkeypatch, {"ppo-generic.toml": named("ppo-generic")[0].text})
+    (second,) = [entry for entry in catalogue.installed(catalogue.GROUP) if entry.name == "ppo"]
+    monkeypatch.setattr(catalogue, "installed", lambda group: [first, second])
+    (finding,) = doctor.presets_that_do_not_fit([first, second])
+    assert finding.problem == "preset 'ppo-generic' is in rlcore-plugin-mine and rlcore-plugin-ppo"
+    assert finding.fix == "pip uninstall one of rlcore-plugin-mine, rlcore-plugin-ppo"
 
 
 def test_presets_for_another_rlcore_are_refused():

@@ -60,11 +60,13 @@ def test_the_range_of_one_run_is_that_of_its_episodes(made):
 
 
 def test_the_best_is_among_those_that_most_runs_made(made):
-    (setting,) = made({0: 1.0, 10: 4.0, 20: 100.0}, {0: 3.0, 10: 8.0})
+    (setting,) = made({0: 900.0, 10: 4.0, 20: 100.0}, {0: 300.0, 10: 8.0})
     found = best_of(evaluations(setting))
     assert found is not None
     assert (found.frames, found.mean) == (10, 6.0)
     assert best_of([]) is None
+    assert best_of(evaluations(setting)[:1]) is None, "nothing was trained at frame 0"
+    assert [row["best"] for row in run_rows([setting], None)] == [100.0, 8.0]
 
 
 def test_an_evaluation_that_is_not_a_number_is_left_out(made):
@@ -74,7 +76,7 @@ def test_an_evaluation_that_is_not_a_number_is_left_out(made):
 
 
 def test_the_headline_names_the_setting_that_did_best(made):
-    found = headline(made({0: 1.0}, {0: 5.0}, {0: 3.0}, clip=(0.1, 0.2, 0.2)), "3 runs")
+    found = headline(made({0: 9.0, 10: 1.0}, {0: 9.0, 10: 5.0}, {0: 9.0, 10: 3.0}, clip=(0.1, 0.2, 0.2)), "3 runs")
     setting, best = found["best"]
     assert (setting.name, best.mean) == ("clip=0.2", 4.0)
     assert (found["settings"], found["frames"], found["total_frames"]) == (2, 300, 300)

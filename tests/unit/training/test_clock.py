@@ -8,6 +8,9 @@ import logging
 
 import pytest
 import torch
+from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
+from rlcore_plugin_testing.resumed import check_resumed, differing_parts
+from rlcore_plugin_testing.small_run import make_config, make_run, make_trainer
 
 from rlcore import ConfigError
 from rlcore.checkpoints.manifest import read_manifest, scan
@@ -15,8 +18,6 @@ from rlcore.errors import StorageError
 from rlcore.reports.curves import read_metrics
 from rlcore.reports.run_files import RunFiles
 from rlcore.run_folder.folder import read_config
-from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
-from rlcore.testing.small_run import make_config, make_run, make_trainer
 from rlcore.types.progress import ENDLESS, Progress
 
 UPDATES = {"run": {**COLLECTS_NOTHING["run"], "total_updates": 40}}
@@ -90,6 +91,41 @@ def test_a_run_without_any_env_trains_and_resumes_with_the_same_bits(tmp_path):
         assert torch.equal(mine, theirs)
     digests = [read_manifest(trainer.last_checkpoint)["digest"] for trainer in (whole, second)]
     assert digests[0] == digests[1]
+
+
+def test_what_is_due_within_an_iteration_of_data_is_done_there(tmp_path):
+    """An iteration has 4 updates; rows of metrics, evaluations and checkpoints have intervals of their own."""
+    sections = {**EVALUATED, "logger": [{"use": "csv"}]}
+    sections["evaluator"] = {**EVALUATED["evaluator"], "every": 5, "at_start": False}
+    run = make_run(
+        "checkpoint.every=6", "checkpoint.keep_last=9", "metrics.every=10", sections=sections, folder=tmp_path
+    )
+    run.trainer.stop_at = 33
+    run.trainer.train()
+    assert run.trainer.progress.now == 33
+    assert {0, 6, 12, 18, 24, 30, 33} <= {entry.reached for entry in scan(run.folder / "checkpoints").entries}
+    with (run.folder / "evaluations.csv").open() as file:
+        assert sorted({int(row["updates"]) for row in csv.DictReader(file)}) == [5, 10, 15, 20, 25, 30]
+    assert {10, 20, 30} <= set(read_metrics(run.folder)["progress/updates"])
+
+
+@pytest.mark.parametrize("stop_at", [7, 8, 21])
+def test_where_something_is_due_changes_no_bit_of_a_run_on_data(stop_at, tmp_path):
+    """Schedules move between whole iterations, so a stop or a checkpoint within one moves none."""
+    sections = {**DATA, "scheduler": [{"use": "linear"}]}
+    whole = check_resumed(tmp_path, "checkpoint.every=100", sections=sections, stop_at=stop_at)
+    looked = make_trainer("checkpoint.every=3", sections=sections, folder=tmp_path / "looked")
+    looked.train()
+    assert differing_parts(whole, looked) == []
+    assert looked.progress.iterations == 10
+
+
+@pytest.mark.parametrize("key", ["checkpoint.every", "metrics.every", "evaluator.every"])
+def test_an_interval_by_frames_is_refused_where_none_are_collected(key, tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"every = \{ frames = 16 \} never comes round, as the run collects no frames"
+    ):
+        make_trainer(f"{key}={{frames=16}}", sections=EVALUATED, folder=tmp_path)
 
 
 def test_a_run_that_collects_may_count_updates_too():

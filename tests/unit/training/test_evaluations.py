@@ -3,10 +3,11 @@
 import csv
 
 import pytest
+from rlcore_plugin_testing import make_run
 
 from rlcore import CheckpointRotation, Factory, hookimpl
-from rlcore.errors import ConfigError
-from rlcore.testing import make_run
+from rlcore.agents.place import read_saved
+from rlcore.errors import ConfigError, NoCheckpointError
 from rlcore.training.evaluations import COLUMNS, TABLE
 
 
@@ -141,7 +142,7 @@ def test_the_checkpoint_of_the_best_evaluation_is_kept(tmp_path, begin, monkeypa
     seen = Seen()
     trainer, _ = begin(tmp_path, seen, {"every": 16, "episodes": 1}, total_frames=128)
     evaluate = trainer.evaluator.evaluate
-    values = iter([0.0, 1.0, 5.0, 2.0, 3.0, 4.0, 1.0, 0.0, 2.0])
+    values = iter([9.0, 1.0, 5.0, 2.0, 3.0, 4.0, 1.0, 0.0, 2.0])  # the first is of the untrained network
 
     def known():
         result = evaluate()
@@ -153,6 +154,32 @@ def test_the_checkpoint_of_the_best_evaluation_is_kept(tmp_path, begin, monkeypa
     assert kept == [32, 96, 128], "the best, and the two latest"
     assert trainer.parts.store.best().frames == 32
     assert trainer.best_evaluation.mean_return == 5
+
+
+def test_what_was_never_trained_is_never_the_best(tmp_path, monkeypatch):
+    """Neither at frame 0 nor in a warm-up, in which frames pass and nothing is learned."""
+    sections = {"evaluator": {"use": "episodes", "every": 16, "episodes": 1}, "checkpoint": {"use": "torch"}}
+    trainer = make_run(folder=tmp_path, sections=sections).trainer
+    evaluate = trainer.evaluator.evaluate
+    values = iter([9.0, 8.0, 1.0, 2.0, 0.0])
+
+    def known():
+        result = evaluate()
+        return type(result)(result.frames, result.seeds, (next(values),), result.lengths)
+
+    monkeypatch.setattr(trainer.evaluator, "evaluate", known)
+    trainer.parts.buffer.warmup_frames = 32  # the first update comes at frame 32
+    trainer.evaluate()
+    trainer.save()
+    assert trainer.parts.store.entries()[-1].evaluation == 9
+    assert trainer.best_evaluation is None
+    assert trainer.parts.store.best() is None
+    with pytest.raises(NoCheckpointError, match="none is the best"):
+        read_saved(tmp_path / "toy", True, True)
+    trainer.train()
+    assert trainer.best_evaluation.mean_return == 2
+    assert trainer.parts.store.best().evaluation == 2
+    assert read_saved(tmp_path / "toy", True, True).frames == 48
 
 
 def cart_pole(vectorization):

@@ -50,10 +50,12 @@ class SerialGames:
         self._reward = np.zeros(config.num_envs)
         self._terminated = np.zeros(config.num_envs, dtype=bool)
         self._truncated = np.zeros(config.num_envs, dtype=bool)
+        self._ends: dict[int, Array] = {}  # screens of the episodes that ended in the last step
         self._listener: InfoListener | None = None
 
     def reset(self, seed: int | None = None) -> Array:
         """Begin a game in every env, env `i` with `seed + i`."""
+        self._ends.clear()
         for index, game in enumerate(self._games):
             if seed is not None:
                 game.seed(seed + index)
@@ -68,6 +70,7 @@ class SerialGames:
         finals: dict[int, Array] | None = None
         infos: dict[int, dict[str, Any]] | None = None
         self._terminated[:] = self._truncated[:] = False
+        self._ends.clear()
         for index, (game, own_action) in enumerate(zip(self._games, action.tolist(), strict=True)):
             played = game.step(own_action)
             self._reward[index] = played.reward
@@ -80,6 +83,8 @@ class SerialGames:
             if played.over or played.cut or life_ends:
                 finals, infos = finals or {}, infos or {}
                 finals[index], infos[index] = stack.copy(), {"game_over": played.over}
+                if self._config.render_mode is not None:
+                    self._ends[index] = game.picture()
                 self._truncated[index] = played.cut and not life_ends
                 self._terminated[index] = not self._truncated[index]
                 if played.over or played.cut:
@@ -98,11 +103,13 @@ class SerialGames:
         self._listener = listener
 
     def render(self, indices: Sequence[int] | None = None) -> Array:
-        """Return the screens of these games, or of all, uint8 `[picture, height, width, 3]`."""
+        """Return the screens of these games, or of all, uint8 `[picture, height, width, 3]`; see `RenderableEnv`."""
         if self._config.render_mode is None:
             raise EnvError(f"env {self.spec.id!r} was made without render_mode = 'rgb_array'; it cannot be rendered")
-        games = self._games if indices is None else [self._games[index] for index in indices]
-        return np.stack([game.picture() for game in games])
+        chosen = range(len(self._games)) if indices is None else indices
+        return np.stack(
+            [self._ends[index] if index in self._ends else self._games[index].picture() for index in chosen]
+        )
 
     def close(self) -> None:
         """Do nothing: a machine goes with its object."""

@@ -14,6 +14,8 @@ import pyarrow
 from pyarrow import ipc, parquet, types
 
 from rlcore.envs import Packed
+from rlcore_plugin_datasets.arrow_files import read_table as read_table
+from rlcore_plugin_datasets.arrow_files import rows_of as rows_of
 from rlcore_plugin_datasets.episode import ARRAYS, Episode
 from rlcore_plugin_datasets.leaves import tree_of
 
@@ -49,22 +51,6 @@ def write_table(file: Path, table: pyarrow.Table, compression: int | None) -> No
             writer.write_table(table)
 
 
-def read_table(file: Path) -> pyarrow.Table:
-    """Return the table of a file, every value of which is in its place.
-
-    Raises:
-        OSError, ArrowError: it cannot be read, or is damaged.
-    """
-    if file.suffix == ".parquet":
-        with parquet.ParquetFile(file) as source:
-            table = source.read()
-    else:
-        with pyarrow.OSFile(str(file)) as stream:
-            table = ipc.open_file(stream).read_all()
-    table.validate(full=True)  # offsets and lengths of a damaged file may point outside of it
-    return table
-
-
 def table_of(episode: Episode, space: gymnasium.Space[Any]) -> pyarrow.Table:
     """Return the table of an episode.
 
@@ -88,14 +74,13 @@ def table_of(episode: Episode, space: gymnasium.Space[Any]) -> pyarrow.Table:
     return pyarrow.table(columns)
 
 
-def episode_of(table: pyarrow.Table, space: gymnasium.Space[Any], seed: int | None, infos: bool) -> Episode:
+def episode_of(table: pyarrow.Table, space: gymnasium.Space[Any], seed: int | None) -> Episode:
     """Return the episode of a table.
 
     Args:
         table: of one episode.
         space: of one observation.
         seed: of the episode.
-        infos: whether the infos of its steps are wanted.
 
     Raises:
         KeyError: a column or a leaf is missing.
@@ -105,7 +90,7 @@ def episode_of(table: pyarrow.Table, space: gymnasium.Space[Any], seed: int | No
     steps = {name: _numbers(name, columns[name])[:-1] for name in ARRAYS[1:]}
     for name in ("terminations", "truncations"):
         steps[name] = steps[name].astype(bool)
-    kept = dict(_infos(columns[_INFOS])) if infos and _INFOS in columns else {}
+    kept = dict(_infos(columns[_INFOS])) if _INFOS in columns else {}
     return Episode(_observations(columns["observations"], space), **steps, seed=seed, infos=kept)
 
 

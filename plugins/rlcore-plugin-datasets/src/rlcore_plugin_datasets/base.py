@@ -29,7 +29,7 @@ class OfflineConfig(DataConfig):
     """Which data, and how they are used."""
 
     updates_per_iteration: int = Field(
-        500, ge=1, description="updates between two looks at what is due: metrics, evaluations, checkpoints"
+        500, ge=1, description="updates of an iteration; schedules move between two, intervals are kept within it too"
     )
     storage: StorageKind = Field(
         "device", description="where rows lie: the run's device, host memory, or a mapped file (memmap)"
@@ -72,7 +72,6 @@ class OfflineBuffer(ABC):
         self.warmup_frames: Final = 0
         self._minibatch_size = size
         self._updates_per_iteration = config.updates_per_iteration
-        self._progress = context.progress
         self._target = context.device
         self._data = DataRows(config, joined, config.storage, context, self.shares_observations)
         self._generator = torch.Generator(self._data.device).manual_seed(context.seed("draw"))
@@ -97,9 +96,8 @@ class OfflineBuffer(ABC):
         return
 
     def minibatches(self, batch: Any) -> Iterator[Minibatch]:
-        """Yield as many minibatches as the config says, and no more than the run has left."""
-        left = self._progress.total - self._progress.now
-        for _ in range(min(self._updates_per_iteration, left)):
+        """Yield as many minibatches as the config says; the loop takes fewer where something is due before."""
+        for _ in range(self._updates_per_iteration):
             yield self._draw(self._minibatch_size)
 
     def most_updates(self, batch_steps: int) -> int:

@@ -1,7 +1,8 @@
-"""Size and checksum of the files that a dataset's data lie in: XXH3, 128 bits."""
+"""Size and checksum of what a dataset holds: XXH3, 128 bits; and its files, which lie in its folder."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -9,8 +10,44 @@ from typing import Any, Final
 import xxhash
 
 from rlcore.errors import StorageError
+from rlcore.files import inside
 
 _PIECE: Final = 1 << 22
+
+
+def own_file(folder: Path, name: str) -> Path:
+    """Return a file of a dataset by its path in the folder.
+
+    Raises:
+        StorageError: it is a link, which may lead to any file, or no file.
+    """
+    try:
+        file = inside(folder, name)
+    except StorageError as error:
+        raise StorageError(f"{error}; copy the dataset with what it links to: cp -rL {folder} COPY") from None
+    if file.exists() and not file.is_file():
+        raise StorageError(f"{file} is no file")
+    return file
+
+
+def read_own(folder: Path, name: str, most: int) -> bytes:
+    """Return the content of a file of a dataset by its path in the folder.
+
+    Raises:
+        StorageError: it is a link, or no file.
+        ValueError: it has more than `most` bytes.
+        OSError: it cannot be read.
+    """
+    with own_file(folder, name).open("rb") as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"it has more than {most:,} bytes")
+    return content
+
+
+def checksum_of(table: Mapping[str, Any]) -> str:
+    """Return the checksum of a table as JSON holds it, in whatever order and layout."""
+    return xxhash.xxh3_128_hexdigest(json.dumps(table, sort_keys=True, separators=(",", ":")).encode())
 
 
 def describe_files(folder: Path, files: Sequence[Path]) -> dict[str, Any]:
@@ -22,7 +59,8 @@ def describe_files(folder: Path, files: Sequence[Path]) -> dict[str, Any]:
     Raises:
         StorageError: one cannot be read; names it.
     """
-    each = {file.relative_to(folder).as_posix(): _describe(file) for file in files}
+    names = [file.relative_to(folder).as_posix() for file in files]
+    each = {name: _describe(own_file(folder, name)) for name in names}
     if len(each) == 1:
         return next(iter(each.values()))
     checksums = {path: found["xxh3"] for path, found in each.items()}

@@ -7,17 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import h5py
 import numpy as np
 
 from rlcore.errors import StorageError
 from rlcore_plugin_datasets.episode import Episode
+from rlcore_plugin_datasets.hdf5_arrays import HDF5Arrays, arrays_of
 
 if TYPE_CHECKING:
     from rlcore.types import Array
     from rlcore_plugin_datasets.dataset import Spaces
 
 _FLAT: Final = ("observations", "actions", "rewards", "terminals")
+_ENDS: Final = "episode_terminals"
 _READ: Final = "2.1"
 
 
@@ -28,21 +29,17 @@ def read_d3rlpy(file: Path) -> list[Episode]:
     of one that was cut off, the last step is given up, so that its observation can be the last.
 
     Raises:
-        StorageError: it is none, or damaged.
+        StorageError: it is none, is damaged, or reads other files.
     """
-    try:
-        with h5py.File(file, "r") as data:
-            if all(name in data for name in _FLAT):
-                return list(_flat(data))
-            version = data["version"][()]
-            version = version.decode() if isinstance(version, bytes) else str(version)
-            if version != _READ:
-                raise StorageError(f"{file} is of version {version} of d3rlpy's format; {_READ} is what is read here")
-            return [episode for number in range(int(data["num_episodes"][()])) for episode in _of_number(data, number)]
-    except StorageError:
-        raise
-    except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:  # what h5py says of others' files
-        raise StorageError(f"{file} cannot be read as a file of d3rlpy: {error}") from None
+    with arrays_of(file) as arrays:
+        root = arrays.root
+        if all(arrays.has(root, name) for name in _FLAT):
+            return list(_flat(arrays))
+        version = str(arrays.read(arrays.open(root, "version"), "version"))
+        if version != _READ:
+            raise StorageError(f"{file} is of version {version} of d3rlpy's format; {_READ} is what is read here")
+        count = int(arrays.numbers(root, "num_episodes"))
+        return [episode for number in range(count) for episode in _of_number(arrays, number)]
 
 
 def spaces_of(episodes: list[Episode]) -> Spaces:
@@ -69,16 +66,18 @@ def fitted(episode: Episode, spaces: Spaces) -> Episode:
     return replace(episode, observations=observations, actions=actions)
 
 
-def _of_number(data: Any, number: int) -> Iterator[Episode]:
-    if f"observations_{number}" not in data:
+def _of_number(arrays: HDF5Arrays, number: int) -> Iterator[Episode]:
+    if not arrays.has(arrays.root, f"observations_{number}"):
         raise ValueError(f"the observations of episode {number} are several arrays, which are not read here")
-    observations, actions, rewards = (data[f"{name}_{number}"][()] for name in ("observations", "actions", "rewards"))
-    yield from _episode(observations, actions, rewards, bool(data[f"terminated_{number}"][()]))
+    observations, actions, rewards, terminated = (
+        arrays.numbers(arrays.root, f"{name}_{number}") for name in ("observations", "actions", "rewards", "terminated")
+    )
+    yield from _episode(observations, actions, rewards, bool(terminated))
 
 
-def _flat(data: Any) -> Iterator[Episode]:
-    observations, actions, rewards, terminals = (data[name][()] for name in _FLAT)
-    ends = data["episode_terminals"][()] if "episode_terminals" in data else terminals
+def _flat(arrays: HDF5Arrays) -> Iterator[Episode]:
+    observations, actions, rewards, terminals = (arrays.numbers(arrays.root, name) for name in _FLAT)
+    ends = arrays.numbers(arrays.root, _ENDS) if arrays.has(arrays.root, _ENDS) else terminals
     begin = 0
     for end in np.flatnonzero(ends.astype(bool) | terminals.astype(bool)).tolist():
         part = slice(begin, end + 1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import ConfigError, StorageError
+from rlcore.files import LOCK_FILE, Lock, in_use
 from rlcore_plugin_datasets.checksums import describe_files, first_changed
 from rlcore_plugin_datasets.episode import Episode, problems
 from rlcore_plugin_datasets.formats import FORMATS
@@ -17,6 +19,11 @@ from rlcore_plugin_datasets.syncing import sync, sync_all
 
 if TYPE_CHECKING:
     import gymnasium
+
+log = logging.getLogger(__name__)
+
+# in the name of a folder that is not whole yet
+_UNFINISHED: Final = "-unfinished-"
 
 Spaces = tuple["gymnasium.Space[Any]", "gymnasium.Space[Any]"]
 
@@ -57,13 +64,15 @@ class Dataset:
         return {key: self.metadata.raw[key] for key in ("env_spec",) if key in self.metadata.raw}
 
     def verified(self) -> str:
-        """Return the checksum of the data, which is that of the metadata where these have one.
+        """Return the checksum of the data; those and the metadata are what was written, as far as it was noted.
+
+        Nothing is allocated for what the metadata claim before this has found it stored.
 
         Raises:
-            StorageError: the data are others than were written, or cannot be read.
+            StorageError: data or metadata are others than were written, differ from each other, or cannot be read.
         """
-        files = FORMATS[self.metadata.data_format].files(self.folder, self.metadata.episodes)
-        found, expected = describe_files(self.folder, files), self.metadata.file
+        form, said = FORMATS[self.metadata.data_format], self.metadata
+        found, expected = describe_files(self.folder, form.files(self.folder, said.episodes)), said.file
         if expected and found != expected:
             changed = first_changed(found, expected)
             what = "was cut off or grew" if found["size"] != expected.get("size") else "has other bytes"
@@ -71,6 +80,16 @@ class Dataset:
                 f"{self.file if changed is None else self.folder / changed} is damaged, as it {what}: the data have "
                 f"{found['size']} bytes of checksum {found['xxh3']}, expected {expected.get('size')} of "
                 f"{expected.get('xxh3')}"
+            )
+        steps = form.steps(self.folder, said.episodes)
+        if steps != said.steps:
+            raise StorageError(
+                f"{self.file} has {steps:,} steps, and its metadata say {said.steps:,}; one of them is damaged"
+            )
+        if not said.is_whole:
+            raise StorageError(
+                f"{self.folder / METADATA} is damaged, as it says something else than was written with the data; bring "
+                "that file back, or record the dataset again"
             )
         return str(found["xxh3"])
 
@@ -92,13 +111,9 @@ class Dataset:
         Raises:
             StorageError: the file is damaged.
         """
-        steps = 0
         for number, episode in enumerate(self.episodes()):
-            steps += len(episode)
             for problem in problems(episode, self.spaces):
                 yield f"{self.file}, episode {number}, {problem}"
-        if steps != self.metadata.steps:
-            yield f"{self.file} has {steps} steps, and its metadata say {self.metadata.steps}"
 
 
 def write_dataset(
@@ -126,9 +141,11 @@ def write_dataset(
     """
     if folder.exists():
         raise ConfigError(f"{str(folder)!r} exists already; name another folder, or remove it")
-    place = folder.with_name(f".{folder.name}-{secrets.token_hex(3)}")
+    _remove_unfinished(folder.parent)
+    place = folder.with_name(f".{folder.name}{_UNFINISHED}{secrets.token_hex(3)}")
     try:
         place.mkdir(parents=True)
+        lock = Lock(place)  # by which another process knows whether this one is there
         form = FORMATS[data_format]
         count, steps = form.write(place, spaces[0], iter(episodes), compression)
         if not count:
@@ -138,14 +155,27 @@ def write_dataset(
         sync_all(place)  # before the metadata, which tell of data that are there
         (place / METADATA).write_text(text, encoding="utf-8")
         sync(place / METADATA)
+        (place / LOCK_FILE).unlink()
         sync(place)
         place.rename(folder)
+        lock.release()
         sync(folder.parent)
     except OSError as error:
         raise StorageError(f"{str(folder)!r} cannot be written: {error}") from error
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return Dataset(folder)
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove what processes left that were killed while they wrote a dataset there; name what may be in use."""
+    for place in folder.glob(f".*{_UNFINISHED}??????"):
+        is_used = in_use(place)
+        if is_used is None:
+            log.warning("%s may be what a killed process left of a dataset; remove it, if none writes there", place)
+        elif not is_used:
+            log.warning("%s is removed: a killed process left it of a dataset that it did not finish", place)
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def merged(datasets: list[Dataset], folder: Path, data_format: str = "hdf5") -> Dataset:

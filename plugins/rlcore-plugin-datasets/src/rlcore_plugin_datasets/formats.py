@@ -44,8 +44,24 @@ class DataFormat(Protocol):
         """
         ...
 
+    def steps(self, folder: Path, count: int) -> int:
+        """Return how many steps the episodes have, as the files store them; no array is read for it.
+
+        Args:
+            folder: of the dataset.
+            count: how many episodes there are by the metadata.
+
+        Raises:
+            ConfigError: the format lacks its library.
+            StorageError: the data are damaged, of another count, or claim more than they store.
+        """
+        ...
+
     def read(self, folder: Path, space: gymnasium.Space[Any], count: int, infos: bool) -> Iterator[Episode]:
-        """Yield the episodes in their order. Nothing is executed or unpickled: what is read is numbers and texts.
+        """Yield the episodes in their order.
+
+        Nothing is executed or unpickled: what is read is numbers and texts that the files of the dataset store
+        themselves. Nothing that they only claim is allocated.
 
         Args:
             folder: of the dataset.

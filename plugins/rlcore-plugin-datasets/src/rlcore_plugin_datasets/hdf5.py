@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import h5py
 import numpy as np
-from h5py import h5g, h5i, h5o, h5s
+from h5py import h5i
 
 from rlcore.envs import Packed
 from rlcore.errors import StorageError
+from rlcore_plugin_datasets.checksums import own_file
 from rlcore_plugin_datasets.episode import ARRAYS, Episode
+from rlcore_plugin_datasets.hdf5_arrays import HDF5Arrays, arrays_of
 from rlcore_plugin_datasets.leaves import paths_of
 
 if TYPE_CHECKING:
@@ -22,8 +25,6 @@ if TYPE_CHECKING:
 
 DATA: Final = "main_data.hdf5"
 _INFOS: Final = "infos"
-# of what HDF5 knows of groups and arrays
-_CACHE: Final = 1 << 20
 
 
 class HDF5Data:
@@ -60,35 +61,44 @@ class HDF5Data:
                 count, steps = count + 1, steps + len(episode)
         return count, steps
 
+    def steps(self, folder: Path, count: int) -> int:
+        """Return how many steps the episodes have, by the shapes of stored arrays.
+
+        Raises:
+            StorageError: the file is damaged, has other episodes than the metadata say, or reads other files.
+        """
+        with _opened(folder, count) as arrays:
+            return sum(arrays.rows(group, "rewards") for group in _groups(arrays, count))
+
     def read(self, folder: Path, space: gymnasium.Space[Any], count: int, infos: bool) -> Iterator[Episode]:
         """Yield the episodes of a file in their order.
 
         Raises:
-            StorageError: it is damaged, truncated, or has other episodes than the metadata say; names the episode.
+            StorageError: it is damaged, truncated, has other episodes than the metadata say, or reads other files;
+                names the episode.
         """
-        file, paths = folder / DATA, _paths(space)
-        where = str(file)
-        try:
-            with h5py.File(file, "r") as data:
-                _keep_little(data)
-                if len(data) != count:
-                    raise StorageError(f"{file} has {len(data)} episodes, and its metadata say {count}; it is damaged")
-                for number in range(count):
-                    where = f"{file}, episode {number}"
-                    group = h5py.Group(h5g.open(data.id, f"episode_{number}".encode()))
-                    yield _episode(group, space, paths, infos)
-        except StorageError:
-            raise
-        except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:  # what h5py says of damaged files
-            raise StorageError(f"{where} cannot be read: {error}; the file is damaged, or was cut off") from None
+        paths = _paths(space)
+        with _opened(folder, count) as arrays:
+            for group in _groups(arrays, count):
+                yield _episode(arrays, group, space, paths, infos)
 
 
-def _keep_little(data: Any) -> None:
-    """Have HDF5 forget what it knows of arrays that were read, which would take 32 MiB of memory."""
-    config = data.id.get_mdc_config()
-    config.set_initial_size = True
-    config.initial_size = config.min_size = config.max_size = _CACHE
-    data.id.set_mdc_config(config)
+@contextmanager
+def _opened(folder: Path, count: int) -> Iterator[HDF5Arrays]:
+    file = own_file(folder, DATA)
+    with arrays_of(file) as arrays:
+        there = arrays.root.get_num_objs()
+        if there != count:
+            raise StorageError(f"{file} has {there} episodes, and its metadata say {count}; it is damaged")
+        yield arrays
+
+
+def _groups(arrays: HDF5Arrays, count: int) -> Iterator[Any]:
+    """Yield the groups of the episodes in their order."""
+    file = arrays.where
+    for number in range(count):
+        arrays.where = f"{file}, episode {number}"
+        yield arrays.open(arrays.root, f"episode_{number}")
 
 
 def _paths(space: gymnasium.Space[Any]) -> dict[str, str]:
@@ -116,41 +126,27 @@ def _write(group: Any, path: str, array: Array, how: dict[str, Any]) -> None:
     group.create_dataset(path, data=array, dtype=dtype, **how)
 
 
-def _episode(group: Any, space: gymnasium.Space[Any], paths: dict[str, str], infos: bool) -> Episode:
-    arrays: dict[str, Array] = {name: _numbers(group, name) for name in ARRAYS[1:]}
+def _episode(
+    stored: HDF5Arrays, group: Any, space: gymnasium.Space[Any], paths: dict[str, str], infos: bool
+) -> Episode:
+    arrays: dict[str, Array] = {name: stored.numbers(group, name) for name in ARRAYS[1:]}
     for name in ("terminations", "truncations"):
         arrays[name] = arrays[name].astype(bool)
     if isinstance(space, Packed):
-        arrays["observations"] = space.pack({name: _numbers(group, path) for name, path in paths.items()})
+        arrays["observations"] = space.pack({name: stored.numbers(group, path) for name, path in paths.items()})
     else:
-        arrays["observations"] = _numbers(group, "observations")
-    seed = group.attrs.get("seed")
-    kept = dict(_infos(group[_INFOS], "")) if infos and _INFOS in group else {}
+        arrays["observations"] = stored.numbers(group, "observations")
+    seed = h5py.Group(group).attrs.get("seed")
+    kept = dict(_infos(stored, stored.open(group, _INFOS), "")) if infos and stored.has(group, _INFOS) else {}
     return Episode(**arrays, seed=None if seed is None else int(np.asarray(seed)), infos=kept)
 
 
-def _infos(group: Any, begin: str) -> Iterator[tuple[str, Array]]:
+def _infos(stored: HDF5Arrays, group: Any, begin: str) -> Iterator[tuple[str, Array]]:
     """Yield the infos of each step, by names with `/` between a dict and what it holds."""
-    for name, part in group.items():
+    for name in stored.names(group):
         path = f"{begin}{name.removeprefix('_index_')}"  # of an element of a tuple
-        if isinstance(part, h5py.Group):
-            yield from _infos(part, f"{path}/")
-        elif h5py.check_string_dtype(part.dtype) is not None:
-            yield path, part.asstr()[()]
+        part = stored.open(group, name)
+        if h5i.get_type(part) == h5i.GROUP:
+            yield from _infos(stored, part, f"{path}/")
         else:
-            yield path, _numbers(group, name)
-
-
-def _numbers(group: Any, path: str) -> Array:
-    """Return an array of numbers, read by the calls below h5py's objects, which would take half of the time."""
-    found = h5o.open(group.id, path.encode())
-    if h5i.get_type(found) != h5i.DATASET:
-        raise ValueError(f"{path} are several arrays, and their space is that of one")
-    shape, dtype = found.shape, found.dtype
-    if dtype.kind not in "biuf":
-        raise ValueError(f"{path} are {dtype}, and no numbers")
-    if not shape:  # one number, or nothing at all
-        return np.asarray(h5py.Dataset(found)[()])
-    array: Array = np.empty(shape, dtype)
-    found.read(h5s.ALL, h5s.ALL, array)
-    return array
+            yield path, stored.read(part, path)

@@ -113,7 +113,7 @@ def read_journal(path: Path) -> tuple[Spaces, Iterator[Episode]]:
         raise StorageError(f"{path} is no file of recorded episodes, or of another format")
     try:
         spaces = spaces_of(*head["spaces"])
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise StorageError(f"{path}, line {number}: {error}") from None
     return spaces, (_episode(path, number, found) for number, found in lines)
 
@@ -128,7 +128,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
                 if xxhash.xxh3_64_hexdigest(text).encode() != digest:
                     raise StorageError(f"{path}, line {number}: it is damaged, as its checksum differs")
                 yield number, json.loads(text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StorageError(f"{path} cannot be read: {error}") from None
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from rlcore.envs import Packed
 from rlcore.errors import StorageError
+from rlcore_plugin_datasets.checksums import checksum_of, read_own
 from rlcore_plugin_datasets.formats import FORMATS
 from rlcore_plugin_datasets.spaces import space_text, spaces_of
 
@@ -41,6 +42,7 @@ class Metadata:
         file: `{"size": …, "xxh3": …}` of the data; empty in a dataset of others.
         data_format: a key of `FORMATS`.
         raw: all that it says.
+        is_whole: whether it says what was written; true of a dataset of others, which has no checksum of it.
     """
 
     observation_space: gymnasium.Space[Any]
@@ -52,6 +54,7 @@ class Metadata:
     file: dict[str, Any] = field(default_factory=dict)
     data_format: str = "hdf5"
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
+    is_whole: bool = True
 
 
 def read_metadata(folder: Path) -> Metadata:
@@ -62,16 +65,14 @@ def read_metadata(folder: Path) -> Metadata:
     """
     file = folder / METADATA
     try:
-        if file.stat().st_size > _MOST_BYTES:
-            raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
-        raw = json.loads(file.read_bytes())
+        raw = json.loads(read_own(folder, METADATA, _MOST_BYTES))
         if not isinstance(raw, dict):
             raise ValueError("it holds no table")
         _check_version(str(raw.get("minari_version", "")))
         data_format = raw.get("data_format", "hdf5")
         if data_format not in FORMATS:
             raise ValueError(f"its data are {data_format!r}; what is read here is {', '.join(FORMATS)}")
-        own = raw.get(OWN) if isinstance(raw.get(OWN), dict) else {}
+        own = _own(raw)
         spaces = spaces_of(raw["observation_space"], raw["action_space"])
         _check_images(raw, spaces[0])
         return Metadata(
@@ -79,10 +80,11 @@ def read_metadata(folder: Path) -> Metadata:
             int(raw["total_episodes"]),
             int(raw["total_steps"]),
             str(raw.get("dataset_id", folder.name)),
-            _env_id(raw, own or {}),
-            dict((own or {}).get("file", {})),
+            _env_id(raw, own),
+            dict(own.get("file", {})),
             data_format,
             raw,
+            "metadata" not in own or own["metadata"] == _checksum(raw),
         )
     except FileNotFoundError:
         what = f"it has no {METADATA}" if folder.exists() else "there is no such folder"
@@ -91,7 +93,7 @@ def read_metadata(folder: Path) -> Metadata:
         ) from None
     except KeyError as error:
         raise StorageError(f"{file} does not say {error}; it is damaged, or of another format") from None
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, RecursionError, OverflowError) as error:
         raise StorageError(f"{file} cannot be read: {error}") from None
 
 
@@ -132,6 +134,7 @@ def metadata_text(
         **{key: value for key, value in more.items() if key != OWN},
         OWN: own,
     }
+    content[OWN] = {**own, "metadata": _checksum(content)}
     return json.dumps(content, indent=1) + "\n"
 
 
@@ -139,6 +142,17 @@ def dataset_id(name: str) -> str:
     """Return the id of a dataset whose folder has that name: with a version, as Minari wants it."""
     plain = re.sub(r"[^-\w]", "-", name)
     return plain if re.search(r"-v\d+$", plain) else f"{plain}-v0"
+
+
+def _own(raw: dict[str, Any]) -> dict[str, Any]:
+    own = raw.get(OWN)
+    return own if isinstance(own, dict) else {}
+
+
+def _checksum(raw: dict[str, Any]) -> str:
+    """Return the checksum of everything that metadata say, but for that checksum."""
+    own = {key: value for key, value in _own(raw).items() if key != "metadata"}
+    return checksum_of({**raw, OWN: own})
 
 
 def _check_version(text: str) -> None:

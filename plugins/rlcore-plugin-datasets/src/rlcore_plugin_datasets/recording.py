@@ -46,7 +46,7 @@ def played(
         rows: list[tuple[Array, Array, float, bool, bool]] = []
         while True:
             action = np.array(act(observation))
-            step = env.step(action)
+            step = env.step(action.copy())
             terminated, truncated = bool(step.terminated[0]), bool(step.truncated[0])
             rows.append((observation[0], action[0], float(step.reward[0]), terminated, truncated))
             observation = np.array(step.observation)

@@ -39,21 +39,23 @@ def space_of(text: Any) -> gymnasium.Space[Any]:
     kind = record.get("type")
     try:
         if kind == "Box":
-            dtype = np.dtype(record["dtype"])
+            dtype = _number_type(record["dtype"])
             low, high = (np.array(record[end], dtype=dtype) for end in ("low", "high"))
-            return spaces.Box(low, high, tuple(record["shape"]), dtype.type)
+            if not list(low.shape) == list(high.shape) == record["shape"]:  # Gymnasium would make bounds of that shape
+                raise ValueError(f"a Box of shape {record['shape']} with bounds of {low.shape} and {high.shape}")
+            return spaces.Box(low, high, low.shape, dtype.type)
         if kind == "Discrete":
             return spaces.Discrete(record["n"], start=record.get("start", 0))
         if kind == "MultiDiscrete":
             counts, starts = np.asarray(record["nvec"]), np.asarray(record["start"])
-            return spaces.MultiDiscrete(counts, dtype=np.dtype(record["dtype"]).type, start=starts)
+            return spaces.MultiDiscrete(counts, dtype=_number_type(record["dtype"]).type, start=starts)
         if kind == "MultiBinary":
             return spaces.MultiBinary(record["n"])
         if kind == "Dict":  # pairs, as Gymnasium sorts a dict
             return spaces.Dict([(name, space_of(part)) for name, part in record["subspaces"].items()])
         if kind == "Tuple":
             return spaces.Tuple([space_of(part) for part in record["subspaces"]])
-    except (KeyError, TypeError, AttributeError, AssertionError) as error:
+    except (KeyError, TypeError, AttributeError, AssertionError, OverflowError) as error:
         raise ValueError(f"the space {kind} is not whole: {error!r}") from None
     raise ValueError(f"a space of kind {kind!r} is not known here")
 
@@ -71,6 +73,13 @@ def spaces_of(observation: Any, action: Any) -> tuple[gymnasium.Space[Any], gymn
         return packed_space(space_of(observation), actions), actions
     except ConfigError as error:
         raise ValueError(str(error)) from None
+
+
+def _number_type(name: Any) -> np.dtype[Any]:
+    dtype: np.dtype[Any] = np.dtype(name)
+    if dtype.kind not in "biuf":
+        raise ValueError(f"the numbers of a space are {dtype}")
+    return dtype
 
 
 def _record(space: Any) -> dict[str, Any]:

@@ -12,12 +12,12 @@ def provide_components() -> list[Component]:
             "gymnasium",
             f"{__name__}.env:make",
             f"{__name__}.config:Config",
-            "Gymnasium environments whose observations are one array",
+            "Gymnasium environments: observations are an array, or a dict or tuple of arrays",
         ),
         Component(
             "transform",
             "observation-norm",
-            f"{__name__}.observation_norm:ObservationNorm",
+            "rlcore_plugin_transforms.fixed_norm:ObservationNorm",
             summary="normalise observations by fixed statistics of random frames",
         ),
     ]

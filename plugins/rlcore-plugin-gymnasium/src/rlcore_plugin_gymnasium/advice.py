@@ -24,6 +24,8 @@ def on_an_unknown_id(env_id: str) -> str:
     family = family_of(name)
     if family is not None:
         return "" if family.is_here else f"; {family.install}"
+    if may_be_a_game(name):
+        return "; a module with parallel_env, of PettingZoo, is for [env] use = 'pettingzoo'"
     return '; an id of another package names the module that registers it: "module:Id-v0"' if "/" in name else ""
 
 
@@ -48,3 +50,8 @@ def on_other_versions(env_id: str) -> str:
     if family is None or not unmet:
         return ""
     return f"; its library is not known to work with {', '.join(unmet)}: {family.install}"
+
+
+def may_be_a_game(env_id: str) -> bool:
+    """Return whether an id is the name of a module in a package, as those of PettingZoo's games are."""
+    return "." in env_id and env_id.replace(".", "").isidentifier()

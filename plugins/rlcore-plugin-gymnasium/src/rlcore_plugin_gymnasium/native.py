@@ -95,8 +95,8 @@ class NativeEnv:
         return observation  # type: ignore[no-any-return]
 
     def step(self, action: npt.NDArray[Any]) -> Step:
-        """Step every env; one whose episode ended in the step before is only reset."""
-        observation, reward, terminated, truncated, infos = self._guarded(self._env.step, action)
+        """Step every env, which may write into its action; one that ended in the step before is only reset."""
+        observation, reward, terminated, truncated, infos = self._guarded(self._env.step, action.copy())
         if self._infos is not None:
             self._infos.step(infos, terminated | truncated)
         return Step(observation, reward, terminated, truncated, _NOTHING, _NOTHING)

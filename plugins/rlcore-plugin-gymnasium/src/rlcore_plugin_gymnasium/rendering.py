@@ -78,7 +78,7 @@ def pictures(envs: Sequence[Any], name: str) -> Array:
                 f"env {name!r} rendered {what}, not an array uint8 [height, width, 3]; "
                 "is it made with render_mode = 'rgb_array'?"
             )
-    return np.stack(images)
+    return np.stack(images) if images else np.empty(0)
 
 
 def _advice(env: Any, error: Exception) -> str:

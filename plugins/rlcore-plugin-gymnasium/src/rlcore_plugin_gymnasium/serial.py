@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -20,6 +22,7 @@ from rlcore_plugin_gymnasium import goals
 from rlcore_plugin_gymnasium.chain import layers, modules
 from rlcore_plugin_gymnasium.checker import checked
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
+from rlcore_plugin_gymnasium.learning import warning_on
 from rlcore_plugin_gymnasium.packing import packed
 from rlcore_plugin_gymnasium.probe import NOT_TRIED, tried_out
 from rlcore_plugin_gymnasium.quick_contains import answer_quickly
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rlcore_plugin_gymnasium.config import Config
+
+log = logging.getLogger(__name__)
 
 _AGAIN: Final = "when its episode is played again"
 _NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
@@ -80,6 +85,8 @@ class SerialEnv:
         self._going_on = Step(self._observation, self._reward, self._terminated, self._truncated, _NOTHING, _NOTHING)
         self._longest = sys.maxsize if self._limit is None else self._limit
         self._ended = False
+        self._is_shown = False
+        self._ends: dict[int, Any] = {}  # pictures of the episodes that ended in the last step, once it is shown
         self._form = StepForm(shape, np.dtype(dtype))
         self._elapsed = [0] * config.num_envs
         self._closed = False
@@ -88,8 +95,15 @@ class SerialEnv:
         self._listener: InfoListener | None = None
         self._record(way)
 
+    def warn_of_learning(self) -> None:
+        """Say which wrappers learn what the envs of evaluations will not know."""
+        warning = warning_on(self._envs[0])
+        if warning is not None:
+            log.error("%s", warning)  # with --quiet too: what evaluations say of the policy is not so
+
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
         """Reset every env, env `i` with `seed + i`."""
+        self._ends.clear()
         for index in range(len(self._envs)):
             self._reset_one(index, None if seed is None else seed + index)
         return self._observation
@@ -104,13 +118,16 @@ class SerialEnv:
         infos: dict[int, Any] | None = None
         if self._ended:
             self._terminated[:] = self._truncated[:] = self._ended = False
+            self._ends.clear()
         size, dtype, reward_type, terminated_type, truncated_type = self._form.fast
         observations, rewards, recorded = self._observation, self._reward, self._actions
         step_one = self._repeat if self._frame_skip > 1 else self._step_one
         if self._listener is not None:
             step_one = self._telling(step_one)
-        for index, own_action in enumerate(action.tolist() if self._discrete else action):
-            observation, reward, terminated, truncated, info = step_one(index, own_action)
+        own_actions = action.tolist() if self._discrete else action
+        handed = own_actions if self._discrete else action.copy()  # an env may write into the action that it is given
+        for index, own_action in enumerate(own_actions):
+            observation, reward, terminated, truncated, info = step_one(index, handed[index])
             try:
                 if (
                     observation.nbytes != size
@@ -128,6 +145,8 @@ class SerialEnv:
                 finals, infos = finals or {}, infos or {}
                 infos[index] = info
                 finals[index] = self._form.copy(observation)  # `reset` may write into the same array
+                if self._is_shown:
+                    self._ends[index] = pictures([self._envs[index]], self.spec.id)[0]
                 observation = self._reset_one(index)
                 self._terminated[index], self._truncated[index], self._ended = terminated, truncated, True
             else:
@@ -143,9 +162,11 @@ class SerialEnv:
         self._listener = listener
 
     def render(self, indices: Sequence[int] | None = None) -> npt.NDArray[Any]:
-        """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`."""
-        envs = self._envs if indices is None else [self._envs[index] for index in indices]
-        return pictures(envs, self.spec.id)
+        """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`; see `RenderableEnv`."""
+        self._is_shown = True
+        chosen = range(len(self._envs)) if indices is None else indices
+        running = iter(pictures([self._envs[index] for index in chosen if index not in self._ends], self.spec.id))
+        return np.stack([self._ends[index] if index in self._ends else next(running) for index in chosen])
 
     def goal_outcome(self, achieved: npt.NDArray[Any], desired: npt.NDArray[Any]) -> goals.Outcome:
         """Return the rewards of reaching some goals where others were wanted, and whether that ends episodes.
@@ -229,7 +250,7 @@ class SerialEnv:
 
     def _observation_after(self, index: int, action: Any) -> Any:
         self.heart.beats += 1
-        return (self._repeat if self._frame_skip > 1 else self._step_one)(index, action)[0]
+        return (self._repeat if self._frame_skip > 1 else self._step_one)(index, copy(action))[0]
 
     def _found_way(self) -> tuple[Way, str | None]:
         """Try the env out; return how its episodes are to be recorded, and why that is not exact, if it is not.
@@ -302,7 +323,7 @@ class SerialEnv:
     def _repeat(self, index: int, action: Any) -> tuple[Any, Any, bool, bool, Mapping[str, Any]]:
         total = 0.0
         for _ in range(self._frame_skip):
-            observation, reward, terminated, truncated, info = self._step_one(index, action)
+            observation, reward, terminated, truncated, info = self._step_one(index, copy(action))
             total += reward
             if terminated or truncated:
                 break

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from rlcore_plugin_datasets.buffer import DatasetBuffer
 
 from rlcore.buffers import Minibatch
-from rlcore.types import Context, Interval
+from rlcore.types import Context, Every, Interval
 from rlcore_plugin_mbpo.config import ImaginationConfig
 from rlcore_plugin_mbpo.imagination import Imagination
 from rlcore_plugin_mbpo.replay import STATE
@@ -55,11 +55,16 @@ class ImaginedDataset(DatasetBuffer):
         @model_validator(mode="after")
         def _comes_round(self) -> Self:
             for key in ("dynamics_every", "rollouts_every"):
-                every = getattr(self, key)
-                if isinstance(every, int) and every < self.updates_per_iteration:
+                interval = getattr(self, key)
+                if interval is None:
+                    continue
+                every = Every(interval)
+                if every.clock == "frames":
+                    raise ValueError(f"{key} = {interval}: no frames are collected; give a number of updates")
+                if every.clock != "iterations" and every.interval % self.updates_per_iteration:
                     raise ValueError(
-                        f"{key} = {every} is looked at once in updates_per_iteration = {self.updates_per_iteration} "
-                        "updates; lower the one or raise the other"
+                        f"{key} = {interval} is looked at once in updates_per_iteration = "
+                        f"{self.updates_per_iteration} updates; give a multiple of it"
                     )
             return self
 

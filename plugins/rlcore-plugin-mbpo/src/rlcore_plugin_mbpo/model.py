@@ -12,7 +12,7 @@ from rlcore_plugin_sac.actors import StochasticActor
 from rlcore_plugin_sac.model import ActorCriticModel
 from torch import Tensor
 
-from rlcore.envs import Packed
+from rlcore.envs import FLATTENED, Packed, is_image
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_mbpo.dynamics import Dynamics
@@ -87,6 +87,7 @@ def _size(space: gymnasium.Space[object]) -> int:
     if not flat or not np.issubdtype(space.dtype or np.int64, np.floating):
         raise ConfigError(
             f"[model] mbpo predicts observations in a Box of floats of one dimension, not {space}; dicts can be joined "
-            'by a wrapper of the env, arrays by [[transform]] use = "transforms:flatten"; images are not predicted'
+            'by a wrapper of the env, arrays by [[transform]] use = "transforms:flatten"; images are not predicted',
+            remedy={} if is_image(space) else FLATTENED,
         )
     return int(space.shape[0])  # type: ignore[index]

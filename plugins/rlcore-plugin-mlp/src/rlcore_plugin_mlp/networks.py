@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import gymnasium
+import numpy as np
 import torch
 from torch import nn
 
-from rlcore.envs import Packed
+from rlcore.envs import FLATTENED, Packed, is_image
 from rlcore.errors import ConfigError
 from rlcore_plugin_mlp.by_leaf import LeafEncoder, by_leaf
 from rlcore_plugin_mlp.encoder import EncodedMLP, build_encoder
@@ -96,7 +97,8 @@ class Networks:
             raise ConfigError(
                 f"[model] mlp takes observations in a Box of one dimension, not {space}; for others, name a network of "
                 "yours: encoder = 'module:Name'; for images, one of rlcore-plugin-cnn; or flatten them: [[transform]] "
-                'use = "transforms:flatten"'
+                'use = "transforms:flatten"',
+                remedy=_for_images(space) if is_image(space) else FLATTENED,
             )
         return cls(config, space, None, space.shape[0])
 
@@ -116,3 +118,12 @@ class Networks:
         sizes = [self.inputs, *(config.hidden if hidden is None else hidden), outputs]
         network = kind(sizes, config.activation, config.initialisation, last_gain, generator)
         return network if self.encoder is None else EncodedMLP(self.encoder, network, self.space.shape or ())
+
+
+def _for_images(space: gymnasium.Space[Any]) -> dict[str, Any]:
+    """Return the remedy for images: a convolutional encoder, which takes their numbers as they are."""
+    model: dict[str, Any] = {"encoder": "rlcore_plugin_cnn.bodies:NatureCNN"}
+    low, high = float(space.low.min()), float(space.high.max())  # type: ignore[attr-defined]
+    if np.issubdtype(space.dtype or np.uint8, np.floating) and low >= 0 and 1 < high < np.inf:
+        model["encoder_kwargs"] = {"divisor": high}
+    return {"model": model, "transform": dict.fromkeys(("running-observation-norm", "observation-norm"))}

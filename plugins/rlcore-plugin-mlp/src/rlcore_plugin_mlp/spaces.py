@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import gymnasium
@@ -14,6 +16,8 @@ from rlcore_plugin_mlp.distributions import Categorical, Normal, TanhNormal
 from rlcore_plugin_mlp.numbered import Bernoulli, MultiCategorical, ShiftedCategorical
 from rlcore_plugin_mlp.partly_bounded import PartlyBoundedNormal
 
+# the remedy of an error about actions that are whole numbers of a range
+SCALED: Final = {"transform": [{"use": "transforms:action-scale"}]}
 _FITS: Final = "it has those for Discrete, MultiDiscrete and MultiBinary, and for a Box of floats of one dimension"
 _WRAP: Final = (
     "Let the Gymnasium wrapper TransformAction turn one of these into it, in a class of your own that [env] wrappers "
@@ -47,6 +51,7 @@ def for_space(space: gymnasium.Space[Any], device: torch.device, log_scale: bool
             space,
             f"actions of {space.dtype} would lie outside; {_FITS} (float32, float64). Put the transform "
             "action-scale before it, which rounds for integer actions, or let a wrapper of the env take floats",
+            SCALED if np.issubdtype(space.dtype, np.integer) else {},
         )
     low, high = (torch.from_numpy(bound).to(device) for bound in _bounds(space))
     below, above = low.isfinite(), high.isfinite()
@@ -85,5 +90,5 @@ def _bounds(space: gymnasium.spaces.Box) -> tuple[Any, Any]:
     )
 
 
-def _refusal(space: gymnasium.Space[Any], why: str) -> ConfigError:
-    return ConfigError(f"the mlp model has no distribution for the action space {space}: {why}")
+def _refusal(space: gymnasium.Space[Any], why: str, remedy: Mapping[str, Any] = MappingProxyType({})) -> ConfigError:
+    return ConfigError(f"the mlp model has no distribution for the action space {space}: {why}", remedy=remedy)

@@ -67,8 +67,8 @@ class SweepTrial:
 
     @hookimpl
     def evaluation(self, result: EvaluationResult, trainer: Trainer) -> None:
-        """Report it, unless a run that was killed reported the same evaluation already."""
-        if self._trial is None or self._study is None or self._file is None:
+        """Report it, unless nothing was trained yet, or a run that was killed reported the same evaluation already."""
+        if self._trial is None or self._study is None or self._file is None or not trainer.progress.updates:
             return
         best = trainer.best_evaluation
         value = best.mean_return if best is not None and self._file.study.metric == "best" else result.mean_return

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, fiel
 from rlcore.errors import ConfigError
 
 
-class Range(BaseModel, extra="forbid", strict=True):
+class Range(BaseModel, extra="forbid", strict=True, allow_inf_nan=False):
     """Numbers from low to high; integers where both are."""
 
     low: int | float
@@ -47,7 +47,7 @@ class StudySection(BaseModel, extra="forbid"):
     folder: Path = Field(Path("sweeps"), description="where folders of studies are, relative to the working directory")
     trials: int = Field(20, ge=1, description="how many trials")
     seeds: int = Field(1, ge=1, description="runs of each trial, with seeds counting up from that of the config")
-    metric: Literal["best", "last"] = Field("best", description="the best mean return of an evaluation, or the last")
+    metric: Literal["best", "last"] = Field("last", description="the mean return of the last evaluation, or the best")
     direction: Literal["maximize", "minimize"] = Field("maximize", description="which values are better")
     set: list[str] = Field(default_factory=list, description="overrides of the base config, as after `--set`")
 

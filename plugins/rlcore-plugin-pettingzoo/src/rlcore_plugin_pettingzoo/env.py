@@ -57,9 +57,10 @@ class PettingZooEnv:
             least = max(config.num_envs // self._per_game, 1) * self._per_game
             raise ConfigError(
                 f"[env] num_envs = {config.num_envs}: {config.id} has {self._per_game} agents, and each is an env, "
-                f"so num_envs is a multiple of it, as {least} or {least + self._per_game}"
+                f"so num_envs is a multiple of it, as {least} or {least + self._per_game}",
+                remedy={"env": {"num_envs": least}},
             )
-        if hidden:
+        if hidden and context.name.endswith("evaluation"):
             log.warning(
                 "%s: %d agents are asked for, so %d more of the last game act at random; an evaluation has as many "
                 "agents as episodes: let [evaluator] episodes be a multiple of %d",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, Final
 
 import numpy as np
@@ -91,7 +92,8 @@ class Game:
             actions: one for each agent, of its own space; those of agents that are out do not matter.
         """
         self._actions.append([np.array(action) for action in actions])
-        taken = {agent: actions[row] for row, agent in enumerate(self.agents) if self.alive[row]}
+        # copies, as a game may write into the actions that it is given
+        taken = {agent: copy(actions[row]) for row, agent in enumerate(self.agents) if self.alive[row]}
         result: tuple[Mapping[Any, Any], ...] = self._called(self.env.step, taken)
         _, _, terminations, truncations, _ = result
         for row, agent in enumerate(self.agents):

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import torch
 from rlcore_plugin_mlp.distributions import TanhNormal
-from rlcore_plugin_mlp.spaces import for_space
+from rlcore_plugin_mlp.spaces import SCALED, for_space
 from torch import Tensor
 
 from rlcore.errors import ConfigError
@@ -28,7 +28,10 @@ def squashed_normal(space: gymnasium.Space[Any], device: torch.device) -> TanhNo
     if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
         raise ConfigError(f"{needs}, not {space}")
     if not np.issubdtype(space.dtype, np.floating):
-        raise ConfigError(f"{needs}, not {space}; the transform action-scale before it rounds for integer actions")
+        raise ConfigError(
+            f"{needs}, not {space}; the transform action-scale before it rounds for integer actions",
+            remedy=SCALED if np.issubdtype(space.dtype, np.integer) else {},
+        )
     if not space.is_bounded("both"):
         raise ConfigError(f"{needs}, not {space}; let a wrapper of the env set bounds that its best actions keep to")
     distribution = for_space(space, device, log_scale=True)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, PositiveInt
 from rlcore_plugin_mlp.network import Activation, Initialisation
 from torch import Tensor, nn
 
+from rlcore.envs import FLATTENED, is_image
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_sac.actors import SquashedSample, StochasticActor, squashed_sample
@@ -93,5 +94,9 @@ def _inputs(space: gymnasium.Space[Any]) -> int:
         ConfigError: the space is no box of one dimension.
     """
     if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-        raise ConfigError(f"[model] crossq takes observations in a Box of one dimension, not {space}")
+        raise ConfigError(
+            f"[model] crossq takes observations in a Box of one dimension, not {space}; the transform 'flatten' makes "
+            "one of them; for images take the model actor-critic, with an encoder",
+            remedy={} if is_image(space) else FLATTENED,
+        )
     return space.shape[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -45,6 +46,7 @@ class TorchsnapshotCheckpointer:
 
     def __init__(self, config: Config, context: Context) -> None:
         del config, context
+        logging.getLogger("torchsnapshot").setLevel(logging.WARNING)  # of its own it logs a table of every write
 
     def save(self, folder: Path, tensors: Mapping[str, Tensor]) -> None:
         """Write the snapshot and the index; beyond the tensors, 64 MiB are in use at once.

@@ -127,20 +127,19 @@ class VideoHook:
     def _play(self, env: RenderableEnv, result: EvaluationResult) -> list[Tensor]:
         """Play the evaluation again; return the frames of its first episodes, `[T, C, H, W]` each.
 
-        There is a frame before the first step, and then before every `skip`-th.
+        There is a frame before the first step, then one after every `skip`-th, and that of the end.
         """
         config = self._config
         frames: list[list[Tensor]] = [[] for _ in result.seeds[: config.episodes]]
         steps = itertools.count()
 
-        def before_step(running: BoolArray) -> None:
-            if next(steps) % config.skip:
-                return
-            recorded = [i for i, kept in enumerate(frames) if running[i] and len(kept) < config.max_frames]
+        def look(playing: BoolArray, over: BoolArray) -> None:
+            due = playing if next(steps) % config.skip == 0 else playing & over
+            recorded = [i for i, kept in enumerate(frames) if due[i] and len(kept) < config.max_frames]
             for index, picture in zip(recorded, self._pictures(env, recorded), strict=True):
                 frames[index].append(picture)
 
-        returns, _ = play(env, self._context, result.seeds[0], before_step)
+        returns, _ = play(env, self._context, result.seeds[0], look)
         if tuple(returns.tolist()) != result.returns:
             log.warning("%s: the episodes of frame %d went otherwise than evaluated", self._context.name, result.frames)
         return [torch.stack(kept) for kept in frames]
