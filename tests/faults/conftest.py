@@ -110,7 +110,7 @@ def stopped(cli, write_config):
 
     def train(**sections):
         path = write_config(**sections)
-        outcome = cli("train", path, "--quiet", "--until", "32")
+        outcome = cli("train", path, "--until", "32")
         assert outcome.code == 0, outcome.err
         return path
 

@@ -169,7 +169,7 @@ def test_a4_sigterm_in_every_phase(jobs, references, equal, point):
 def test_a4_sigterm_at_the_end_of_a_run(jobs, references, equal):
     job = jobs.make("ended")
     attempt = jobs.run(job, Strike(point="shutdown", number=signal.SIGTERM))
-    assert attempt.code == 143, attempt.output
+    assert attempt.code == 0, "nothing is left to go on with"
     assert read_status(job.folder)["state"] == "done"
     equal(job, references.reference())
 

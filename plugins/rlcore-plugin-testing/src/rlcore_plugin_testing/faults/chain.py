@@ -67,7 +67,7 @@ class Job:
     def arguments(self) -> list[str]:
         """Return the command line that begins the run, or goes on with it."""
         resume = ["--resume"] if self.folder.exists() else []
-        return ["train", str(self.config), "--quiet", *self.options, *resume]
+        return ["train", str(self.config), *self.options, *resume]
 
 
 def run_once(
