@@ -53,3 +53,8 @@ class TestAlternating(TestCentral):
 
 class TestAlternatingOnOwnRows(TestCentral):
     config = {"frames_per_batch": 14, "start_method": "fork", "alternating": True, "exact_rows": False}
+
+
+class TestEachStep(CollectorContract):
+    use = "parallel:each-step"
+    config = {"frames_per_batch": 14, "call": "operator:is_not"}
