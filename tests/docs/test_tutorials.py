@@ -32,7 +32,7 @@ def venv(tmp_path_factory):
     """What `pip install "rlcore[standard,test]"` makes."""
     extras = PROJECT["optional-dependencies"]
     wanted = [re.match(r"[\w-]+", name)[0] for name in (*extras["standard"], *extras["test"])]
-    folders = [folder for name in wanted if (folder := ROOT / "plugins" / name).is_dir()]
+    folders = [folder for name in dict.fromkeys(wanted) if (folder := ROOT / "plugins" / name).is_dir()]
     made = tmp_path_factory.mktemp("made")
     dist = build_wheels([ROOT, *folders], made / "wheels")
     venv = FreshVenv(made / "venv")

@@ -23,13 +23,13 @@ class TestUnboundedActions(ModelContract):
 
 class TestStateDependentExploration(ModelContract):
     use = "mlp"
-    config = {"hidden": [8], "sde": 3, "log_std": -1.0}
+    config = {"hidden": [8], "sde": True, "sde_every": 3, "log_std": -1.0}
     around = {"env": {"use": "testing:toy", "actions": "bounded"}}
 
 
 class TestStateDependentExplorationOfABatch(ModelContract):
     use = "mlp"
-    config = {"actor_hidden": [16, 8], "critic_hidden": [], "sde": "batch"}
+    config = {"actor_hidden": [16, 8], "critic_hidden": [], "sde": True}
     around = {"env": {"use": "testing:toy-dict", "actions": "bounded"}}
 
 

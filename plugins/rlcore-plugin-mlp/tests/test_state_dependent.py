@@ -13,7 +13,7 @@ STEPS, ENVS = 12, 3
 
 def model_of(actions="unbounded", **config):
     around = {"env": {"use": "testing:toy", "actions": actions}}
-    case = ModelContract.of("mlp", {"hidden": [8], "sde": 1, "log_std": -0.5, **config})
+    case = ModelContract.of("mlp", {"hidden": [8], "sde": True, "log_std": -0.5, **config})
     return case.make(ModelContract.of("mlp", around=around).bench())
 
 
@@ -32,13 +32,13 @@ def by_definition(model, observation):
     return latent.double(), last(latent).double(), scale
 
 
-@pytest.mark.parametrize("every", [1, 4, 5, "batch"])
+@pytest.mark.parametrize("every", [1, 4, 5, 0])
 def test_a_matrix_is_drawn_every_so_many_steps_and_for_each_env(every):
-    policy = model_of(sde=every).policy
+    policy = model_of(sde_every=every).policy
     noise = policy.draw(STEPS, ENVS, torch.Generator().manual_seed(0))
     assert noise.shape == (STEPS, ENVS, 8)
     alike = [bool((noise[time] == noise[time - 1]).all()) for time in range(1, STEPS)]
-    assert alike == [every == "batch" or time % every != 0 for time in range(1, STEPS)]
+    assert alike == [every == 0 or time % every != 0 for time in range(1, STEPS)]
     assert not (noise[0, 0] == noise[0, 1]).any()
 
 
@@ -95,6 +95,8 @@ def test_actions_without_a_deviation_are_refused():
 
 def test_keys_that_count_for_nothing_are_refused():
     schema = ModelContract.of("mlp").provided().schema()
+    with pytest.raises(ValidationError, match="sde_every counts for nothing"):
+        schema.model_validate({"sde_every": 4})
     with pytest.raises(ValidationError, match="critic_hidden counts for nothing"):
         schema.model_validate({"parts": ["actor"], "critic_hidden": [4]})
 

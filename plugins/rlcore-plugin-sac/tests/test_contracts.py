@@ -50,11 +50,11 @@ class TestCrossQModel(ActorCriticContract):
 
 
 class TestStateDependentExploration(ActorCriticContract):
-    config = {"hidden": [8, 8], "random_frames": 12, "sde": 2}
+    config = {"hidden": [8, 8], "random_frames": 12, "sde": True, "sde_every": 2}
 
 
 class TestStateDependentExplorationWithoutRandomFrames(ActorCriticContract):
-    config = {"hidden": [8], "random_frames": 0, "sde": "batch", "sde_log_std": -1.0}
+    config = {"hidden": [8], "random_frames": 0, "sde": True, "sde_log_std": -1.0}
 
 
 class TestDiscreteModel(ModelContract):

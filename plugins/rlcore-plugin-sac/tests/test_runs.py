@@ -20,7 +20,7 @@ PRIORITIZED = {**REPLAY, "use": "replay:prioritized", "n_steps": 3}
 RUNS = {
     "sac": around(model={"random_frames": 40}, buffer=REPLAY),
     "sac three optimizers": around(model={"random_frames": 24}, buffer=PRIORITIZED, optimizer=THREE),
-    "sac sde": around(model={"random_frames": 24, "sde": 3}, buffer=REPLAY),
+    "sac sde": around(model={"random_frames": 24, "sde": True, "sde_every": 3}, buffer=REPLAY),
     "redq": around(model={"critics": 5}, loss={"target_subset": 2}, buffer=REPLAY, optimizer=THREE),
     "droq": around(model=DROPOUT, buffer=REPLAY),
     "td3": {**DETERMINISTIC, "buffer": {**PRIORITIZED, "updates_per_batch": 3}, "optimizer": THREE[:2]},

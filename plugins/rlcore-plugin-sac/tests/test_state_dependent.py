@@ -12,7 +12,7 @@ ENVS = 4000
 
 
 def model_of(**config):
-    given = {"hidden": [8], "random_frames": 0, "sde": 1, "sde_log_std": -0.5, **config}
+    given = {"hidden": [8], "random_frames": 0, "sde": True, "sde_log_std": -0.5, **config}
     return ModelContract.of("sac:actor-critic", given).make(ModelContract.of("testing:toy", around=AROUND).bench())
 
 
@@ -40,7 +40,7 @@ def test_actions_before_squashing_have_the_mean_and_the_scale_of_the_definition(
 
 @torch.no_grad()
 def test_a_matrix_stays_for_so_many_steps():
-    policy = model_of(sde=3).policy
+    policy = model_of(sde_every=3).policy
     noise = policy.draw(7, 2, torch.Generator().manual_seed(0))
     actions = [policy.act(seen(2), row)[0] for row in noise]
     alike = [torch.equal(one, other) for one, other in itertools.pairwise(actions)]
@@ -57,10 +57,15 @@ def test_the_scales_train_the_layers_below_too():
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"sde_log_std": -1.0}, "without sde"),
-        ({"actor": "deterministic", "sde": 1}, "counts for nothing with a deterministic actor"),
+        ({"sde": False, "sde_every": 2}, "without sde = true"),
+        ({"actor": "deterministic", "sde": True}, "count for nothing with a deterministic actor"),
     ],
 )
 def test_keys_that_count_for_nothing_are_refused(config, message):
     with pytest.raises(ValidationError, match=message):
         ModelContract.of("sac:actor-critic").provided().schema().model_validate(config)
+
+
+def test_a_model_with_a_memory_refuses_it():
+    with pytest.raises(ValidationError, match="a model with a memory explores without it"):
+        ModelContract.of("sac:recurrent-actor-critic").provided().schema().model_validate({"sde": True})

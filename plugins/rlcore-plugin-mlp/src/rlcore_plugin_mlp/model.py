@@ -20,7 +20,7 @@ from rlcore_plugin_mlp.model_parts import ActorPolicy as ActorPolicy
 from rlcore_plugin_mlp.network import Activation, Initialisation
 from rlcore_plugin_mlp.networks import Network, Networks
 from rlcore_plugin_mlp.spaces import for_space
-from rlcore_plugin_mlp.state_dependent import SDE, StateDependentActor, StateDependentPolicy
+from rlcore_plugin_mlp.state_dependent import StateDependentActor, StateDependentPolicy
 
 Part = Literal["actor", "critic", "q_values"]
 
@@ -127,10 +127,9 @@ class MLPModel(nn.Module):
             description="let the log standard deviations of the actor be parameters that begin here; default: outputs "
             "of its network; with sde 0",
         )
-        sde: SDE = Field(
-            None,
-            description="explore by noise that is a function of the observation (gSDE): steps after which another "
-            "function is drawn, besides that of each batch, or 'batch'; default: no",
+        sde: bool = Field(False, description="explore by noise that is a function of the observation (gSDE)")
+        sde_every: int = Field(
+            0, ge=0, description="steps after which another one is drawn; 0: at the beginning of a batch alone"
         )
         encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLPs")
         encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")
@@ -141,6 +140,8 @@ class MLPModel(nn.Module):
 
         @model_validator(mode="after")
         def _counts(self) -> Self:
+            if self.sde_every and not self.sde:
+                raise ValueError("sde_every counts for nothing without sde = true; leave it out")
             for part in ("actor", "critic"):
                 if f"{part}_hidden" in self.model_fields_set and part not in self.parts:
                     raise ValueError(f"{part}_hidden counts for nothing, as parts has no {part!r}; leave it out")
@@ -158,7 +159,7 @@ class MLPModel(nn.Module):
         mask = mask_of(spec.observation_space, spec.action_space)
         shared = Networks.of(config, spec.observation_space, context.seed("encoder")) if config.share_encoder else None
         for part in config.parts:
-            steady = config.sde is not None or config.log_std is not None
+            steady = config.sde or config.log_std is not None
             outputs, gain, distribution = head_of(part, spec.action_space, context.device, steady)
             networks = shared or Networks.of(config, spec.observation_space, context.seed(f"{part} encoder"))
             generator = torch.Generator().manual_seed(context.seed(part))
@@ -209,7 +210,7 @@ def head_of(part: Part, space: gymnasium.Space[Any], device: torch.device, stead
 def _part(
     part: Part, network: Network, distribution: Any, config: MLPModel.Config, mask: ActionMask | None
 ) -> nn.Module:
-    if distribution is not None and config.sde is not None:
+    if distribution is not None and config.sde:
         return StateDependentActor(network, distribution, config.log_std or 0.0)
     if distribution is not None:
         return MaskedActor(network, distribution, mask) if mask else actor_of(network, distribution, config.log_std)
@@ -217,7 +218,7 @@ def _part(
 
 
 def _policy_of(actor: Any, config: MLPModel.Config) -> ActorPolicy:
-    return ActorPolicy(actor) if config.sde is None else StateDependentPolicy(actor, config.sde)
+    return StateDependentPolicy(actor, config.sde_every or None) if config.sde else ActorPolicy(actor)
 
 
 def actor_of(network: Network, distribution: Any, log_std: float | None) -> Actor:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import torch
-from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from rlcore_plugin_mlp.encoder import EncodedMLP
 from rlcore_plugin_mlp.model_parts import Actor, ActorPolicy
 from rlcore_plugin_mlp.networks import Network
 
-# steps with the same matrix, at most; or those of a batch; None for other noise
-SDE: TypeAlias = PositiveInt | Literal["batch"] | None
 # added to the variance, as in Stable-Baselines3
 _LEAST_VARIANCE: Final = 1e-6
 
@@ -40,19 +37,19 @@ class Exploration(nn.Module):
         variance = latent.square() @ (2 * self.log_std).exp()
         return 0.5 * (variance + _LEAST_VARIANCE).log()
 
-    def draw(self, steps: int, num_envs: int, every: int | str, generator: torch.Generator) -> Tensor:
+    def draw(self, steps: int, num_envs: int, every: int | None, generator: torch.Generator) -> Tensor:
         """Sample standard normal matrices `[time, env, latent * action]`, new ones every so many steps of a batch.
 
         Args:
             steps: of the batch.
             num_envs: how many envs; each has matrices of its own.
-            every: steps with the same matrix; or `batch`.
+            every: steps with the same matrix; None for all of the batch.
             generator: the only source of randomness.
         """
-        length = min(every, steps) if isinstance(every, int) else steps
-        count = -(-steps // length)
+        every = min(every or steps, steps)
+        count = -(-steps // every)
         drawn = torch.randn(count, num_envs, self.log_std.numel(), generator=generator, device=generator.device)
-        return drawn.expand(steps, -1, -1) if count == 1 else drawn.repeat_interleave(length, 0)[:steps]
+        return drawn.expand(steps, -1, -1) if count == 1 else drawn.repeat_interleave(every, 0)[:steps]
 
     def standardised(self, latent: Tensor, noise: Tensor, log_scale: Tensor) -> Tensor:
         """Return the noise of a step in units of its scale, `[env, action]`.
@@ -123,12 +120,12 @@ class StateDependentPolicy(ActorPolicy):
 
     Args:
         actor: has the scales.
-        every: steps after which a new matrix is drawn, besides that of each batch; or `batch`.
+        every: steps after which a new matrix is drawn, besides that at the beginning of a batch; None for no other.
     """
 
     _actor: StateDependentActor
 
-    def __init__(self, actor: StateDependentActor, every: int | str) -> None:
+    def __init__(self, actor: StateDependentActor, every: int | None) -> None:
         super().__init__(actor)
         self._every = every
 

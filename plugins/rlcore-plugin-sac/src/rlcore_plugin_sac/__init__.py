@@ -8,10 +8,7 @@ def provide_components() -> list[Component]:
     """Return the components of this plugin."""
     return [
         Component(
-            "model",
-            "actor-critic",
-            f"{__name__}.state_dependent:ExploringActorCriticModel",
-            summary="an actor, N critics, their targets",
+            "model", "actor-critic", f"{__name__}.model:ActorCriticModel", summary="an actor, N critics, their targets"
         ),
         Component(
             "model",

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
 
 import torch
-from pydantic import Field, model_validator
 from rlcore_plugin_mlp.distributions import TanhNormal
-from rlcore_plugin_mlp.networks import Network, Networks
-from rlcore_plugin_mlp.state_dependent import SDE, Exploration, features_of, latent_and_outputs
+from rlcore_plugin_mlp.networks import Network
+from rlcore_plugin_mlp.state_dependent import Exploration, features_of, latent_and_outputs
 from torch import Tensor, nn
 
 from rlcore.types import Context
 from rlcore_plugin_sac.actors import StochasticActor
 from rlcore_plugin_sac.box import ActionBox
-from rlcore_plugin_sac.model import ActorCriticModel
 from rlcore_plugin_sac.policy import SamplingPolicy
 
 
@@ -59,13 +56,13 @@ class StateDependentPolicy(SamplingPolicy):
         box: of the actions.
         random_frames: how many frames.
         context: of the model.
-        every: steps after which a new matrix is drawn, besides that of each batch; or `batch`.
+        every: steps after which a new matrix is drawn, besides that at the beginning of a batch; None for no other.
     """
 
     _actor: StateDependentActor
 
     def __init__(
-        self, actor: StateDependentActor, box: ActionBox, random_frames: int, context: Context, every: int | str
+        self, actor: StateDependentActor, box: ActionBox, random_frames: int, context: Context, every: int | None
     ) -> None:
         self._every = every
         super().__init__(actor, box, random_frames, context)
@@ -92,41 +89,3 @@ class StateDependentPolicy(SamplingPolicy):
 
     def _of_first_frames(self, noise: Tensor) -> Tensor:
         return noise[..., : noise.shape[-1] - self._actor.exploration.log_std.numel()]
-
-
-class ExploringActorCriticModel(ActorCriticModel):
-    """An actor, critics and targets; a stochastic actor may explore by gSDE."""
-
-    class Config(ActorCriticModel.Config):
-        """Shapes of the networks, and how the policy explores."""
-
-        sde: SDE = Field(
-            None,
-            description="explore by noise that is a function of the observation (gSDE): steps after which another "
-            "function is drawn, besides that of each batch, or 'batch'; default: no",
-        )
-        sde_log_std: float = Field(
-            -3.0, allow_inf_nan=False, description="log standard deviation of its matrix in the beginning"
-        )
-
-        @model_validator(mode="after")
-        def _fits_sde(self) -> Self:
-            if self.sde is not None and self.actor != "stochastic":
-                raise ValueError(f"sde counts for nothing with a {self.actor} actor; leave it out")
-            if self.sde is None and self.sde_log_std != -3.0:
-                raise ValueError("sde_log_std counts for nothing without sde; leave it out")
-            return self
-
-    def _explorer(
-        self,
-        config: Any,
-        networks: Networks,
-        distribution: TanhNormal,
-        generator: torch.Generator,
-        context: Context,
-    ) -> tuple[StochasticActor, SamplingPolicy]:
-        if config.sde is None:
-            return super()._explorer(config, networks, distribution, generator, context)
-        network = networks.network(self.box.size, 0.01, generator)
-        actor = StateDependentActor(network, distribution, (config.log_std_min, config.log_std_max), config.sde_log_std)
-        return actor, StateDependentPolicy(actor, self.box, config.random_frames, context, config.sde)
