@@ -3,7 +3,6 @@
 import pytest
 import torch
 from rlcore_plugin_testing import difference, make_run
-from rlcore_plugin_testing.contracts import CollectorContract
 
 from rlcore.errors import ConfigError, PluginError
 
@@ -55,11 +54,6 @@ def calls(tmp_path, monkeypatch):
 def trainer_of(call, *overrides, **keywords):
     collector = {"use": "parallel:each-step", "frames_per_batch": 16, "call": f"{HERE}:{call}"}
     return make_run(*overrides, sections={"collector": collector}, **keywords).trainer
-
-
-class TestEachStepOfAnObject(CollectorContract):
-    use = "parallel:each-step"
-    config = {"frames_per_batch": 14, "call": f"{HERE}:Counting"}
 
 
 def test_every_step_is_seen_and_the_run_is_that_of_the_local_collector():

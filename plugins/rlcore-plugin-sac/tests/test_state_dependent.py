@@ -69,3 +69,9 @@ def test_keys_that_count_for_nothing_are_refused(config, message):
 def test_a_model_with_a_memory_refuses_it():
     with pytest.raises(ValidationError, match="a model with a memory explores without it"):
         ModelContract.of("sac:recurrent-actor-critic").provided().schema().model_validate({"sde": True})
+
+
+@pytest.mark.parametrize("sde", [False, True])
+def test_the_parts_are_in_the_order_by_which_optimizers_go(sde):
+    model = model_of(**({} if sde else {"sde": False, "sde_log_std": -3.0}))
+    assert [name for name, _ in model.named_children()] == ["critics", "target_critics", "actor", "temperature"]

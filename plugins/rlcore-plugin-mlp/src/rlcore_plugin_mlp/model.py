@@ -129,7 +129,7 @@ class MLPModel(nn.Module):
         )
         sde: bool = Field(False, description="explore by noise that is a function of the observation (gSDE)")
         sde_every: int = Field(
-            0, ge=0, description="steps after which that function is drawn anew; 0: at the beginning of a batch alone"
+            0, ge=0, description="steps after which another one is drawn; 0: at the beginning of a batch alone"
         )
         encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLPs")
         encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")

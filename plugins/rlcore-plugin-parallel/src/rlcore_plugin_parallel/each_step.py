@@ -10,8 +10,7 @@ from pydantic import Field
 from rlcore.assembly import import_named
 from rlcore.collectors import LocalCollector
 from rlcore.errors import ConfigError, EndOfData, PluginError, RlcoreError, describe
-from rlcore.types import Context, Env, Stateful, Step
-from rlcore.types.optional import Measured, offers
+from rlcore.types import Context, Env, Stateful, Step, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Array, CollectedBatch
@@ -27,6 +26,14 @@ class OnStep(Protocol):
             action: `[env, *shape]`, as the envs got it.
             step: what they returned, before any transform. The next step may overwrite its arrays.
         """
+        ...
+
+
+class _Measuring(Protocol):
+    """What has figures of its own."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return those of the last batch by name."""
         ...
 
 
@@ -87,7 +94,7 @@ class EachStepCollector(LocalCollector):
 
     def metrics(self) -> Mapping[str, float]:
         """Return the figures of an object that has a method `metrics`."""
-        return self._call.metrics() if offers(self._call, Measured) else {}
+        return self._call.metrics() if offers(self._call, _Measuring) else {}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the envs and the noise, and that of an object that has one."""

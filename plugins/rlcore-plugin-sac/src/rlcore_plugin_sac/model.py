@@ -63,7 +63,7 @@ class ActorCriticModel(nn.Module):
         )
         sde: bool = Field(False, description="explore by noise that is a function of the observation (gSDE)")
         sde_every: int = Field(
-            0, ge=0, description="steps after which that function is drawn anew; 0: at the beginning of a batch alone"
+            0, ge=0, description="steps after which another one is drawn; 0: at the beginning of a batch alone"
         )
         sde_log_std: float = Field(
             -3.0,
@@ -103,7 +103,6 @@ class ActorCriticModel(nn.Module):
         networks = Networks.of(config, spec.observation_space, context.seed("actor encoder"))
         if config.actor == "stochastic":
             limits = (config.log_std_min, config.log_std_max)
-            self.temperature = Temperature(config.initial_temperature)
             self.actor: nn.Module
             self.policy: UniformFirst
             if config.sde:
@@ -112,10 +111,11 @@ class ActorCriticModel(nn.Module):
                 every = config.sde_every or None
                 self.policy = StateDependentPolicy(actor, self.box, config.random_frames, context, every)
                 self.actor = actor
-                return
-            network = networks.network(distribution.num_parameters, 0.01, generator)
-            self.actor = StochasticActor(network, distribution, limits)
-            self.policy = SamplingPolicy(self.actor, self.box, config.random_frames, context)
+            else:
+                network = networks.network(distribution.num_parameters, 0.01, generator)
+                self.actor = StochasticActor(network, distribution, limits)
+                self.policy = SamplingPolicy(self.actor, self.box, config.random_frames, context)
+            self.temperature = Temperature(config.initial_temperature)  # after the actor: optimizers go by this order
             return
         self.actor = DeterministicActor(networks.network(self.box.size, 0.01, generator), self.box)
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)
