@@ -53,3 +53,12 @@ class TestAlternating(TestCentral):
 
 class TestAlternatingOnOwnRows(TestCentral):
     config = {"frames_per_batch": 14, "start_method": "fork", "alternating": True, "exact_rows": False}
+
+
+def note(action, step):
+    """Is called after each step, and lets the run go on."""
+
+
+class TestEachStep(CollectorContract):
+    use = "parallel:each-step"
+    config = {"frames_per_batch": 14, "call": f"{__name__}:note"}

@@ -57,11 +57,6 @@ def trainer_of(call, *overrides, **keywords):
     return make_run(*overrides, sections={"collector": collector}, **keywords).trainer
 
 
-class TestEachStep(CollectorContract):
-    use = "parallel:each-step"
-    config = {"frames_per_batch": 14, "call": f"{HERE}:note"}
-
-
 class TestEachStepOfAnObject(CollectorContract):
     use = "parallel:each-step"
     config = {"frames_per_batch": 14, "call": f"{HERE}:Counting"}

@@ -128,8 +128,8 @@ class MLPModel(nn.Module):
             "of its network; with sde 0",
         )
         sde: bool = Field(False, description="explore by noise that is a function of the observation (gSDE)")
-        sde_every: PositiveInt | None = Field(
-            None, description="steps after which that function is drawn anew, as at the beginning of each batch"
+        sde_every: int = Field(
+            0, ge=0, description="steps after which that function is drawn anew; 0: at the beginning of a batch alone"
         )
         encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLPs")
         encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")
@@ -140,7 +140,7 @@ class MLPModel(nn.Module):
 
         @model_validator(mode="after")
         def _counts(self) -> Self:
-            if self.sde_every is not None and not self.sde:
+            if self.sde_every and not self.sde:
                 raise ValueError("sde_every counts for nothing without sde = true; leave it out")
             for part in ("actor", "critic"):
                 if f"{part}_hidden" in self.model_fields_set and part not in self.parts:
@@ -218,7 +218,7 @@ def _part(
 
 
 def _policy_of(actor: Any, config: MLPModel.Config) -> ActorPolicy:
-    return StateDependentPolicy(actor, config.sde_every) if config.sde else ActorPolicy(actor)
+    return StateDependentPolicy(actor, config.sde_every or None) if config.sde else ActorPolicy(actor)
 
 
 def actor_of(network: Network, distribution: Any, log_std: float | None) -> Actor:

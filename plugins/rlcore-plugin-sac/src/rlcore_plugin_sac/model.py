@@ -62,8 +62,8 @@ class ActorCriticModel(nn.Module):
             1.0, gt=0, le=1e6, allow_inf_nan=False, description="weight of the entropy in the beginning"
         )
         sde: bool = Field(False, description="explore by noise that is a function of the observation (gSDE)")
-        sde_every: PositiveInt | None = Field(
-            None, description="steps after which that function is drawn anew, as at the beginning of each batch"
+        sde_every: int = Field(
+            0, ge=0, description="steps after which that function is drawn anew; 0: at the beginning of a batch alone"
         )
         sde_log_std: float = Field(
             -3.0,
@@ -84,9 +84,10 @@ class ActorCriticModel(nn.Module):
         @model_validator(mode="after")
         def _fits_the_actor(self) -> Self:
             others = ("noise",) if self.actor == "stochastic" else _OF_STOCHASTIC
-            if without := [key for key in self.model_dump(exclude_defaults=True) if key in others]:
+            changed = self.model_dump(exclude_defaults=True)
+            if without := [key for key in changed if key in others]:
                 raise ValueError(f"{' and '.join(without)} count for nothing with a {self.actor} actor; leave them out")
-            if not self.sde and (without := [key for key in _OF_SDE if key in self.model_fields_set]):
+            if not self.sde and (without := [key for key in _OF_SDE if key in changed]):
                 raise ValueError(f"{' and '.join(without)} count for nothing without sde = true; leave them out")
             return self
 
@@ -108,7 +109,8 @@ class ActorCriticModel(nn.Module):
             if config.sde:
                 network = networks.network(self.box.size, 0.01, generator)
                 actor = StateDependentActor(network, distribution, limits, config.sde_log_std)
-                self.policy = StateDependentPolicy(actor, self.box, config.random_frames, context, config.sde_every)
+                every = config.sde_every or None
+                self.policy = StateDependentPolicy(actor, self.box, config.random_frames, context, every)
                 self.actor = actor
                 return
             network = networks.network(distribution.num_parameters, 0.01, generator)
