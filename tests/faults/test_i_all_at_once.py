@@ -123,7 +123,7 @@ def test_an_estimator_that_is_left_out_is_told_with_the_rest(problems):
 
 
 def test_what_follows_from_another_problem_is_not_told(problems):
-    found = problems("collector.frames_per_batch=15", "buffer.minibatch_size=17", hooks=["needy"])
+    found = problems("collector.frames_per_batch=15", "buffer.minibatch_size=16", hooks=["needy"])
     assert len(found) == 1
     assert "frames_per_batch = 15" in found[0]
 

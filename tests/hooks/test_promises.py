@@ -31,6 +31,7 @@ CONFIGS = {
     "count-frames-log": {},
     "diagnostics": {},
     "early-stopping": {"monitor": "evaluation/return", "patience": 64},
+    "explained-variance": {},
     "faulty": {},
     "killer": {"plan": "no-strike.json"},
     "log-scalar": {},

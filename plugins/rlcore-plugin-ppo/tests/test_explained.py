@@ -1,4 +1,4 @@
-"""How much of the returns the critic explains is logged once per batch, for every loss with a critic of states."""
+"""How much of the returns the critic explains is logged once per batch, where a config enables it."""
 
 import pytest
 import torch
@@ -40,7 +40,8 @@ class Batches:
 def test_it_is_logged_once_per_batch_before_the_first_update(sections):
     batches = Batches()
     model = {"use": "mlp", "hidden": [4]}
-    trainer = make_run(sections={**sections, "model": model}, hooks=[batches]).trainer
+    sections = {**sections, "model": model, "hook": [{"use": "ppo:explained-variance"}]}
+    trainer = make_run(sections=sections, hooks=[batches]).trainer
     found = []
     for _ in trainer:
         found.append(trainer.metrics.latest.get(NAME))
@@ -52,7 +53,7 @@ def test_it_is_logged_once_per_batch_before_the_first_update(sections):
 def test_masked_steps_do_not_count_and_equal_targets_say_nothing():
     def explained(target, value, mask):
         entries = {"value_target": target, "state_value": value, "collector": {"mask": mask}}
-        hook = ExplainedVariance()
+        hook = ExplainedVariance(ExplainedVariance.Config(), None)
         hook.pre_optim_steps()
         return hook.post_epoch_log(TensorDict(entries, batch_size=[1, 4]))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rlcore import hookimpl
+from pydantic import BaseModel
+
+from rlcore import Context, hookimpl
 from rlcore.types import MASK
 
 if TYPE_CHECKING:
@@ -18,14 +20,15 @@ class ExplainedVariance:
     is logged where all value targets are alike, as there is nothing to be explained.
 
     Attributes:
-        internal: True; it belongs to the loss, and no figures of hooks speak of it.
         takes_columns: True; it reads two entries, whatever the form of the batch.
     """
 
-    internal: Final = True
     takes_columns: Final = True
 
-    def __init__(self) -> None:
+    class Config(BaseModel, extra="forbid"):
+        """It has no keys."""
+
+    def __init__(self, config: Config, context: Context) -> None:
         self._is_new = False
 
     @hookimpl

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from rlcore.learners import inputs_of, mean_of
 from rlcore.types import FIRST, MASK, POLICY_STATE, Context, Key, has_memory, offers
-from rlcore_plugin_ppo.explained import ExplainedVariance
 from rlcore_plugin_ppo.kl_stop import KLStop
 
 CriticLoss = Literal["smooth_l1", "l2"]
@@ -46,7 +45,6 @@ class ActorCriticLoss(nn.Module):
         sides: the losses of the actor and that of the critic, which may be computed at the same time.
         takes_memory: True; of a policy with a state a minibatch has sequences, and steps that are masked do not count.
         schedulable: the weights, which schedules may move.
-        hooks: what logs how much of the returns the critic explains.
     """
 
     requires = ("actor", "critic")
@@ -74,7 +72,6 @@ class ActorCriticLoss(nn.Module):
         self._critic_error = partial(_counted_error, error, self._mean) if remembers else partial(_error, error)
         self._standardise = _standardise_counted if remembers else _standardise
         self._normalize_advantage = config.normalize_advantage
-        self.hooks: list[Any] = [ExplainedVariance()]
 
     def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
         """Return losses and metrics of a minibatch, 0-d.
@@ -126,7 +123,8 @@ class PPOLoss(ActorCriticLoss):
     clipped. Returns `loss_objective`, `loss_critic`, `loss_entropy` and the metrics `entropy`, `kl_approx`
     (Schulman's estimator: mean of ratio - 1 - log ratio) and `clip_fraction`.
 
-    With `target_kl` one of its hooks ends the epochs of a batch early.
+    Attributes:
+        hooks: what ends the epochs of a batch early, with `target_kl`.
     """
 
     reads = (*ActorCriticLoss.reads, "sample_log_prob")
@@ -144,8 +142,7 @@ class PPOLoss(ActorCriticLoss):
         super().__init__(config, context)
         self.schedulable["clip_epsilon"] = config.clip_epsilon
         self._clip_value = config.clip_value
-        if config.target_kl is not None:
-            self.hooks = [*self.hooks, KLStop(config.target_kl)]
+        self.hooks = [] if config.target_kl is None else [KLStop(config.target_kl)]
         if config.clip_value:
             self.reads = (*self.reads, "state_value")
 
