@@ -346,7 +346,6 @@ def test_masks_that_there_cannot_be_are_refused(keys, told):
 
 
 def test_elsewhere_than_in_training_some_agents_of_a_game_may_act_at_random(caplog):
-    caplog.set_level("INFO")
     suite = TestPettingZoo()
     env = suite.make(suite.bench(), num_envs=4, kwargs={"agents": 3})
     assert "2 more of the last game act at random" in caplog.text
