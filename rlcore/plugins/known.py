@@ -101,7 +101,7 @@ PUBLISHED: Final = {
     "parallel": Published({"collector": ("central", "each-step", "workers")}),
     "pettingzoo": Published({"env": ("pettingzoo",)}),
     "ppo": Published(
-        {"estimator": ("gae",), "loss": ("a2c", "ppo")},
+        {"estimator": ("gae",), "hook": ("explained-variance",), "loss": ("a2c", "ppo")},
         presets={
             "a2c": ("a2c-classic-control", "a2c-generic"),
             "ppo": ("ppo-atari", "ppo-classic-control", "ppo-generic", "ppo-mujoco"),
