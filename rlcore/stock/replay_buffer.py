@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import torch
     from tensordict import TensorDict
 
-    from rlcore.types.trainer import ScriptTrainer
-
 
 class ReplayBufferTrainer(TrainerHookBase):
     """Extends a replay buffer with each batch, samples each sub-batch from it, and hands priorities back.
@@ -83,12 +81,7 @@ class ReplayBufferTrainer(TrainerHookBase):
         self.max_dims = None if max_dims is None else tuple(max_dims)
         self.iterate = iterate
         self._rank = _way_to_rank(replay_buffer)
-        self._trainer: ScriptTrainer | None = None
         self._iterator: Iterator[Any] | None = None
-
-    def attach(self, trainer: ScriptTrainer) -> None:
-        """Take note of the trainer, which saves a buffer that it got as `replay_buffer` itself."""
-        self._trainer = trainer
 
     def extend(self, batch: TensorDict) -> TensorDict:
         """Put a batch into the buffer, and return it as it was put there; the batch handed in stays as it is.
@@ -131,18 +124,11 @@ class ReplayBufferTrainer(TrainerHookBase):
         return None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the buffer, where it has one, and whether a pass over it has begun.
-
-        A buffer that the trainer saves is not in it.
-        """
+        """Return the state of the buffer, where it has one, and whether a pass over it has begun."""
         buffer = complete(self.replay_buffer)
         if not offers(buffer, Stateful):
             return {}
-        elsewhere = self._trainer is not None and self._trainer.replay_buffer is self.replay_buffer
-        return {
-            **({} if elsewhere else {"replay_buffer": buffer.state_dict()}),
-            "iterating": self._iterator is not None,
-        }
+        return {"replay_buffer": buffer.state_dict(), "iterating": self._iterator is not None}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Set the state of the buffer; a pass over it goes on where it was, if the buffer has a sampler that knows."""

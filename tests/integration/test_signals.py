@@ -219,7 +219,7 @@ def assert_resumes_exactly(cli, path):
     assert cli("train", path, "--quiet", "--set", "run.name=whole").code == 0
     assert (status()["state"], status()["frames"]) == ("done", 96)
     assert newest()["digest"] == newest(Path("runs/whole"))["digest"]
-    assert newest()["exact"] is True
+    assert newest()["exact"] is True, newest()
 
 
 def hook(use, point, frame):

@@ -143,24 +143,6 @@ def test_the_state_is_that_of_the_buffer(batch):
     assert hook.inexact() is None
 
 
-@pytest.mark.parametrize("handed_over", [True, False])
-def test_a_buffer_is_saved_once_and_comes_back(handed_over, batch, make_trainer, tmp_path):
-    def trainer_of(buffer, **keywords):
-        arguments = {"replay_buffer": buffer} if handed_over else {}
-        trainer = make_trainer([batch(4)], save_trainer_file=tmp_path / "run", **arguments)
-        ReplayBufferTrainer(buffer, batch_size=2).register(trainer)
-        return trainer
-
-    trainer, again = trainer_of(KeepingBuffer()), KeepingBuffer()
-    trainer.train()
-    states = {name: part.state_dict() for name, part in trainer.parts.stateful.items() if "buffer" in name}
-    assert ("steps" in states.get("buffer", {})) == handed_over
-    assert ("replay_buffer" in states["replay_buffer"]) == (not handed_over)
-    trainer.save_trainer(True)
-    trainer_of(again).load_from_file(tmp_path / "run")
-    assert again.numbers() == [0, 1, 2, 3]
-
-
 def test_a_buffer_without_state_is_no_exact_resume(batch, make_trainer, tmp_path):
     trainer = make_trainer([batch(4)], save_trainer_file=tmp_path / "run")
     hook = ReplayBufferTrainer(Buffer())
