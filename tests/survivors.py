@@ -85,7 +85,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.stock",), ("tests/stock", COMPONENTS, "tests/trainer")),
     (("rlcore.assembly", "rlcore.scripts"), ("tests/trainer",)),
     (("rlcore.run",), (f"{UNIT}/run", "tests/integration/test_failed_runs.py")),
-    (("rlcore.agents", "rlcore.envs.spec_records"), (f"{UNIT}/agents", "tests/integration/test_agent.py")),
+    (("rlcore_plugin_agents", "rlcore.envs.spec_records"), ("plugins/rlcore-plugin-agents/tests",)),
     (
         ("rlcore.reports.html", "rlcore.reports.svg", "rlcore.reports.curves"),
         (f"{UNIT}/reports", "tests/integration/test_report.py"),

@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from rlcore.cli import policies
 from rlcore.cli.arguments import finite as _finite
 from rlcore.cli.arguments import override_arguments as _override_arguments
 from rlcore.cli.arguments import port as _port
@@ -74,9 +73,6 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     _train(commands)
     _config(commands)
     _plugins(commands)
-    policies.evaluate(commands)
-    policies.watch(commands)
-    policies.export(commands)
     _ckpt(commands)
     _plot(commands)
     _compare(commands)

@@ -24,24 +24,34 @@ class Published:
         components: names by kind.
         lends: modules of its package by the names that they lend, by the package of the core that lends them on.
         presets: names of its presets, by algorithm.
-        commands: that it adds to the command line.
+        commands: that it adds to the command line, and what each does.
         for_tests: whether its components are for tests, and proposed to nobody who misspelled another.
     """
 
     components: Mapping[str, tuple[str, ...]]
     lends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     presets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    commands: tuple[str, ...] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
     for_tests: bool = False
 
 
 # by the name of the plugin; its distribution is `rlcore-plugin-NAME`
 PUBLISHED: Final = {
+    "agents": Published(
+        {},
+        {"rlcore": {"Agent": "agent", "load_agent": "loading"}},
+        commands={
+            "evaluate": "evaluate a trained run",
+            "export": "write the policy of a trained run into one file, with its transforms inside",
+            "watch": "show the policy of a trained run, in a window or as a video",
+        },
+    ),
     "atari": Published({"env": ("atari",)}),
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
     "datasets": Published(
-        {"buffer": ("dataset", "dataset-sequences", "mixed"), "hook": ("record",)}, commands=("data",)
+        {"buffer": ("dataset", "dataset-sequences", "mixed"), "hook": ("record",)},
+        commands={"data": "record what a policy does as a dataset; show, check, convert and merge datasets"},
     ),
     "dcp": Published({"checkpointer": ("dcp",)}),
     "ddp": Published({"launcher": ("processes", "torchrun")}),
@@ -97,7 +107,10 @@ PUBLISHED: Final = {
             "td3-bc": ("td3-bc-generic",),
         },
     ),
-    "optuna": Published({"hook": ("sweep-trial",)}, commands=("sweep",)),
+    "optuna": Published(
+        {"hook": ("sweep-trial",)},
+        commands={"sweep": "search the settings of a config, by trials that a study file describes"},
+    ),
     "parallel": Published({"collector": ("central", "each-step", "workers")}),
     "pettingzoo": Published({"env": ("pettingzoo",)}),
     "ppo": Published(
@@ -141,7 +154,9 @@ PUBLISHED: Final = {
             "model": ("toy", "toy-memory"),
             "transform": ("toy",),
         },
-        commands=("prove",),
+        commands={
+            "prove": "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes"
+        },
         for_tests=True,
     ),
     "torch": Published({"checkpointer": ("torch",)}),
@@ -172,8 +187,8 @@ PUBLISHED: Final = {
                 "PixelRenderTransform": "pixel_render",
                 "TensorDictRecorder": "tensordict_recorder",
                 "VideoRecorder": "video_recorder",
-            },
-            "rlcore.agents": {"write_mp4": "mp4"},
+                "write_mp4": "mp4",
+            }
         },
     ),
     "vtrace": Published(

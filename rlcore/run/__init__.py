@@ -1,1 +1,18 @@
 """From a config to a ready trainer in its folder, and how a run ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
+
+if TYPE_CHECKING:
+    from rlcore.run.process_state import choose_device as choose_device
+    from rlcore.run.process_state import prepare_process as prepare_process
+
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.run.process_state": "choose_device prepare_process",
+    },
+)

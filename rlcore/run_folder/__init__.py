@@ -8,6 +8,8 @@ from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.run_folder.ended import last_words as last_words
+    from rlcore.run_folder.folder import CHECKPOINTS as CHECKPOINTS
+    from rlcore.run_folder.folder import CONFIG_FILE as CONFIG_FILE
     from rlcore.run_folder.folder import read_config as read_config
     from rlcore.run_folder.status import reached_by as reached_by
     from rlcore.run_folder.status import read_status as read_status
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
-        "rlcore.run_folder.folder": "read_config",
+        "rlcore.run_folder.folder": "CHECKPOINTS CONFIG_FILE read_config",
         "rlcore.run_folder.ended": "last_words",
         "rlcore.run_folder.status": "reached_by read_status",
     },

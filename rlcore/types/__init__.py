@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from rlcore.types.envs import InfoTeller as InfoTeller
     from rlcore.types.envs import RenderableEnv as RenderableEnv
     from rlcore.types.envs import Transform as Transform
+    from rlcore.types.exports import ActionModule as ActionModule
+    from rlcore.types.exports import MemoryModule as MemoryModule
+    from rlcore.types.exports import ObservationModule as ObservationModule
     from rlcore.types.group import Alone as Alone
     from rlcore.types.group import Group as Group
     from rlcore.types.heart import Heart as Heart
@@ -67,7 +70,9 @@ if TYPE_CHECKING:
     from rlcore.types.models import Policy as Policy
     from rlcore.types.models import StatefulPolicy as StatefulPolicy
     from rlcore.types.models import has_memory as has_memory
+    from rlcore.types.optional import EpisodeKeeper as EpisodeKeeper
     from rlcore.types.optional import offers as offers
+    from rlcore.types.optional_transforms import ActionChanger as ActionChanger
     from rlcore.types.outputs import Checkpointer as Checkpointer
     from rlcore.types.outputs import InPlaceCheckpointer as InPlaceCheckpointer
     from rlcore.types.outputs import Logger as Logger
@@ -109,7 +114,7 @@ __all__, __getattr__, __dir__ = lazy(
         ),
         "rlcore.types.learning": "Estimator Learner Loss Scheduler",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
-        "rlcore.types.optional": "offers",
+        "rlcore.types.optional": "EpisodeKeeper offers",
         "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
         "rlcore.types.progress": "Clock ENDLESS Every Progress",
         "rlcore.types.records": (
@@ -118,5 +123,7 @@ __all__, __getattr__, __dir__ = lazy(
         ),
         "rlcore.types.settings": "FREE_AT_RESUME Interval Secret",
         "rlcore.types.trainer": "Trainer",
+        "rlcore.types.optional_transforms": "ActionChanger",
+        "rlcore.types.exports": "ActionModule MemoryModule ObservationModule",
     },
 )

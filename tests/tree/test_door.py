@@ -25,7 +25,6 @@ PLUGINS = {
 # what anybody may use, and what is for the authors of some kind of component
 DOORS = (
     "rlcore",
-    "rlcore.agents",
     "rlcore.algorithms",
     "rlcore.errors",
     "rlcore.helpers",
@@ -34,12 +33,14 @@ DOORS = (
     "rlcore.buffers",
     "rlcore.checkpoints",
     "rlcore.collectors",
+    "rlcore.config",
     "rlcore.envs",
     "rlcore.files",
     "rlcore.learners",
     "rlcore.loggers",
     "rlcore.process",
     "rlcore.restore",
+    "rlcore.run",
     "rlcore.run_folder",
     "rlcore.spooling",
     "rlcore.state",

@@ -6,9 +6,9 @@ import json
 import sys
 
 import pytest
+from rlcore_plugin_agents import filming
 
 import rlcore
-from rlcore.agents import filming
 
 EVALUATED = {"evaluator": {"use": "episodes", "episodes": 2, "every": 64}}
 
