@@ -12,8 +12,8 @@ from rlcore.lazy import lazy
 from rlcore.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from rlcore_plugin_agents import Agent as Agent
-    from rlcore_plugin_agents import load_agent as load_agent
+    from rlcore_plugin_agents.agent import Agent as Agent
+    from rlcore_plugin_agents.loading import load_agent as load_agent
 
     from rlcore.buffers.minibatch import Minibatch as Minibatch
     from rlcore.checkpoints.retention import CheckpointRotation as CheckpointRotation

@@ -17,7 +17,7 @@ from rlcore.run.ready import Run
 from rlcore.types import EvaluationResult
 
 if TYPE_CHECKING:
-    from rlcore_plugin_agents import Agent
+    from rlcore_plugin_agents.agent import Agent
 
     from rlcore.types import Array
 

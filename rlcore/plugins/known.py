@@ -39,7 +39,7 @@ class Published:
 PUBLISHED: Final = {
     "agents": Published(
         {},
-        {"rlcore": {"Agent": "agent", "load_agent": "loading"}},
+        {"rlcore": {"Agent": "agent", "export_agent": "exporting", "load_agent": "loading", "set_stage": "stage"}},
         commands={
             "evaluate": "evaluate a trained run",
             "export": "write the policy of a trained run into one file, with its transforms inside",

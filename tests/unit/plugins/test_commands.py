@@ -85,8 +85,9 @@ def test_one_that_is_published_and_not_installed_names_what_to_install(command, 
     assert refused.code == 2
     assert f"rlcore {command} is provided by {distribution}, which is not installed" in refused.err
     assert f"pip install {distribution}" in refused.err
-    wrapped = "".join(cli("--help").out.split())  # a help line may end at a hyphen
-    assert f"{command}of{distribution},whichisnotinstalled" in wrapped
+    text = PUBLISHED[PUBLISHED_COMMANDS[command]].commands[command]
+    line = f"{command} {text}; of {distribution}, which is not installed"
+    assert "".join(line.split()) in "".join(cli("--help").out.split())  # a help line may end at a hyphen
 
 
 def test_they_are_in_order_of_name_without_those_of_the_core(greet):

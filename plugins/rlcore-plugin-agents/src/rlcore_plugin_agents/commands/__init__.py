@@ -1,1 +1,1 @@
-"""The commands `rlcore evaluate`, `watch` and `export`: their arguments. What they do is imported when they are called."""
+"""The commands `rlcore evaluate`, `watch` and `export`; what each does is imported when it is called."""
