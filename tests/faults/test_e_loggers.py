@@ -17,6 +17,7 @@ import pytest
 import torch
 from rlcore_plugin_csv.logger import CSVLogger
 from rlcore_plugin_mlflow.logger import MLFlowLogger
+from rlcore_plugin_reports.curves import read_metrics
 from rlcore_plugin_tensorboard.logger import TensorboardLogger
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -25,7 +26,6 @@ from rlcore.loggers import limits, metrics
 from rlcore.loggers import values as log_values
 from rlcore.loggers.metrics import Metrics
 from rlcore.loggers.writer import LogWriter
-from rlcore.reports.curves import read_metrics
 from rlcore.spooling.spool import Spool
 from rlcore.testing import make_run
 from rlcore.testing.faults.disk import FailingDisk

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from html import unescape
 
 import pytest
+from rlcore_plugin_reports.html import server as watching
 
-from rlcore.reports.html import server as watching
 from rlcore.testing import make_run
 
 from .test_report_in_a_browser import BROWSER, FLAGS

@@ -49,9 +49,7 @@ ROOMS = {
         "stock assembly scripts"
     ),
     "agents": "version files types plugins config state envs restore policies checkpoints run_folder assembly run",
-    "reports": "files types config checkpoints run_folder training run",
-    "front": "types process plugins config presets run_folder stock agents run reports",
-    "seeds": "files process run_folder training",
+    "front": "types process plugins config presets run_folder stock agents run",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
     "testing": (
@@ -59,10 +57,10 @@ ROOMS = {
         "checkpoints scripts run"
     ),
     "prove": "types plugins config state checkpoints run testing",
-    "ranks": "files types process config state restore checkpoints run_folder stock run reports",
+    "ranks": "files types process config state restore checkpoints run_folder stock run",
     "cli": (
         "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder stock "
-        "assembly run agents reports seeds testing prove ranks"
+        "assembly run agents testing prove ranks"
     ),
 }
 FOR_ALL = ("errors", "lazy")

@@ -73,7 +73,9 @@ def test_one_that_is_published_and_not_installed_names_what_to_install(cli, monk
     assert refused.code == 2
     assert "rlcore sweep is provided by rlcore-plugin-optuna, which is not installed" in refused.err
     assert 'pip install "rlcore[optuna]"' in refused.err
-    assert "of rlcore-plugin-optuna, which is not installed" in " ".join(cli("--help").out.split())
+    shown = " ".join(cli("--help").out.split())
+    assert "that a study file describes; of rlcore-plugin-optuna, which is not installed" in shown
+    assert "95% intervals, probability of improvement; of rlcore-plugin-reports, which is not installed" in shown
 
 
 def test_they_are_in_order_of_name_without_those_of_the_core(greet):

@@ -8,12 +8,12 @@ import logging
 
 import pytest
 import torch
+from rlcore_plugin_reports.curves import read_metrics
+from rlcore_plugin_reports.run_files import RunFiles
 
 from rlcore import ConfigError
 from rlcore.checkpoints.manifest import read_manifest, scan
 from rlcore.errors import StorageError
-from rlcore.reports.curves import read_metrics
-from rlcore.reports.run_files import RunFiles
 from rlcore.run_folder.folder import read_config
 from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
 from rlcore.testing.resumed import check_resumed, differing_parts
