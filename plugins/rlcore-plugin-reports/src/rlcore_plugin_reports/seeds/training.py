@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import rlcore
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, RlcoreError
 from rlcore.process import age, usable_cores
 from rlcore.run import Config, checked_config
 from rlcore_plugin_reports.commands.compare import shown
@@ -134,7 +134,7 @@ class _Starts:
             return rlcore.load_config(
                 options.config, options.set, options.enable, options.disable, options.trust
             ).resolved()
-        except ConfigError:
+        except RlcoreError:
             return None
 
 
