@@ -12,9 +12,10 @@ import torch
 from rlcore.agents.place import Saved
 from rlcore.agents.policies import agents_of, models_of
 from rlcore.assembly.assembly import Assembly
-from rlcore.config.core import RunConfig
+from rlcore.config.core import PluginsConfig, RunConfig
 from rlcore.config.own_modules import places_in
 from rlcore.config.policies import AGENTS
+from rlcore.config.raw import RawConfig
 from rlcore.config.sections import find_component
 from rlcore.config.trust import OwnCode
 from rlcore.config.validation import checked
@@ -74,6 +75,17 @@ def run_config(keys: Mapping[str, Any]) -> RunConfig:
     if problems:
         raise ConfigError("; ".join(problems))
     return RunConfig.model_validate(keys)
+
+
+def host_of(raw: RawConfig) -> PluginHost:
+    """Import what the config names besides components: it may register envs."""
+    plugins = PluginsConfig.model_validate(raw.values.get("plugins", {}))
+    host, code = PluginHost(disable=plugins.disable), OwnCode(raw)
+    for file in code.files:
+        code.load(host, file)
+    for name in plugins.enable:
+        host.load(name)
+    return host
 
 
 class PartsBuilder:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -9,23 +11,29 @@ import numpy as np
 import torch
 
 from rlcore.agents.agent import Agent
-from rlcore.agents.builder import build_parts
+from rlcore.agents.builder import PartsBuilder, build_parts, host_of
 from rlcore.agents.formats import FORMATS
-from rlcore.agents.place import read_saved
+from rlcore.agents.place import Saved, read_saved
 from rlcore.agents.policies import of_policy
 from rlcore.agents.program import examples
+from rlcore.assembly.env_maker import EnvMaker
 from rlcore.checkpoints.manifest import MANIFEST
-from rlcore.errors import ConfigError, StorageError, did_you_mean
+from rlcore.envs.episode_starts import EpisodeStarts
+from rlcore.errors import FROM_OUTSIDE, ConfigError, StorageError, describe, did_you_mean
 from rlcore.files import replacing
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from rlcore.types import Array
+
+log = logging.getLogger(__name__)
 
 _CPU: Final = torch.device("cpu")
 # observations on which the file is compared with the agent, and how far their actions may be apart
 _COMPARED: Final = 64
 # how often, where actions follow from earlier observations
 _STEPS: Final = 3
+# with how many of them it is compared one by one
+_ALONE: Final = 4
 _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 
 
@@ -68,12 +76,13 @@ def export_agent(
     saved = of_policy(read_saved(place, best, trust), policy)
     parts = build_parts(saved, _CPU)
     agent = Agent(parts.spec, parts.transforms, parts.model.policy, _CPU, 0, saved.frames)
+    observations = _observations(saved, agent, _COMPARED * (_STEPS if agent.remembers else 1))
     try:
         with replacing(file) as written:
             beside = written.with_name(written.name + kind.suffix)  # some writers and readers go by the suffix
             try:
                 kind.write(build_parts(saved, _CPU), beside)
-                _compare(agent, kind.load(beside, _CPU, 0, False), file)
+                _compare(agent, kind.load(beside, _CPU, 0, False), observations, file)
                 beside.rename(written)
             finally:
                 beside.unlink(missing_ok=True)
@@ -82,28 +91,75 @@ def export_agent(
     return file
 
 
-def _rewards(agent: Agent) -> npt.NDArray[np.float64] | None:
-    """Return rewards for an agent that has to be told them, `[env]`."""
-    return np.linspace(-1, 1, _COMPARED) if agent.reads_rewards else None
+def _observations(saved: Saved, agent: Agent, count: int) -> Array:
+    """Return raw observations that the agent meets as it plays, `[count, *shape]`.
+
+    Where its env cannot be played here they are made up of its space, which is said.
+    """
+    try:
+        return _played(saved, agent, count)
+    except FROM_OUTSIDE:
+        raise
+    except BaseException as error:  # an exit too, of the env
+        log.warning(
+            "env %r cannot be played here, so the file is compared with the agent on observations that are made up, "
+            "which may be none that the env gives: %s",
+            agent.env_id,
+            describe(error),
+        )
+        return np.asarray(examples(agent.observation_space, count))
 
 
-def _compare(agent: Agent, exported: Agent, file: Path) -> None:
-    """Act on the same observations with both; where they remember, for some steps, with beginnings among them.
+def _played(saved: Saved, agent: Agent, count: int) -> Array:
+    """Play as in training, and return the observations.
+
+    Raises:
+        ConfigError: the env has other spaces than the agent was trained with, as that of several policies has.
+    """
+    builder = PartsBuilder(saved, _CPU, host_of(saved.raw), ("env",))
+    provided, config = builder.component("env", saved.config["env"])
+    with closing(EnvMaker(provided, config, "env", builder.context)("export", num_envs=1)) as env:
+        if (env.spec.observation_space, env.spec.action_space) != (agent.observation_space, agent.action_space):
+            raise ConfigError(f"it has the spaces {env.spec.observation_space} and {env.spec.action_space}")
+        starts = EpisodeStarts(env.spec)
+        starts.reset()
+        rows, reward = [np.array(env.reset(seed=0))], None
+        while len(rows) * env.spec.num_envs < count:
+            step = env.step(agent.act(rows[-1], deterministic=False, reward=reward))
+            rows.append(np.array(step.observation))
+            reward = step.reward if agent.reads_rewards else None
+            agent.reset(starts.first(step))
+    agent.reset()
+    return np.concatenate(rows)[:count]
+
+
+def _compare(agent: Agent, exported: Agent, observations: Array, file: Path) -> None:
+    """Act on the same observations with both, with many at once and with one alone.
+
+    Where they remember, they act for some steps, with beginnings among them.
 
     Raises:
         ConfigError: the actions differ.
     """
-    steps = _STEPS if agent.remembers else 1
-    for observations in np.split(examples(agent.observation_space, steps * _COMPARED), steps):
-        expected, found = (each.act(observations, reward=_rewards(each)) for each in (agent, exported))
-        if expected.dtype.kind == "f":
-            same = np.isclose(found, expected, _RELATIVE, _ABSOLUTE)
-        else:
-            same = found == expected  # two values may be so near that rounding decides
-        if found.shape != expected.shape or same.mean() < 1 - 2 / _COMPARED:
-            raise ConfigError(
-                f"{str(file)!r} is not written: the exported policy acts otherwise than the agent, such as "
-                f"{found.flat[0]} in the place of {expected.flat[0]}; the format safetensors keeps the agent as it is"
-            )
+    for batch in np.split(observations, len(observations) // _COMPARED):
+        _act_alike(agent, exported, batch, file)
         for each in (agent, exported):
             each.reset(np.arange(_COMPARED) % 2 == 0)
+    for each in (agent, exported):
+        each.reset()
+    for observation in observations[:_ALONE]:
+        _act_alike(agent, exported, observation[None], file)
+
+
+def _act_alike(agent: Agent, exported: Agent, observations: Array, file: Path) -> None:
+    rewards = np.linspace(-1, 1, len(observations)) if agent.reads_rewards else None
+    expected, found = (each.act(observations, reward=rewards) for each in (agent, exported))
+    if expected.dtype.kind == "f":
+        same = np.isclose(found, expected, _RELATIVE, _ABSOLUTE)
+    else:
+        same = found == expected  # two values may be so near that rounding decides
+    if found.shape != expected.shape or same.mean() < 1 - 2 / _COMPARED:
+        raise ConfigError(
+            f"{str(file)!r} is not written: the exported policy acts otherwise than the agent, such as "
+            f"{found.flat[0]} in the place of {expected.flat[0]}; the format safetensors keeps the agent as it is"
+        )

@@ -99,7 +99,7 @@ class RememberingProgram(Program):
 
     def __init__(self, parts: AgentParts) -> None:
         super().__init__(parts)
-        self._shapes = [state.shape[1:] for state in self.initial_states(1)]
+        self._parts = [(state.shape[1:], state.dtype) for state in self.initial_states(1)]
 
     def forward(  # type: ignore[override]
         self, observation: Observed, state: Tensor, first: Tensor
@@ -108,7 +108,7 @@ class RememberingProgram(Program):
 
         Args:
             observation: as for `Program`.
-            state: what the call before returned, float32; where `first` is True, whatever stands there.
+            state: what the call before returned; where `first` is True, whatever stands there.
             first: `[env]`, bool: which observations are the first of an episode.
         """
         states = self._parted(state)
@@ -131,10 +131,11 @@ class RememberingProgram(Program):
 
     def _parted(self, state: Tensor) -> list[Tensor]:
         """Return the state of each part."""
-        if len(self._shapes) == 1:
+        if len(self._parts) == 1:
             return [state]
-        columns = torch.split(state, [shape.numel() for shape in self._shapes], -1)
-        return [column.reshape(-1, *shape) for column, shape in zip(columns, self._shapes, strict=True)]
+        columns = torch.split(state, [shape.numel() for shape, _ in self._parts], -1)
+        parts = zip(columns, self._parts, strict=True)
+        return [column.reshape(-1, *shape).to(dtype) for column, (shape, dtype) in parts]
 
 
 def exported_program(parts: AgentParts) -> torch.export.ExportedProgram:
@@ -173,14 +174,17 @@ def observed(space: Any, rows: Tensor) -> Observed:
     return {name: tensor.contiguous() for name, tensor in space.tensors(rows).items()}
 
 
-def state_of(parts: AgentParts) -> dict[str, list[int]]:
-    """Return what a file says of the state of its program, `[*state]`; nothing where it has none.
+def state_of(parts: AgentParts) -> dict[str, Any]:
+    """Return what a file says of the state of its program, `[*state]` and its dtype; nothing where it has none.
 
     Raises:
         ConfigError: a transform cannot be a part of a program; names it.
     """
     states = Program(parts).initial_states(1)
-    return {"state": list(side_by_side(states).shape[1:])} if states else {}
+    if not states:
+        return {}
+    state = side_by_side(states)
+    return {"state": list(state.shape[1:]), "state_dtype": str(state.dtype).removeprefix("torch.")}
 
 
 def side_by_side(states: list[Tensor]) -> Tensor:
@@ -189,9 +193,12 @@ def side_by_side(states: list[Tensor]) -> Tensor:
 
 
 def program_dtype(space: Any) -> np.dtype[Any]:
-    """Return the dtype of the observations that a program takes: that of the space, if torch can count with it."""
+    """Return the dtype of the observations that a program takes: that of the space, if torch can count with it.
+
+    Floats that hold them take the place of wide unsigned integers, with which it cannot.
+    """
     dtype: np.dtype[Any] = np.dtype(space.dtype)
-    return dtype if dtype.kind == "f" else np.dtype(observation_dtype(space))
+    return np.result_type(dtype, np.float32) if dtype.kind == "u" and dtype.itemsize > 1 else dtype
 
 
 def torch_dtype(dtype: Any) -> torch.dtype:

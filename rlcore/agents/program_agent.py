@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -13,6 +13,9 @@ from rlcore.agents.agent import Agent
 from rlcore.agents.notes import spec_of
 from rlcore.agents.program import observed, program_dtype, torch_dtype
 from rlcore.errors import FROM_OUTSIDE, NotSupportedError, StorageError, describe
+
+# those of a state
+_DTYPES: Final = {"float32": torch.float32, "float64": torch.float64}
 
 
 class _ProgramPolicy:
@@ -62,20 +65,16 @@ class _RememberingProgramPolicy(_ProgramPolicy):
     """Acts by a program that takes a state and returns the next one.
 
     Args:
-        state: its shape for one env.
-        device: of the program.
+        state: any state of one env, on the device of the program.
     """
 
-    def __init__(
-        self, path: Path, program: Callable[..., Any], space: Any, state: list[int], device: torch.device
-    ) -> None:
+    def __init__(self, path: Path, program: Callable[..., Any], space: Any, state: Tensor) -> None:
         super().__init__(path, program, space)
         self._state = state
-        self._device = device
 
     def initial_state(self, num_envs: int) -> Tensor:
         """Return zeros, in whose place the program begins with what it knows of beginnings."""
-        return torch.zeros(num_envs, *self._state, device=self._device)
+        return self._state.new_zeros(num_envs, *self._state.shape)
 
     def mode(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Return the actions, and the next state."""
@@ -109,19 +108,20 @@ def program_agent(
     space = spec.observation_space
     dtype = program_dtype(space)
     policy = (
-        _RememberingProgramPolicy(path, program, space, _shape_of(path, notes["state"]), device)
+        _RememberingProgramPolicy(path, program, space, _state_of(path, notes, device))
         if "state" in notes
         else _ProgramPolicy(path, program, space)
     )
     return Agent(spec, [], policy, device, seed, int(notes["frames"]), dtype)
 
 
-def _shape_of(path: Path, state: Any) -> list[int]:
-    """Return the shape of a state as a file says it, which anyone may have written.
+def _state_of(path: Path, notes: Mapping[str, Any], device: torch.device) -> Tensor:
+    """Return a state of one env, of the shape and dtype that a file says, which anyone may have written.
 
     Raises:
-        StorageError: it is none.
+        StorageError: they are none.
     """
-    if isinstance(state, list) and all(isinstance(size, int) and size > 0 for size in state):
-        return state
-    raise StorageError(f"{str(path)!r}: what it says of the state of its policy is no shape: {state!r}")
+    state, dtype = notes["state"], str(notes.get("state_dtype", "float32"))
+    if dtype in _DTYPES and isinstance(state, list) and all(isinstance(size, int) and size > 0 for size in state):
+        return torch.zeros(state, dtype=_DTYPES[dtype], device=device)
+    raise StorageError(f"{str(path)!r}: what it says of the state of its policy is no shape: {state!r}, {dtype}")

@@ -9,17 +9,14 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from rlcore.agents.agent import Agent
-from rlcore.agents.builder import PartsBuilder, run_config
+from rlcore.agents.builder import PartsBuilder, host_of, run_config
 from rlcore.agents.loading import device_of, load_agent
 from rlcore.agents.place import read_saved
 from rlcore.assembly.env_maker import EnvMaker
-from rlcore.config.core import PluginsConfig
 from rlcore.config.file import read
 from rlcore.config.overrides import override
 from rlcore.config.raw import RawConfig
-from rlcore.config.trust import OwnCode
 from rlcore.errors import ConfigError
-from rlcore.plugins.host import PluginHost
 from rlcore.run.process_state import prepare_process
 from rlcore.run_folder.folder import CONFIG_FILE
 from rlcore.types import Context, Env, EnvSpec, Evaluator, Progress
@@ -94,7 +91,7 @@ def set_stage(
     config = raw.values
     run = run_config(config["run"])
     prepare_process(run)
-    host = _host(raw)
+    host = host_of(raw)
     builder = PartsBuilder(replace(saved, config=config, raw=raw), device_of(run.device), host, _SECTIONS)
     if agent is None:
         parts = builder.build()
@@ -138,17 +135,6 @@ def _with(
             )
         override(raw, change)
     return raw
-
-
-def _host(raw: RawConfig) -> PluginHost:
-    """Import what the config names besides components: it may register envs."""
-    plugins = PluginsConfig.model_validate(raw.values.get("plugins", {}))
-    host, code = PluginHost(disable=plugins.disable), OwnCode(raw)
-    for file in code.files:
-        code.load(host, file)
-    for name in plugins.enable:
-        host.load(name)
-    return host
 
 
 def _context_of(agent: Agent, like: Context) -> Context:

@@ -18,6 +18,7 @@ from rlcore.cli.durations import duration
 from rlcore.cli.parsing import Parser, add_plugin_commands
 from rlcore.cli.torch_missing import check_torch
 from rlcore.errors import RlcoreError, notes_of
+from rlcore.process import interrupts
 from rlcore.process.leaving import dismiss, leave
 from rlcore.process.streams import lenient_output, show_log
 from rlcore.version import __version__
@@ -93,6 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def program() -> NoReturn:
     """Be the program `rlcore`: run the command of the command line, and end the process whatever plugins left in it."""
+    interrupts.listen()
     leave(*_command(None))
 
 

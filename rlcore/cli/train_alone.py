@@ -6,7 +6,7 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from rlcore.cli.durations import spoken
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Config
 from rlcore.errors import ConfigError, RlcoreError, describe
-from rlcore.process import companion, forks
+from rlcore.process import companion, forks, interrupts
 from rlcore.process.age import age
 from rlcore.process.signals import GraceExpired, StopAtOnce, stop_on_signal
 from rlcore.process.watchdog import Hung, Watchdog
@@ -44,20 +44,27 @@ def run(options: argparse.Namespace, raw: RawConfig) -> int:
         return 0
     ending = Ending(Path(options.resume) if options.resume else config.run.place)
     with stop_on_signal(ending.request_stop, options.grace, ending.saving, ending.give_up) as received:
-        code = to_its_end(ending, partial(_train, ending, config, options), options.quiet)
-    if code:
-        return code
-    return 128 + received[0] if received else 0
+        return to_its_end(ending, partial(_train, ending, config, options), options.quiet, received)
 
 
-def to_its_end(ending: Ending, train: Callable[[], None], quiet: bool) -> int:
+def to_its_end(ending: Ending, train: Callable[[], None], quiet: bool, received: Sequence[int]) -> int:
+    """Train, and say how the run ended; return the exit code.
+
+    Args:
+        ending: of the run.
+        train: builds and trains it.
+        quiet: whether the summary is left out.
+        received: the signals so far, a list that grows; one that comes when the run is done changes nothing.
+    """
+    code = _ended(ending, train, quiet, received)
+    interrupts.settle()
+    return code or (128 + received[0] if received and not ending.done else 0)
+
+
+def _ended(ending: Ending, train: Callable[[], None], quiet: bool, received: Sequence[int]) -> int:
     """Train, and say how the run ended; return an exit code other than 0 when neither its end nor a stop ended it."""
     try:
-        train()
-    except (StoppedAtStart, GraceExpired):  # a part may have swallowed the first, and gone on for the grace time
-        if ending.run is None:
-            ending.stopped_at_start()
-            return 0
+        _train_and_say(ending, train, quiet)
     except StopAtOnce as stopped:
         ending.failed(str(stopped))
         print("stopped at once", file=sys.stderr)
@@ -67,12 +74,25 @@ def to_its_end(ending: Ending, train: Callable[[], None], quiet: bool) -> int:
         print(f"error: {hung}", file=sys.stderr)
         return 3
     except BaseException as error:
+        if ending.run is None and received:  # what was stopped in its middle raised an error of its own
+            ending.stopped_at_start()
+            return 0
         ending.failed(describe(error))
         if isinstance(error, RlcoreError):
             raise
         return unexpected(error)
-    _say_its_end(ending, quiet)
     return 0
+
+
+def _train_and_say(ending: Ending, train: Callable[[], None], quiet: bool) -> None:
+    try:
+        interrupts.hand_over()
+        train()
+    except (StoppedAtStart, GraceExpired):  # a part may have swallowed the first, and gone on for the grace time
+        if ending.run is None:
+            ending.stopped_at_start()
+            return
+    _say_its_end(ending, quiet)
 
 
 def _say_its_end(ending: Ending, quiet: bool) -> None:

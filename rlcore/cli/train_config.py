@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
 from rlcore.config.changes import WATCHING
+from rlcore.config.common_keys import DEFAULTS
 from rlcore.config.core import SAFE_NAME
 from rlcore.config.file import read
 from rlcore.config.observers import add_observers
@@ -40,9 +42,14 @@ def _name_after(raw: RawConfig, folder: Path) -> None:
 
 def place_of(raw: RawConfig) -> Path:
     """Return the run folder that a config names; what it should not say there is refused later."""
-    run = raw.values.get("run", {})
+    run = run_keys(raw)
     names = (run.get("folder", "runs"), run.get("name", "run"))
     return Path(*(str(name) for name in names))
+
+
+def run_keys(raw: RawConfig) -> dict[str, Any]:
+    """Return what a config says of its run, in `[run]` or `[defaults]`, before anything of it is checked."""
+    return {**raw.values.get(DEFAULTS, {}), **raw.values.get("run", {})}
 
 
 def _place_config(options: argparse.Namespace) -> None:

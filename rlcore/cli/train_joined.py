@@ -61,15 +61,12 @@ def run(options: argparse.Namespace, raw: RawConfig) -> int:
     with stop_on_signal(ending.request_stop, options.grace, ending.saving, ending.give_up) as received:
         rank = JoinedRank(place, config, order, ending)
         try:
-            code = to_its_end(ending, partial(rank.train, launcher), order.quiet)
+            return to_its_end(ending, partial(rank.train, launcher), order.quiet, received)
         except RankLost as lost:
             _end(place.rank, lost)
         except RlcoreError as error:
             note(error, f"on rank {place.rank} of {place.size}")
             raise
-    if code:
-        return code
-    return 128 + received[0] if received else 0
 
 
 def _end(rank: int, lost: RankLost) -> NoReturn:

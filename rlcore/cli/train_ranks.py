@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rlcore.cli.durations import spoken
-from rlcore.cli.train_config import place_of, prepared
+from rlcore.cli.train_config import place_of, prepared, run_keys
+from rlcore.config.common_keys import Defaults
 from rlcore.config.core import RanksConfig
 from rlcore.config.raw import RawConfig
 from rlcore.config.validation import core_section
@@ -28,7 +29,7 @@ from rlcore.types.progress import Clock
 
 def run(options: argparse.Namespace, raw: RawConfig) -> int:
     """Train; return the exit code."""
-    ranks: RanksConfig | None = core_section(raw, "ranks", [])
+    ranks: RanksConfig | None = core_section(raw, "ranks", [], Defaults(raw))
     ranks = ranks or RanksConfig.model_validate({})  # the template finds what is wrong with it, and says so
     place = Path(options.resume) if options.resume else place_of(raw)
     given = {name: value for name, value in vars(options).items() if name not in ("of_plugin", "command")}
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace, raw: RawConfig) -> int:
     settings = json.dumps({"options": given, "place": str(place), "time_limit": time_limit})
     program = [sys.executable, *(["-P"] if sys.flags.safe_path else []), "-m", __name__, settings]
     resume = options.resume is not None
-    clock: Clock = "updates" if "total_updates" in raw.values.get("run", {}) else "frames"
+    clock: Clock = "updates" if "total_updates" in run_keys(raw) else "frames"
     return Supervisor(program, ranks.count, ranks.restarts, ranks.deadline, place, resume, options.grace, clock).run()
 
 

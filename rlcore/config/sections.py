@@ -245,7 +245,7 @@ def validate(
     problems += policy_problems(raw)
     defaults = Defaults(raw)
     run, plugins, metrics, checkpoint = (core_section(raw, name, problems, defaults) for name in CORE)
-    ranks = core_section(raw, "ranks", problems) if "ranks" in raw.values else None
+    ranks = core_section(raw, "ranks", problems, defaults) if "ranks" in raw.values else None
     plugins = plugins or PluginsConfig()
     host = PluginHost(disable=[*plugins.disable, *disable])
     code = OwnCode(raw)

@@ -94,15 +94,17 @@ class Packed(gymnasium.spaces.Box):
 
     def joined(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Return rows `[env, words]` of leaves `[env, *shape]`, which are cast to the dtypes of `dtypes`; new."""
-        count, width = tensors[next(iter(self.leaves))].shape[0], self.shape[0] * _WORD.itemsize
+        width = self.shape[0] * _WORD.itemsize
         # the wider ones come first, so that one follows the other without a gap
         names = sorted(self.leaves, key=lambda name: self._begins[name] * self.dtypes[name].itemsize)
+        cast = [tensors[name].to(self._torch_dtypes[name]) for name in names]
+        # by the rows of each: those of another leaf would let a program depend on how many envs there are
         leaves = [
-            tensors[name].to(self._torch_dtypes[name]).reshape(count, math.prod(self._shape_of(name))) for name in names
+            leaf.reshape(leaf.shape[0], math.prod(self._shape_of(name))) for leaf, name in zip(cast, names, strict=True)
         ]
         parts = [leaf.contiguous().view(torch.uint8) for leaf in leaves]
         gap = width - sum(part.shape[1] for part in parts)
-        return torch.cat([*parts, parts[0].new_zeros(count, gap)], 1).view(torch.int64)
+        return torch.cat([*parts, parts[0].new_zeros(parts[0].shape[0], gap)], 1).view(torch.int64)
 
     def rows(self, num_envs: int | None = None) -> Array:
         """Return zeros `[env, words]`, or `[words]` without a number of envs."""

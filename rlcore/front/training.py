@@ -257,4 +257,4 @@ def _trained(config: Config, resume: bool, hooks: Iterable[Any]) -> tuple[Traine
             ending.failed(describe(error))
             raise
         ending.stopped()
-    return TrainedRun.of(run), received[0] if received else None
+    return TrainedRun.of(run), received[0] if received and not ending.done else None

@@ -108,7 +108,7 @@ def transformed_env_constructor(
     return partial(
         _transformed,
         maker,
-        None if known is None else {name: np.asarray(known[name], dtype=np.float32) for name in ("loc", "scale")},
+        None if known is None else {name: np.asarray(known[name], dtype=np.float64) for name in ("loc", "scale")},
         setting(cfg, "catframes", 0),
         (setting(cfg, "reward_loc", 0.0), setting(cfg, "reward_scaling", None)),
     )

@@ -33,8 +33,8 @@ def get_stats_random_rollout(
             bytes of more than one dimension.
 
     Returns:
-        `loc` and `scale`, float32, of the shape of an observation, or `[]` for pixels. A feature that does not change
-        has `loc` 0 and `scale` 1.
+        `loc` and `scale`, of the shape of an observation, or `[]` for pixels; float64 where float32 would round
+        observations, else float32. A feature that does not change has `loc` 0 and `scale` 1.
 
     Raises:
         ConfigError: `init_env_steps` is missing or below 2, or another key.
@@ -59,9 +59,10 @@ def get_stats_random_rollout(
     axis = None if pixels else 0
     loc, scale = np.asarray(seen.mean(axis)), np.asarray(seen.std(axis, ddof=1))
     still = scale == 0
+    dtype = np.result_type(np.float32, space.dtype)
     return {
-        "loc": torch.as_tensor(np.where(still, 0.0, loc), dtype=torch.float32),
-        "scale": torch.as_tensor(np.where(still, 1.0, scale), dtype=torch.float32),
+        "loc": torch.as_tensor(np.where(still, 0.0, loc).astype(dtype)),
+        "scale": torch.as_tensor(np.where(still, 1.0, scale).astype(dtype)),
     }
 
 

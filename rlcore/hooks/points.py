@@ -7,7 +7,7 @@ pluggy is not called inside the loop. The specs are in `specs.py`, the search fo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from rlcore.hooks.resolution import Hook as Hook
 from rlcore.hooks.resolution import Implementation, check_marks, resolve
 from rlcore.hooks.specs import POINTS
 from rlcore.types.foreign import TensorDictLike
+from rlcore.types.hook_parts import HookMetrics, under_name_of
 from rlcore.types.mappings import is_mapping
 from rlcore.types.optional import offers
 
@@ -203,7 +204,7 @@ class LoopHooks:
         """Return the metrics of a step together with those of the hooks."""
         if not self._post_optim_log:
             return metrics
-        return {**metrics, **self._collect(self._post_optim_log, metrics, minibatch, learner)}
+        return {**metrics, **self._collect(self._post_optim_log, metrics, minibatch, learner, taken=metrics)}
 
     def post_epoch_log(self, batch: TensorDict | None, learner: Learner) -> Mapping[str, Any]:
         """Collect metrics after the minibatches of an epoch."""
@@ -239,13 +240,21 @@ class LoopHooks:
         """Notify of the end, in reverse order; each hook is isolated."""
         _notify_isolated(reversed(self._points["shutdown"]), trainer)
 
-    def _collect(self, implementations: tuple[Implementation, ...], *arguments: Any) -> Mapping[str, Any]:
-        """Merge the mappings of a collect point; `log_pbar` marks the keys of its own mapping."""
-        merged: dict[str, Any] = {}
+    def _collect(
+        self, implementations: tuple[Implementation, ...], *arguments: Any, taken: Collection[str] = ()
+    ) -> Mapping[str, Any]:
+        """Merge the mappings of a collect point; `log_pbar` marks the keys of its own mapping.
+
+        Args:
+            implementations: of the point.
+            arguments: of the point.
+            taken: names that the learner uses.
+        """
+        if not implementations:  # as in most iterations, of which some have a single step
+            self.collected = {}
+            return self.collected
+        merged = HookMetrics()
         self.collected = merged
-        if not implementations:
-            return merged
-        sources: dict[str, str] = {}
         for implementation in implementations:
             result = call(implementation, *arguments)
             if result is None:
@@ -256,23 +265,24 @@ class LoopHooks:
             for key, value in result.items():
                 if key == "log_pbar":
                     continue
-                key = self._free_key(key, implementation, merged, sources)
+                if not isinstance(key, str):
+                    raise implementation.wrong_return(result, f"names of metrics that are text, not {key!r}")
+                key = self._free_key(key, implementation, merged, taken)
                 merged[key] = value
                 if show:
                     merged.setdefault("log_pbar", set()).add(key)
         return merged
 
-    def _free_key(
-        self, key: str, implementation: Implementation, merged: dict[str, Any], sources: dict[str, str]
-    ) -> str:
-        """Return `key`, or a key with the hook's name when another hook of the point returned it already."""
+    def _free_key(self, key: str, implementation: Implementation, merged: HookMetrics, taken: Collection[str]) -> str:
+        """Return `key`, or one with the name of the hook where the learner or another hook of the point uses it."""
         name = implementation.hook.name
-        if key not in sources:
-            sources[key] = name
+        other = merged.hooks.setdefault(key, name)
+        if key not in taken and other == name:
             return key
         if key in merged:
-            own = f"{sources[key]}/{key}"
+            own = under_name_of(other, key)
             merged[own] = merged.pop(key)
+            merged.hooks[own] = other
             shown = merged.get("log_pbar", set())
             if key in shown:
                 shown.remove(key)
@@ -280,13 +290,15 @@ class LoopHooks:
         if key not in self._warned:
             self._warned.add(key)
             log.warning(
-                "metric %r is returned by hooks %r and %r at %r; both are kept under the hook's name",
+                "metric %r of hook %r at %r is one of %s too; both are kept, that of a hook under its name",
                 key,
-                sources[key],
                 name,
                 implementation.point,
+                "the learner" if key in taken else f"hook {other!r}",
             )
-        return f"{name}/{key}"
+        own = under_name_of(name, key)
+        merged.hooks[own] = name
+        return own
 
 
 def call(implementation: Implementation, *arguments: Any) -> Any:

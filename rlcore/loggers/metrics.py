@@ -19,14 +19,14 @@ from torch import Tensor
 
 from rlcore.loggers import values as log_values
 from rlcore.loggers.merging import Figures, merged
+from rlcore.loggers.names import Names
 from rlcore.loggers.writer import LogWriter, close_all, drain_all
 from rlcore.types import Alone, Group, Logger
+from rlcore.types.hook_parts import WALL_CLOCK, HookMetrics
 from rlcore.types.progress import Every, Progress
 
 log = logging.getLogger(__name__)
 
-# what begins so is never the same twice, and so is no part of the state
-WALL_CLOCK: Final = "time/"
 STATISTICS: Final = ("std", "min", "max", "count")
 MANY_NAMES: Final = 10_000
 MOST_NAMES: Final = 100_000
@@ -122,22 +122,35 @@ class Metrics:
         self._newest: dict[str, Any] = {}
         self._reduced: dict[str, _Reduced] = {}
         self._refused: set[str] = set()
+        self._names = Names()
 
     def add(self, values: Mapping[str, Any], prefix: str = "") -> None:
-        """Take values in; tensors stay where they are."""
+        """Take values in; tensors stay where they are. A name of a hook that the core uses gets the hook's name."""
+        hooks = values.hooks if type(values) is HookMetrics else None
+        given = self._names.given
         for key, value in values.items():
             if key == "log_pbar":
-                self.on_bar |= {prefix + shown for shown in value}
+                self.on_bar |= {
+                    prefix + shown if hooks is None else self._names.of_hook(shown, hooks[shown]) for shown in value
+                }
                 continue
             key = prefix + key
+            if hooks is not None:
+                key = self._names.of_hook(key, hooks[key])
+            elif given and key in given:
+                self._make_room(key)
             if isinstance(value, Last):
                 self._last[key] = self._newest[key] = value.value
+                if hooks is None:
+                    self._names.core.add(key)
                 if isinstance(value, Sum):
                     self._sums.add(key)
                 continue
             held = self._values.get(key)
             if held is None:
                 held = self._values[key] = []
+                if hooks is None:
+                    self._names.core.add(key)
             held.append(value)
             self._newest[key] = value
             if len(held) >= _FOLD:
@@ -148,6 +161,9 @@ class Metrics:
         values = list(values)
         if not values:
             return  # no entry, so that the order of the keys outlives a checkpoint
+        if key in self._names.given:
+            self._make_room(key)
+        self._names.core.add(key)
         held = self._values.setdefault(key, [])
         held.extend(values)
         self._newest[key] = values[-1]
@@ -247,6 +263,7 @@ class Metrics:
             "newest": newest,
             "latest": latest,
             "written_at": self.written_at,
+            **({"apart": sorted(self._names.apart)} if self._names.apart else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -261,10 +278,16 @@ class Metrics:
         self._newest = dict(state["newest"])
         self.latest = dict(state["latest"])
         self.written_at = state["written_at"]
+        self._names.apart = set(state.get("apart", ()))
 
     def close(self) -> None:
         """Drain and close the writers."""
         close_all(self.writers)
+
+    def _make_room(self, key: str) -> None:
+        """Keep what a hook gave under its name, since the core gives the same metric."""
+        own = self._names.of_core(key, self._values, self._reduced, self._last, self._newest)
+        self.on_bar = {own if shown == key else shown for shown in self.on_bar}
 
     def _merge(self) -> None:
         """Let the first rank have the statistics of all of them, in their order, and the others none."""

@@ -9,7 +9,7 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.process import age as age
     from rlcore.process import companion as companion
-    from rlcore.process.another import rlcore_command as rlcore_command
+    from rlcore.process.another import start_run as start_run
     from rlcore.process.cores import usable_cores as usable_cores
     from rlcore.process.signals import STOPPING as STOPPING
     from rlcore.process.stops import collected_stops as collected_stops
@@ -20,7 +20,7 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.process": "age companion",
-        "rlcore.process.another": "rlcore_command",
+        "rlcore.process.another": "start_run",
         "rlcore.process.cores": "usable_cores",
         "rlcore.process.signals": "STOPPING",
         "rlcore.process.stops": "collected_stops",

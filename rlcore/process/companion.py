@@ -1,6 +1,6 @@
 """A small process beside this one, which acts where this one cannot: when it was killed, or a thread holds the GIL.
 
-It ends worker processes that outlived this one, writes the truth into the status of the run, and kills this process
+It ends the processes that outlived this one, writes the truth into the status of the run, and kills this process
 when none of its threads moves any more, or when it does not end. Its program is in `companion_program.py`.
 """
 
@@ -56,12 +56,12 @@ class Companion:
         """Say that nothing is said for a while."""
         self._say("rests")
 
-    def keep(self, pid: int) -> None:
-        """Let a worker process end with this one, whatever it does then."""
-        self._say(f"worker {pid}")
+    def keep(self, pid: int, number: int) -> None:
+        """Let a process be sent a signal when this one is gone."""
+        self._say(f"worker {pid} {number:d}")
 
     def forget(self, pid: int) -> None:
-        """Forget a worker process that has ended."""
+        """Forget a process that has ended."""
         self._say(f"forget {pid}")
 
     def end_within(self, seconds: float) -> None:
@@ -126,13 +126,18 @@ def start(folder: Path | None = None, hang_after: int = 0) -> Companion:
     return _running
 
 
-def end_with_this(pid: int) -> None:
-    """Let a worker process end with this one, whatever it does then; a companion is started if there is none."""
-    (running() or start()).keep(pid)
+def end_with_this(pid: int, number: int = signal.SIGKILL) -> None:
+    """Let a process end with this one, however this one ends; a companion is started if there is none.
+
+    Args:
+        pid: of the process.
+        number: of the signal that ends it; default: one that it cannot refuse.
+    """
+    (running() or start()).keep(pid, number)
 
 
 def forget(pid: int) -> None:
-    """Forget a worker process that has ended."""
+    """Forget a process that has ended."""
     companion = running()
     if companion is not None:
         companion.forget(pid)

@@ -30,7 +30,7 @@ class Watched:
     Attributes:
         pid: of it.
         gone: descriptor that can be read when it is gone, or None where the system has none.
-        workers: processes that end with it, each with the time of its start.
+        workers: processes that end with it, each with the time of its start and the signal that ends it.
         heard: when its threads moved last; None while it did not ask to be watched.
         deadline: when it is to be gone.
         stopped: since when it has been stopped by a signal.
@@ -38,7 +38,7 @@ class Watched:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self.workers: dict[int, str] = {}
+        self.workers: dict[int, tuple[str, int]] = {}
         self.heard: float | None = None
         self.paused = False
         self.deadline: float | None = None
@@ -64,7 +64,8 @@ class Watched:
         elif what == "rests":
             self.heard = None
         elif what == "worker":
-            self.workers[int(value)] = started(int(value))
+            pid, number = map(int, value.split())
+            self.workers[pid] = started(pid), number
         elif what == "forget":
             self.workers.pop(int(value), None)
         elif what == "end":
@@ -202,10 +203,10 @@ class Companion:
     def _after_its_end(self, reason: str) -> None:
         """End what the process left, and write the truth about its run."""
         how = reason or ended(self._watched.pid)
-        for pid, start in self._watched.workers.items():
+        for pid, (start, number) in self._watched.workers.items():
             if start and started(pid) == start:
                 try:
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(pid, number)
                 except OSError:
                     continue
         folder = self._folder

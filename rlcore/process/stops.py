@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from rlcore.process import interrupts
 from rlcore.process.signals import ALWAYS, STOPPING
 
 
@@ -31,6 +32,7 @@ def collected_stops() -> Iterator[list[int]]:
         before = {number: handler for number, handler in now.items() if number in ALWAYS or handler != signal.SIG_IGN}
     for number in before:
         signal.signal(number, take)
+    interrupts.hand_over()
     try:
         yield received
     finally:

@@ -15,7 +15,9 @@ from rlcore.process.nameless import nameless
 # words of 64 bits: in the first line what the supervisor says, then a line for each rank, as long as one of a cache
 _LINE: Final = 8
 _STOP = 0
-_PULSE, _BEATS, _OUTCOME, _FRAMES, _BEGUN, _KEPT = range(6)
+_PULSE, _LOST, _OUTCOME, _FRAMES, _BEGUN, _KEPT = range(6)
+# words for the text in which a rank says why it ends
+_TEXT: Final = 128
 # places in which a rank keeps its state in turn, so that one is whole while the other is written
 _PLACES: Final = 2
 
@@ -46,9 +48,11 @@ class Board:
     def __init__(self, size: int, fds: Sequence[int] = ()) -> None:
         self.size = size
         self.fds = tuple(fds) or tuple(nameless(f"rlcore-ranks-{number}") for number in range(1 + _PLACES * size))
+        length = 8 * (_LINE * (1 + size) + _TEXT * size)
         if not fds:
-            os.truncate(self.fds[0], 8 * _LINE * (1 + size))
-        self._words = memoryview(mmap.mmap(self.fds[0], 8 * _LINE * (1 + size))).cast("q")
+            os.truncate(self.fds[0], length)
+        self._memory = mmap.mmap(self.fds[0], length)
+        self._words = memoryview(self._memory).cast("q")
 
     @property
     def stop(self) -> int:
@@ -61,7 +65,7 @@ class Board:
 
     def begin_generation(self, kept: Kept | None = None) -> None:
         """Forget what the ranks before said, before others are started, but for the state from which these go on."""
-        self._words[_LINE:] = memoryview(bytearray(8 * _LINE * self.size)).cast("q")
+        self._words[_LINE:] = memoryview(bytearray(8 * (_LINE + _TEXT) * self.size)).cast("q")
         if kept is not None:
             for rank in range(self.size):
                 self.keeps(rank, kept.place, kept.frames)
@@ -88,11 +92,10 @@ class Board:
                 found.append(Kept(place, numbers.pop() - 1))
         return max(found, key=lambda kept: kept.frames, default=None)
 
-    def pulse(self, rank: int, moved: bool, frames: int) -> None:
-        """Say, as a rank, that its threads run, whether its main thread moved, and how far it is."""
+    def pulse(self, rank: int, frames: int) -> None:
+        """Say, as a rank, that its threads run, and how far it is."""
         line = self._line(rank)
         self._words[line + _PULSE] += 1
-        self._words[line + _BEATS] += moved
         self._words[line + _FRAMES] = frames
 
     def begun(self, rank: int) -> None:
@@ -102,6 +105,29 @@ class Board:
     def ends(self, rank: int, code: int) -> None:
         """Say, as a rank, that it ends by itself and with which exit code."""
         self._words[self._line(rank) + _OUTCOME] = 1 + code
+
+    def dies(self, rank: int, why: str, lost: int | None = None) -> None:
+        """Say, as a rank, why it ends.
+
+        Args:
+            rank: which one.
+            why: in words.
+            lost: the rank that is to blame, where it is another one.
+        """
+        text = why.encode()[: 8 * _TEXT]
+        begin = self._text(rank)
+        self._memory[begin : begin + len(text)] = text
+        self._words[self._line(rank) + _LOST] = 0 if lost is None else 1 + lost
+
+    def why(self, rank: int) -> str:
+        """Return why a rank says that it ends; nothing where it did not say so."""
+        begin = self._text(rank)
+        return self._memory[begin : begin + 8 * _TEXT].rstrip(b"\0").decode(errors="ignore")
+
+    def lost(self, rank: int) -> int | None:
+        """Return the rank that is to blame for the end of another, as that one says; None where it blames none."""
+        word = self._words[self._line(rank) + _LOST]
+        return None if not word else word - 1
 
     def has_begun(self, rank: int) -> bool:
         """Return whether a rank trains, or has."""
@@ -116,13 +142,13 @@ class Board:
         """Return, by rank, what changes as long as its threads run."""
         return [self._words[self._line(rank) + _PULSE] for rank in range(self.size)]
 
-    def beats(self) -> list[int]:
-        """Return, by rank, what changes as long as its main thread moves."""
-        return [self._words[self._line(rank) + _BEATS] for rank in range(self.size)]
-
     def reached(self) -> int:
         """Return how far the ranks are, on the clock of the run."""
         return max(self._words[self._line(rank) + _FRAMES] for rank in range(self.size))
 
     def _line(self, rank: int) -> int:
         return _LINE * (1 + rank)
+
+    def _text(self, rank: int) -> int:
+        """Return the byte at which the text of a rank begins."""
+        return 8 * (_LINE * (1 + self.size) + _TEXT * rank)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from tqdm.contrib.logging import logging_redirect_tqdm
 
@@ -25,17 +24,12 @@ from rlcore.run.ending import Ending
 from rlcore.run.ready import Run
 from rlcore.run.shares import divided
 from rlcore.run_folder.launch import read_launch, write_launch
-from rlcore.types.heart import Heart
 from rlcore.types.launcher import Launcher, RankPlace
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-# seconds between two looks at whether this rank moves
-_LOOK: Final = 0.1
-# the exit code of a rank whose parent is gone
-_DIED: Final = 3
 # how a generation of ranks begins
 _NEW, _AS_SAID, _AGAIN = range(3)
 
@@ -79,7 +73,7 @@ class JoinedRank:
         launcher.open(self._place.size, 1, self._deadline)
         group = WaitingGroup(launcher.join(rank))
         watchdog = Watchdog(ending.heart, self._config.run.hang_after, ending.folder, ending.last_resort)
-        with _Pulse(ending.heart, group).beating(), watchdog.watching():
+        with Pulse(ending.heart, group).beating(), watchdog.watching():
             check_same_config(self._config, group)
             run = self._begin(group)
             run.trainer.saving.last_good = None  # it would be that of one rank
@@ -173,26 +167,3 @@ def _together(group: WaitingGroup, act: Callable[[], Result]) -> Result:
         raise
     check_all_can(group)
     return done
-
-
-class _Pulse(Pulse):
-    """Says that this rank moves, and ends it with the process that started it.
-
-    While this rank waits for others nothing of it moves, and yet it does not hang: the group ends such a wait.
-    """
-
-    def __init__(self, heart: Heart, group: WaitingGroup) -> None:
-        super().__init__()
-        self._heart = heart
-        self._group = group
-
-    def _beat(self) -> None:
-        heart, mark = self._heart, self._heart.mark()
-        while not self._done.wait(_LOOK):
-            if os.getppid() != self._parent:
-                os._exit(_DIED)
-            if heart.paused or heart.mark() != mark:
-                self._group.beat()
-            elif self._group.waits:
-                heart.beats += 1
-            mark = heart.mark()

@@ -151,7 +151,7 @@ class _Placed:
     def _wait(self) -> None:
         """Say for ranks that have no place yet that they are not dead."""
         for rank in range(self._board.size):
-            self._board.pulse(rank, moved=False, frames=0)
+            self._board.pulse(rank, frames=0)
 
     def _look(self) -> None:
         """Write on the board what the ranks say, and tell them what stands there."""
@@ -160,7 +160,7 @@ class _Placed:
         for rank in range(self._board.size):
             content = self._mailbox.get(heard_of(rank))
             if content is None and time.monotonic() < self._begun + _STARTING:
-                self._board.pulse(rank, moved=False, frames=0)
+                self._board.pulse(rank, frames=0)
             elif content is not None:
                 self._hear(rank, Heard.decode(content), self._mailbox)
         self._fetch(self._mailbox)
@@ -171,18 +171,18 @@ class _Placed:
         if heard == before:
             return
         self._heard[rank] = heard
-        self._board.pulse(rank, before is None or heard.beats != before.beats, heard.frames)
+        self._board.pulse(rank, heard.frames)
         if heard.begun:
             self._board.begun(rank)
         for number in range(0 if before is None else before.texts, heard.texts):
             _write(mailbox.take(text_of(rank, number)))
+        self._board.dies(rank, heard.why, heard.lost)
         if heard.outcome is not None:
             self._board.ends(rank, heard.outcome)
 
     def _say(self) -> None:
         assert self._mailbox is not None
-        beats = [heard.beats if (heard := self._heard.get(rank)) else 0 for rank in range(self._board.size)]
-        self._mailbox.put(SAID, Said(self._board.stop, beats, self._wanted).encode())
+        self._mailbox.put(SAID, Said(self._board.stop, self._wanted).encode())
 
     def _fetch(self, mailbox: Mailbox) -> None:
         """Ask for the latest state that all ranks have kept, and keep it here when all have handed it over."""

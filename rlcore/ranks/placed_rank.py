@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from rlcore.config.raw import RawConfig
-from rlcore.errors import ConfigError, RankLost, RlcoreError
+from rlcore.errors import ConfigError, RankLost, RlcoreError, describe
 from rlcore.files.lock import LOCK_FILE
 from rlcore.process.streams import show_log
 from rlcore.ranks.board import Board
@@ -72,14 +72,16 @@ class PlacedRank:
         """Train to the end of the run, and return the exit code."""
         os.environ.setdefault("COLUMNS", str(self.terminal.columns))
         board = Board(self.size)
-        with _Telling(rank, self.size, mailbox, board).telling() as telling, self._output(telling):
+        with _Telling(rank, mailbox, board).telling() as telling, self._output(telling):
             try:
                 return self._train(rank, mailbox, meeting, board)
             except RankLost as lost:
                 log.error("rank %d: %s", rank, lost)
+                board.dies(rank, str(lost), lost.rank)
                 return _DIED
             except RlcoreError as error:
                 log.error("error: rank %d: %s", rank, error)
+                board.dies(rank, describe(error))
                 board.ends(rank, error.exit_code)
                 return error.exit_code
 
@@ -132,9 +134,8 @@ class PlacedRank:
 class _Telling:
     """Tells the supervisor how a rank is, and the rank what the supervisor says, from a thread beside it."""
 
-    def __init__(self, rank: int, size: int, mailbox: Mailbox, board: Board) -> None:
+    def __init__(self, rank: int, mailbox: Mailbox, board: Board) -> None:
         self._rank = rank
-        self._size = size
         self._mailbox = mailbox
         self._board = board
         self._lock = threading.Lock()
@@ -142,7 +143,6 @@ class _Telling:
         self._pulse = 0
         self._told = 0
         self._sent = -1
-        self._beats = [0] * size
         self._done = threading.Event()
 
     @contextmanager
@@ -184,10 +184,11 @@ class _Telling:
         self._pulse += 1
         heard = Heard(
             pulse=self._pulse,
-            beats=board.beats()[rank],
             frames=board.reached(),
             begun=board.has_begun(rank),
             outcome=board.outcome(rank),
+            why=board.why(rank),
+            lost=board.lost(rank),
             kept=list(kept.values()),
             sent=self._sent,
             texts=self._told,
@@ -197,10 +198,6 @@ class _Telling:
     def _listen(self, said: Said) -> int:
         """Write what was said on the board of this process; return the frame of the state that is asked for."""
         self._board.stop = said.stop
-        for rank, (before, now) in enumerate(zip(self._beats, said.beats, strict=True)):
-            if rank != self._rank and before != now:
-                self._board.pulse(rank, moved=True, frames=0)
-        self._beats = said.beats
         return said.wanted
 
     def _hand_over(self, frames: int, kept: dict[int, int]) -> None:

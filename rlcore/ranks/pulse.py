@@ -1,18 +1,37 @@
-"""A thread that says that a rank moves."""
+"""A thread that says that a rank moves, and ends the rank with the process that started it."""
 
 from __future__ import annotations
 
 import os
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
+
+from rlcore.ranks.waiting import WaitingGroup
+from rlcore.types.heart import Heart
+
+# seconds between two looks at whether the rank moves
+_LOOK: Final = 0.1
+# the exit code of a rank whose parent is gone
+_DIED: Final = 3
 
 
-class Pulse(ABC):
-    """Runs beside a rank, and knows which process started it."""
+class Pulse:
+    """Tells the group of a rank that the rank moves.
 
-    def __init__(self) -> None:
+    While the rank waits for others nothing of it moves, and yet it does not hang: the group ends such a wait.
+
+    Args:
+        heart: of the rank.
+        group: of the rank.
+        tell: called at each look.
+    """
+
+    def __init__(self, heart: Heart, group: WaitingGroup, tell: Callable[[], None] = lambda: None) -> None:
+        self._heart = heart
+        self._group = group
+        self._tell = tell
         self._parent = os.getppid()
         self._done = threading.Event()
 
@@ -27,6 +46,14 @@ class Pulse(ABC):
             self._done.set()
             thread.join()
 
-    @abstractmethod
     def _beat(self) -> None:
-        """Say it until it is done."""
+        heart, mark = self._heart, self._heart.mark()
+        while not self._done.wait(_LOOK):
+            if os.getppid() != self._parent:
+                os._exit(_DIED)
+            if heart.paused or heart.mark() != mark:
+                self._group.beat()
+            elif self._group.waits:
+                heart.beats += 1
+            mark = heart.mark()
+            self._tell()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from rlcore.process.watchdog import Hung, Watchdog
 from rlcore.ranks.board import Board
 from rlcore.ranks.keeping import KeptStates, read_kept
 from rlcore.ranks.pulse import Pulse
+from rlcore.ranks.waiting import WaitingGroup
 from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
 from rlcore.run.ending import Ending, unexpected
@@ -31,13 +30,10 @@ from rlcore.stock.time_limit import TimeLimit
 if TYPE_CHECKING:
     from rlcore.run.ready import Run
     from rlcore.run_folder.status import Status
-    from rlcore.types.group import Group
     from rlcore.types.launcher import MeetingPlace
 
 log = logging.getLogger(__name__)
 
-# seconds between two looks at the board
-_LOOK: Final = 0.1
 # the exit code of a rank that says nothing of its end, which is a death
 _DIED: Final = 3
 
@@ -118,28 +114,27 @@ class Rank:
         if self._rank:
             logging.getLogger("rlcore").setLevel(logging.WARNING)
         try:
-            self._train(launcher.join(self._rank))
+            self._train(WaitingGroup(launcher.join(self._rank)))
             code = 0
         except (RankLost, Hung) as died:
             log.error("rank %d: %s", self._rank, died)
+            self._board.dies(self._rank, str(died), died.rank if isinstance(died, RankLost) else None)
             return _DIED
         except RlcoreError as error:
             notes = "".join(f"\n  {note}" for note in notes_of(error))
             log.error("error: rank %d: %s%s", self._rank, error, notes)
-            self._failed(error)
-            code = error.exit_code
+            code = self._failed(error, error.exit_code)
         except BaseException as error:
-            self._failed(error)
-            code = unexpected(error)
+            code = self._failed(error, unexpected(error))
         self._board.ends(self._rank, code)
         return code
 
-    def _train(self, group: Group) -> None:
+    def _train(self, group: WaitingGroup) -> None:
         ending, order = self._ending, self._order
         others = self._rank or self._start.saves
         hooks = [] if others else hooks_of_first(self._config, self._order, ending.status)
         watchdog = Watchdog(ending.heart, self._config.run.hang_after, ending.folder, lambda reason: None)
-        with _Pulse(self._rank, self._board, ending, group).beating(), watchdog.watching():
+        with Pulse(ending.heart, group, self._tell).beating(), watchdog.watching():
             place = self._start.place
             built = build(
                 self._config,
@@ -180,45 +175,18 @@ class Rank:
             return given or False
         return ResumeOptions() if given is None or self._start.further else given
 
-    def _failed(self, error: BaseException) -> None:
+    def _failed(self, error: BaseException, code: int) -> int:
+        self._board.dies(self._rank, describe(error))
         if not self._rank:
             self._ending.failed(self._start.saves or describe(error))  # what ended the run stands
+        return code
 
-
-class _Pulse(Pulse):
-    """Tells the supervisor and the other ranks that this one runs, and asks it to stop when all are to.
-
-    While this rank waits for another that moves, nothing of it moves, and yet it does not hang: so a move of another
-    counts as one here, for the watchdog; and only moves of its own are told to the others.
-    """
-
-    def __init__(self, rank: int, board: Board, ending: Ending, group: Group) -> None:
-        super().__init__()
-        self._rank = rank
-        self._board = board
-        self._ending = ending
-        self._group = group
-
-    def _beat(self) -> None:
-        heart = self._ending.heart
-        mark, others = heart.mark(), self._others()
-        while not self._done.wait(_LOOK):
-            if os.getppid() != self._parent:  # the supervisor is gone, and its template with it
-                os._exit(_DIED)
-            moved = heart.paused or heart.mark() != mark
-            if moved:
-                self._group.beat()
-            elif self._others() != others:
-                heart.beats += 1
-            mark, others = heart.mark(), self._others()
-            run = self._ending.run
-            self._board.pulse(self._rank, moved, 0 if run is None else run.trainer.progress.now)
-            if self._board.stop and run is not None and not self._rank:  # all agree with the first
-                run.trainer.request_stop(_name(self._board.stop))
-
-    def _others(self) -> Sequence[int]:
-        beats = self._board.beats()
-        return beats[: self._rank] + beats[self._rank + 1 :]
+    def _tell(self) -> None:
+        """Tell the supervisor how far this rank is, and stop where all are to."""
+        run = self._ending.run
+        self._board.pulse(self._rank, 0 if run is None else run.trainer.progress.now)
+        if self._board.stop and run is not None and not self._rank:  # all agree with the first
+            run.trainer.request_stop(_name(self._board.stop))
 
 
 def _name(number: int) -> str:

@@ -112,7 +112,8 @@ class Supervisor:
             finally:
                 if self._template is not None:
                     self._template.close()
-        return code or (128 + self._received[0] if self._received else 0)
+        done = read_status(self._place.absolute()).get("state") == "done"
+        return code or (128 + self._received[0] if self._received and not done else 0)
 
     def _wait_until_ready(self) -> None:
         """Wait until the template has everything imported, and found nothing wrong with the config."""
@@ -186,16 +187,17 @@ class Supervisor:
         running, watch = set(range(self._board.size)), _Watch(self._board, self._deadline)
         found: Death | None = None
         failed: float | None = None
-        codes: list[int] = []
+        failures: dict[int, int] = {}
         stops = 0
         while running:
-            for rank, how in self._ended():
+            # one that blames another comes after the others
+            for rank, how in sorted(self._ended(), key=lambda end: self._board.lost(end[0]) is not None):
                 running.discard(rank)
                 outcome = self._board.outcome(rank)
-                if outcome is None and found is None and not codes:
-                    found = Death(rank, how, self._where())
+                if outcome is None and found is None and not failures:
+                    found = self._death(rank, how)
                 elif outcome:
-                    codes.append(outcome)
+                    failures[rank] = outcome
                     failed = failed or time.monotonic()
             if self._template is None or self._template.code() is not None:
                 found = found or Death(0, "lost the process that it came from", self._where())
@@ -208,9 +210,16 @@ class Supervisor:
                 self._kill(running)
                 break
             stops = self._pass_on(stops, running)
-        if codes:
-            return self._ended_with(codes[0])
+        if failures:
+            return self._ended_with(*next(iter(failures.items())))
         return 0 if found is None else found
+
+    def _death(self, rank: int, how: str) -> Death:
+        """Return the death of a rank that has ended, or that of the one which it blames for its end."""
+        lost, why = self._board.lost(rank), self._board.why(rank)
+        if lost in (None, rank):
+            return Death(rank, f"{how}: {why}" if why else how, self._where())
+        return Death(lost, f"is lost, as rank {rank} says ({why}),", self._where())
 
     def _ended(self) -> list[tuple[int, str]]:
         """Return the ranks that have ended since the last call, and how each did in words."""
@@ -248,12 +257,12 @@ class Supervisor:
         if running:
             self._template.kill()
 
-    def _ended_with(self, code: int) -> int:
+    def _ended_with(self, rank: int, code: int) -> int:
         """Return the exit code of an error, whose rank has printed it; where the first could not write it, write it."""
         if not self._board.has_begun(0):
             raise _Refused(code)
         if self._board.outcome(0) is None:
-            self._failed("a rank ended with an error")
+            self._failed(f"rank {rank}: {self._board.why(rank)}")
         return code
 
     def _failed(self, reason: str, state: RunState = "failed-resumable") -> int:

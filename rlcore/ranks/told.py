@@ -27,12 +27,10 @@ class Said(_Message):
 
     Attributes:
         stop: number of the signal that asks the run to stop; 0 while none does.
-        beats: by rank, what changes as long as its main thread moves.
         wanted: frame at which the state of every rank is asked for; -1 for none.
     """
 
     stop: int
-    beats: list[int]
     wanted: int
 
 
@@ -42,20 +40,22 @@ class Heard(_Message):
 
     Attributes:
         pulse: changes as long as its threads run.
-        beats: changes as long as its main thread moves.
         frames: how far it is.
         begun: whether it trains, or has.
         outcome: the exit code with which it says that it ends; None where it says nothing.
+        why: why it ends, in words.
+        lost: the rank that is to blame, where it is another one.
         kept: the frames of the states that it has kept.
         sent: frame of the state that it has put into the mailbox; -1 for none.
         texts: how many pieces of text it has put there.
     """
 
     pulse: int
-    beats: int
     frames: int
     begun: bool
     outcome: int | None
+    why: str
+    lost: int | None
     kept: list[int]
     sent: int
     texts: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -23,11 +24,13 @@ class WaitingGroup:
         size: how many there are.
         generation: how often ranks were started.
         waits: whether a call is under way.
+        waited: seconds in which one was.
     """
 
     def __init__(self, group: Group) -> None:
         self.rank, self.size, self.generation = group.rank, group.size, group.generation
         self.waits = False
+        self.waited = 0.0
         self._group = group
 
     def sum_(self, flat: Tensor) -> None:
@@ -56,8 +59,9 @@ class WaitingGroup:
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        self.waits = True
+        self.waits, began = True, time.perf_counter()
         try:
             yield
         finally:
             self.waits = False
+            self.waited += time.perf_counter() - began

@@ -101,7 +101,7 @@ def restore(
             report.append(Restored(name, "restored" + notes.get(name, "")))
     _refuse(problems)
     if _begins_episodes(components.get("collector"), states.get("collector"), starting_over):
-        _forget_episodes(components)
+        forget_episodes(components)
     return report
 
 
@@ -160,7 +160,7 @@ def _begins_episodes(collector: Any, state: Any, starting_over: Collection[str])
     return offers(collector, EpisodeDropper) and collector.dropped_episodes > dropped_before
 
 
-def _forget_episodes(components: Mapping[str, Any]) -> None:
+def forget_episodes(components: Mapping[str, Any]) -> None:
     """Let parts drop what they keep of running episodes."""
     for component in components.values():
         if offers(component, EpisodeKeeper):

@@ -8,12 +8,13 @@ import shlex
 import signal
 import threading
 import traceback
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Final
 
 from rlcore.checkpoints.manifest import CheckpointEntry, committed
 from rlcore.errors import Interruption, RlcoreError, describe, exit_code_of
+from rlcore.process.interrupts import importing
 from rlcore.process.watchdog import wait_while_moving
 from rlcore.run.ready import Run
 from rlcore.run_folder import folder as run_folder
@@ -58,7 +59,13 @@ class Ending:
         self.status = Status(self.folder)
         self.heart = Heart()
         self.run: Run | None = None
+        self._release: Callable[[], None] = lambda: None
         self._asked: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the run came to its end."""
+        return self.run is not None and self.run.trainer.progress.now >= self.run.trainer.progress.total
 
     @property
     def built(self) -> Run:
@@ -69,6 +76,8 @@ class Ending:
     def begin(self, run: Run) -> None:
         """Take the run that was built, and pass on a request to stop that something swallowed until here."""
         self.run = run
+        # not before the status says how the run ended: who waits for the folder reads it
+        self._release, run.trainer.parts.release = run.trainer.parts.release, self._release
         if self._asked is not None:
             run.trainer.request_stop(self._asked)
 
@@ -82,7 +91,8 @@ class Ending:
             self.run.trainer.request_stop(name)
         elif self._asked is None:
             self._asked = name
-            raise StoppedAtStart(name)
+            if not importing():  # which may swallow it, or be left half done; `begin` sees to it then
+                raise StoppedAtStart(name)
 
     def saving(self) -> tuple[Hashable, int] | None:
         """Return what changes while a save moves, and how patient to be with it; None while none goes on."""
@@ -99,10 +109,10 @@ class Ending:
         """Write the status of a run whose loop has ended as it should, and say how to go on."""
         trainer = self.built.trainer
         reason, newest = trainer.stop_reason or "", self._newest()
-        done = trainer.progress.now >= trainer.progress.total
-        state: RunState = "done" if done else "stopped-resumable"
+        state: RunState = "done" if self.done else "stopped-resumable"
         write_status(self.status, state, trainer, reason, newest.path if newest else None)
-        if not done:
+        self._release()
+        if not self.done:
             progress = trainer.progress
             saved = "which is saved" if newest and newest.reached == progress.now else _what_stands(newest)
             level = logging.ERROR if reason in signal.Signals.__members__ else logging.INFO  # the exit code is not 0
@@ -123,6 +133,7 @@ class Ending:
             write_status(self.status, state if newest else "failed", trainer, reason, newest.path if newest else None)
         except RlcoreError as error:  # it must not hide what ended the run
             log.error("%s", error)
+        self._release()
         if newest is not None:
             log.error("%s; %s", _what_stands(newest), self._how_to_continue())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rlcore.checkpoints.backend import Backend
 from rlcore.config.sections import Config
-from rlcore.restore.components import Restored, restore
+from rlcore.restore.components import Restored, forget_episodes, restore
 from rlcore.run_folder.folder import CHECKPOINTS
 from rlcore.run_folder.origin import origin_in
 from rlcore.scripts.trainer import Trainer
@@ -38,9 +38,9 @@ class Run:
         self.trainer.collector.close()
 
     def load_weights(self, checkpoints: Path, best: bool = False) -> int:
-        """Load model and transforms from the latest, or best, checkpoint of another run; return how far this run is.
+        """Load model and transforms from the latest, or best, checkpoint of another run; return how far that run was.
 
-        The clock of this run is set to that of the other one, where both count the same.
+        The clock of this run stays where it is: a new run trains all of its frames from these weights.
 
         Args:
             checkpoints: the folder of the run, or that of its checkpoints.
@@ -62,7 +62,5 @@ class Run:
             if name.partition(".")[0] in ("model", "transform")
         }
         restore(components, {name: state for name, state in states.items() if name in components}, {})
-        progress = self.trainer.progress
-        if entry.clock == progress.clock:
-            setattr(progress, progress.clock, entry.reached)
-        return progress.now
+        forget_episodes(components)
+        return entry.reached

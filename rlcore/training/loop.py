@@ -76,7 +76,7 @@ class Loop(TrainerInterface):
                     left = False
             self._end()
         except GraceExpired as stopped:  # a stop that could not wait for the end of the iteration
-            log.warning("%s; what was not finished is discarded", stopped)
+            log.error("%s; what was not finished is discarded", stopped)  # also to who wants quiet
             self.saving.what_stands(stopped, self.batch)
         except BaseException as error:
             if left:  # the caller left the loop

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rlcore.loggers.metrics import Last
 from rlcore.training.parts import TrainerParts
 from rlcore.types import Episode
-from rlcore.types.optional import Measured, offers
+from rlcore.types.optional import Measured, Waiting, offers
 
 
 class MetricRows:
@@ -25,6 +25,7 @@ class MetricRows:
         self._parts = parts
         self._seconds_before = 0.0
         self._now_before = 0
+        self._waited_before = 0.0
 
     def begin(self) -> None:
         """Measure the speed from here on."""
@@ -54,8 +55,20 @@ class MetricRows:
             metrics.add(self._parts.learner.scheduled(), "train/")
             clocks = {"updates": progress.updates, "episodes": progress.episodes}
             metrics.add({name: Last(value) for name, value in clocks.items()}, "progress/")
+        self._add_waiting()
         metrics.write(progress)
         return True
+
+    def _add_waiting(self) -> None:
+        """Say how long each rank waited for others since the last row, and which waited least: the slowest."""
+        group, waiting = self._parts.group, self._parts.group
+        if not offers(waiting, Waiting):
+            return
+        own, self._waited_before = waiting.waited - self._waited_before, waiting.waited
+        every = [microseconds / 1e6 for (microseconds,) in group.share((int(1e6 * own),))]
+        if not group.rank:
+            waited = {f"waited/rank-{rank}": seconds for rank, seconds in enumerate(every)}
+            self._parts.metrics.add({**waited, "slowest_rank": Last(every.index(min(every)))}, "time/")
 
     def _add_speed(self) -> None:
         progress = self._parts.progress

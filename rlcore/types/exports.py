@@ -21,11 +21,11 @@ class ModuleWithMemory(Protocol):
     """A `torch.nn.Module` that computes what a transform makes of observations, and keeps nothing between two calls."""
 
     def initial_state(self, num_envs: int) -> Tensor:
-        """Return a state to begin with, `[env, *state]`, float32; it is not looked at where an episode begins."""
+        """Return a state to begin with, `[env, *state]`, of floats; it is not looked at where an episode begins."""
         ...
 
     def __call__(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the changed observations, and the state for the next call, `[env, *state]`, float32.
+        """Return the changed observations, and the state for the next call, `[env, *state]`, of the same dtype.
 
         Args:
             observation: `[env, *shape]`.

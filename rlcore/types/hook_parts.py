@@ -1,9 +1,9 @@
-"""What a hook may have besides its points, and who brings hooks; asked for by `offers`, as `optional.py` says."""
+"""What a hook may have besides its points, asked for by `offers`; who brings hooks; and what metrics of hooks are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 
 class WithOptimizer(Protocol):
@@ -99,3 +99,26 @@ class CallsTogether(Protocol):
     """
 
     called_together: Sequence[Any]
+
+
+# what begins so is never the same twice, and so is no part of the state
+WALL_CLOCK: Final = "time/"
+
+
+class HookMetrics(dict[str, Any]):
+    """Metrics that hooks returned at a point of the loop.
+
+    Attributes:
+        hooks: the name of the hook that gave it, by name of the metric.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hooks: dict[str, str] = {}
+
+
+def under_name_of(hook: str, key: str) -> str:
+    """Return the name of a metric of a hook where others give one of the same name; a time stays one."""
+    if key.startswith(WALL_CLOCK):
+        return f"{WALL_CLOCK}{hook}/{key.removeprefix(WALL_CLOCK)}"
+    return f"{hook}/{key}"

@@ -19,7 +19,7 @@ class Launcher(Protocol):
 
     Called in `rlcore/ranks/rank.py`:
 
-        self._train(launcher.join(self._rank))
+        self._train(WaitingGroup(launcher.join(self._rank)))
     """
 
     def open(self, count: int, generation: int, deadline: float) -> None:

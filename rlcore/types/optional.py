@@ -321,6 +321,16 @@ class Measured(Protocol):
         ...
 
 
+class Waiting(Protocol):
+    """A group of several processes that measures how long this one waits for the others.
+
+    Attributes:
+        waited: seconds, over all calls.
+    """
+
+    waited: float
+
+
 class Closable(Protocol):
     """Whatever holds something that must be released."""
 

@@ -29,7 +29,10 @@ class Trained(TrainCommand):
     """
 
     def __init__(self, folder, *options, name="ranks", under=(), output="", **sections):
-        values = {**CONFIG, **{key: {**CONFIG[key], **keys} for key, keys in sections.items()}}
+        changed = {
+            key: {**CONFIG.get(key, {}), **new} if isinstance(new, dict) else new for key, new in sections.items()
+        }
+        values = {**CONFIG, **changed}
         if values["env"]["use"] == "testing:faulty":
             del values["env"]["id"]
         values["run"] = {key: value for key, value in values["run"].items() if value is not None} | {"name": name}

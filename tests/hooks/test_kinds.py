@@ -96,6 +96,48 @@ def test_colliding_metrics_are_both_kept_with_one_warning(build, caplog, point):
     assert all(part in warnings[0] for part in ("Implements-1", "Implements-2", point))
 
 
+@pytest.mark.parametrize(
+    ("point", "key", "kept"),
+    [
+        *[(point, "train/lr", "Implements-1/train/lr") for point in points_of("collect") if point != "post_optim_log"],
+        ("pre_steps_log", "train/loss_critic", "Implements-1/train/loss_critic"),
+        ("post_steps_log", "train/loss_critic", "Implements-1/train/loss_critic"),
+        ("pre_steps_log", "episode/length", "Implements-1/episode/length"),
+        ("pre_steps_log", "time/frames_per_second", "time/Implements-1/frames_per_second"),
+        ("post_optim_log", "loss_critic", "train/Implements-1/loss_critic"),
+    ],
+)
+def test_a_metric_of_a_hook_that_is_called_as_one_of_the_core_is_kept_beside_it(build, caplog, point, key, kept):
+    plain = build()
+    plain.trainer.train()
+    run = build([returning(point, {key: 1e6, "log_pbar": True})])
+    with caplog.at_level(logging.WARNING):
+        run.trainer.train()
+    latest, of_core = run.trainer.metrics.latest, f"train/{key}" if point == "post_optim_log" else key
+    assert latest[kept] == 1e6
+    if not key.startswith("time/"):
+        assert latest[of_core] == plain.trainer.metrics.latest[of_core]
+    assert run.trainer.metrics.on_bar == {kept}
+    warnings = [record.getMessage() for record in caplog.records if key in record.getMessage()]
+    assert len(warnings) == 1, "one warning for the whole run"
+    assert "Implements-1" in warnings[0]
+
+
+def test_metrics_of_one_name_from_hooks_at_several_points_are_both_kept(build):
+    run = build([returning("pre_steps_log", {"same": 1.0}), returning("post_steps_log", {"same": 2.0})])
+    run.trainer.train()
+    latest = run.trainer.metrics.latest
+    assert (latest["same"], latest["Implements-2/same"]) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("point", points_of("collect"))
+@pytest.mark.parametrize("key", [3, None, ("a", "b")])
+def test_a_name_of_a_metric_that_is_no_text_is_an_error_that_names_the_hook(build, point, key):
+    run = build([returning(point, {key: 1.0})])
+    with pytest.raises(HookError, match=rf"'Implements-1'.* at point '{point}' .*names of metrics that are text, not"):
+        run.trainer.train()
+
+
 @pytest.mark.parametrize("point", points_of("collect"))
 def test_log_pbar_marks_the_keys_of_its_own_mapping(build, point):
     run = build([returning(point, {"shown": 1.0, "too": 2.0, "log_pbar": True}), returning(point, {"hidden": 3.0})])

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 import rlcore
 from rlcore.cli.command_line import main, parser
@@ -418,3 +419,16 @@ def test_a_command_line_that_cannot_be_read_is_refused(cli, arguments):
     outcome = cli(*arguments)
     assert outcome.code == 2
     assert "usage: rlcore" in outcome.err
+
+
+@pytest.mark.parametrize("ranks", [{}, {"ranks": {"count": 2}, "env": {"num_envs": 2}}], ids=["alone", "ranks"])
+def test_a_run_that_defaults_name_is_trained_and_resumed_in_its_folder(cli, write_config, ranks):
+    path = write_config(**ranks)
+    content = tomllib.loads(path.read_text())
+    content["run"] = {key: value for key, value in content["run"].items() if key not in ("name", "folder")}
+    path.write_text(tomli_w.dumps({**content, "defaults": {"name": "named", "folder": "elsewhere"}}))
+    first = cli("train", path, "--quiet", "--until", "32")
+    assert first.code == 0, first.err
+    assert [str(place.parent) for place in Path().glob("*/*/status.json")] == ["elsewhere/named"]
+    assert cli("train", path, "--quiet", "--resume").code == 0
+    assert json.loads(Path("elsewhere/named/status.json").read_text())["state"] == "done"

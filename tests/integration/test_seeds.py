@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,57 @@ def test_a_signal_stops_every_seed_with_its_state_saved(write_config, number):
     _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert status("tiny-seed-1")["frames"] >= reached + 6_400
+
+
+def trainers():
+    """Return the processes that train in this folder."""
+    here, found = Path.cwd(), []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cwd").resolve() == here and b"train" in (process / "cmdline").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
+@pytest.mark.parametrize("seconds", [0.3, 1.5, None], ids=["while they start", "while they are built", "in training"])
+def test_a_kill_of_the_command_ends_its_runs_with_their_state_saved(write_config, seconds):
+    lasting = {"run": {"total_frames": 16_000}, "checkpoint": {"every": 800}, "metrics": {"every": 3_200}}
+    path = write_config(**lasting)
+    command = (path, "--seeds", "2", "--jobs", "2")
+    folders = [Path(f"runs/tiny-seed-{seed}") for seed in (1, 2)]
+    process = train(*command)
+    end = time.monotonic() + 120
+    while len(trainers()) < 3 or not (seconds or all(list(f.glob("checkpoints/0*800-*")) for f in folders)):
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.02)
+    time.sleep(seconds or 0.0)
+    process.kill()
+    process.wait()
+    if seconds is None:
+        end = time.monotonic() + 30
+        while trainers():
+            assert time.monotonic() < end, "its runs train on"
+            time.sleep(0.05)
+        assert states() == {"tiny-seed-1": "stopped-resumable", "tiny-seed-2": "stopped-resumable"}
+        assert {status(folder.name)["reason"] for folder in folders} == {"SIGTERM"}
+        assert all(status(folder.name)["frames"] < 16_000 for folder in folders)
+
+    process = train(*command, "--resume")
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    assert states() == {"tiny-seed-1": "done", "tiny-seed-2": "done"}
+    if seconds is not None:
+        return
+    alone = write_config("alone.toml", **{**lasting, "run": {**lasting["run"], "name": "alone", "seed": 2}})
+    with train(alone) as process:
+        process.communicate(timeout=240)
+    digests = [
+        scan(Path("runs") / run / "checkpoints").entries[-1].manifest["digest"] for run in ("alone", "tiny-seed-2")
+    ]
+    assert digests[0] == digests[1], "the kill changed nothing"
 
 
 @pytest.mark.slow

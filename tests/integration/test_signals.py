@@ -161,17 +161,21 @@ def test_a_part_that_swallows_a_stop_while_it_is_built_is_given_up_after_the_gra
     assert not RUN.exists()
 
 
-@pytest.mark.parametrize("until", [[], ["--until", "32"]], ids=["done", "stopped"])
-def test_a_grace_time_that_ends_while_the_run_is_summed_up_is_no_error(cli, toy, monkeypatch, until):
+@pytest.mark.parametrize(
+    ("until", "code", "state"),
+    [([], 0, "done"), (["--until", "32"], 143, "stopped-resumable")],
+    ids=["done", "stopped"],
+)
+def test_a_grace_time_that_ends_while_the_run_is_summed_up_is_no_error(cli, toy, monkeypatch, until, code, state):
     def slow_summary(run):
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(30)
 
     monkeypatch.setattr("rlcore.cli.train_alone.summary", slow_summary)
     outcome = cli("train", toy(), "--grace", "0.2", *until)
-    assert outcome.code == 143, outcome.err
+    assert outcome.code == code, outcome.err
     assert "Traceback" not in outcome.err
-    assert status()["state"] == ("stopped-resumable" if until else "done")
+    assert status()["state"] == state
 
 
 @pytest.mark.parametrize("handled", [True, False], ids=["its own", "nobody's"])
@@ -253,13 +257,21 @@ def test_a_termination_in_any_phase_stops_at_the_next_safe_point_and_resumes_exa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["setup", "shutdown"])
-def test_a_termination_outside_the_loop_does_no_harm(launch, cli, toy, point):
-    path = toy(**hook("signals", point, 0 if point == "setup" else 96))
+@pytest.mark.parametrize(
+    ("point", "frame", "code", "state"),
+    [("setup", 0, 143, "stopped-resumable"), ("shutdown", 96, 0, "done"), ("post_steps_log", 96, 0, "done")],
+)
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_termination_outside_the_loop_does_no_harm(launch, cli, toy, point, frame, code, state, ranks):
+    sections = hook("signals", point, frame)
+    if ranks > 1:
+        sections["hook"][0]["to"] = "supervisor"
+        sections |= {"ranks": {"count": 2}, "env": {**TOY_CONFIG["env"], "num_envs": 2}}
+    path = toy(**sections)
     process = launch(path)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 143, errors
-    assert status()["state"] == ("stopped-resumable" if point == "setup" else "done")
+    assert process.returncode == code, errors
+    assert status()["state"] == state
     assert_resumes_exactly(cli, path)
 
 
@@ -334,6 +346,6 @@ def test_a_shutdown_that_hangs_is_given_up_after_the_grace_time(launch, cli, toy
     wait_for(process, "hangs")
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=50)
-    assert process.returncode == 143, errors
+    assert process.returncode == 0, errors
     assert status()["state"] == "done"
     assert_resumes_exactly(cli, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from rlcore_plugin_reports.seeds.plan import plan, seeds_of
@@ -67,8 +68,10 @@ def test_a_folder_in_use_and_one_that_is_no_run_are_refused(tmp_path):
     folder = folder_of(place, 1)
     lock = Lock(folder)
     try:
+        began = time.monotonic()
         with pytest.raises(ConfigError, match="ppo-seed-1: another process works there"):
-            plan(place, [1], target=100, resume=True)
+            plan(place, [1], target=100, resume=True, patience=0.3)
+        assert time.monotonic() - began >= 0.3
     finally:
         lock.release()
     (folder / "config.toml").unlink()

@@ -37,7 +37,7 @@ def test_one_array_is_flattened_as_gymnasium_does_it(name):
     after = transform.observation_space(space)
     space.seed(0)
     samples = [space.sample() for _ in range(5)]
-    expected = np.stack([spaces.flatten(space, sample) for sample in samples]).astype(np.float32)
+    expected = np.stack([spaces.flatten(space, sample) for sample in samples]).astype(after.dtype)
     np.testing.assert_array_equal(flattened(transform, np.stack(samples)), expected)
     assert all(after.contains(row) for row in expected)
 

@@ -13,6 +13,7 @@ from rlcore.loggers.base import LoggerBase
 from rlcore.loggers.metrics import Last, Metrics
 from rlcore.loggers.writer import LogWriter
 from rlcore.state.tree import flatten, unflatten
+from rlcore.types.hook_parts import HookMetrics
 
 
 class Rows:
@@ -335,3 +336,17 @@ def test_what_is_no_image_is_refused_where_it_is_given(image):
     with pytest.raises(RlcoreError, match=r"an image is uint8 \[C, H, W\] with C 1 or 3"):
         metrics.log_image("i", image, 1)
     metrics.close()
+
+
+def test_a_metric_that_a_hook_and_the_core_gave_stays_apart_after_a_resume():
+    of_hook = HookMetrics()
+    of_hook["lr"], of_hook.hooks["lr"] = 5.0, "mine"
+    whole, resumed = Metrics(Every(10)), Metrics(Every(10))
+    whole.add(of_hook)  # before the core's first
+    whole.add({"lr": 1.0})
+    resumed.load_state_dict(whole.state_dict())
+    for metrics in (whole, resumed):
+        metrics.add(of_hook)
+        metrics.write(Progress(100, frames=7))
+        assert metrics.latest["lr"] == 1.0
+        assert metrics.latest["mine/lr"] == 5.0

@@ -36,16 +36,20 @@ def snapshot(frames, size=5):
 
 def test_a_rank_says_how_far_it_is_and_how_it_ends(board):
     other = Board(2, board.fds)  # as another process sees it
-    other.pulse(1, moved=True, frames=64)
+    other.pulse(1, frames=64)
     other.begun(0)
+    other.dies(1, "naïve " * 300, lost=0)
     other.ends(1, 0)
+    assert (board.why(0), board.lost(0)) == ("", None)
+    assert board.why(1).startswith("naïve naïve")
+    assert board.lost(1) == 0
     assert board.pulses() == [0, 1]
-    assert board.beats() == [0, 1]
     assert board.reached() == 64
     assert (board.has_begun(0), board.has_begun(1)) == (True, False)
     assert (board.outcome(0), board.outcome(1)) == (None, 0)
     board.begin_generation()
     assert (board.outcome(1), board.pulses(), board.reached()) == (None, [0, 0], 0)
+    assert (board.why(1), board.lost(1)) == ("", None)
 
 
 def test_a_state_counts_when_every_rank_has_it(board):

@@ -265,3 +265,20 @@ def test_the_weights_of_a_run_can_be_loaded_into_another(build, write_config):
     second = rlcore.build(rlcore.load_config(write_config(run={"name": "other"})), write=False)
     assert second.load_weights(first.folder / "checkpoints") == 96
     assert all(map(torch.equal, weights(first), weights(second)))
+
+
+def test_a_run_from_the_weights_of_another_trains_its_own_frames(build, write_config):
+    sections = {"scheduler": [{"use": "linear"}], "transform": [{"use": "transforms:reward-sum"}]}
+    first = build(write=True, **sections)
+    first.trainer.train()
+    assert any(first.trainer.transforms[0].state_dict()["carried"]), "an episode is in its middle"
+    path = write_config(run={"name": "other", "total_frames": 64}, **sections)
+    second = rlcore.build(rlcore.load_config(path), write=False)
+    assert second.load_weights(first.folder) == 96
+    assert second.trainer.transforms[0].state_dict()["carried"] is None
+    optimizer = second.trainer.parts.learner.optimizers["adam"]
+    full = optimizer.param_groups[0]["lr"]
+    rates = [optimizer.param_groups[0]["lr"] / full for _ in second.trainer]
+    assert second.trainer.progress.frames == 64
+    assert rates == pytest.approx([0.5, 0])
+    assert not all(map(torch.equal, weights(first), weights(second)))

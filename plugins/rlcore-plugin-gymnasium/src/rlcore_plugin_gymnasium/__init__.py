@@ -17,7 +17,7 @@ def provide_components() -> list[Component]:
         Component(
             "transform",
             "observation-norm",
-            f"{__name__}.observation_norm:ObservationNorm",
+            "rlcore_plugin_transforms.fixed_norm:ObservationNorm",
             summary="normalise observations by fixed statistics of random frames",
         ),
     ]

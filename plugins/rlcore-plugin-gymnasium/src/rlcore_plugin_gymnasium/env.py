@@ -28,7 +28,14 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
         prepare_rendering()
     try:
         register(config.id)
-        return _vector_form(config, context) or SerialEnv(config, heart=context.heart)
+        native = _vector_form(config, context)
+        if native is not None:
+            return native
+        env = SerialEnv(config, heart=context.heart)
+        # of training and in the process that trains: envs for something else have a purpose in their names
+        if "make_env_for" in context.built and " " not in context.name:
+            env.warn_of_learning()
+        return env
     except gymnasium.error.DependencyNotInstalled as error:
         raise ConfigError(
             f"[env] id = {config.id!r} needs a package that is not installed: {error}"

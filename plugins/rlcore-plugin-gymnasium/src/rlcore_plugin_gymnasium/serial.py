@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -21,6 +22,7 @@ from rlcore_plugin_gymnasium import goals
 from rlcore_plugin_gymnasium.chain import layers, modules
 from rlcore_plugin_gymnasium.checker import checked
 from rlcore_plugin_gymnasium.held import held, large_attributes, shared
+from rlcore_plugin_gymnasium.learning import warning_on
 from rlcore_plugin_gymnasium.packing import packed
 from rlcore_plugin_gymnasium.probe import NOT_TRIED, tried_out
 from rlcore_plugin_gymnasium.quick_contains import answer_quickly
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rlcore_plugin_gymnasium.config import Config
+
+log = logging.getLogger(__name__)
 
 _AGAIN: Final = "when its episode is played again"
 _NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
@@ -90,6 +94,12 @@ class SerialEnv:
         self._reason: str | None = None
         self._listener: InfoListener | None = None
         self._record(way)
+
+    def warn_of_learning(self) -> None:
+        """Say which wrappers learn what the envs of evaluations will not know."""
+        warning = warning_on(self._envs[0])
+        if warning is not None:
+            log.error("%s", warning)  # with --quiet too: what evaluations say of the policy is not so
 
     def reset(self, seed: int | None = None) -> npt.NDArray[Any]:
         """Reset every env, env `i` with `seed + i`."""

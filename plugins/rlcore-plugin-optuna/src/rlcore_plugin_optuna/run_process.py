@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import rlcore
 from rlcore.files import in_use
-from rlcore.process import rlcore_command
+from rlcore.process import start_run
 from rlcore.run_folder import last_words, reached_by, read_status
 from rlcore_plugin_optuna.space import overrides
 from rlcore_plugin_optuna.study_file import StudyFile
@@ -124,12 +124,5 @@ def start(file: StudyFile, trial: int, run: int, chosen: dict[str, Any]) -> RunP
         arguments = [str(file.study.config), *(f"--set={text}" for text in settings_of(file, trial, run, chosen))]
     with log_of(folder).open("ab") as log:
         printed_before = log.tell()
-        # a session of its own: Ctrl-C reaches the command alone, which asks its runs to stop once
-        process = subprocess.Popen(
-            [*rlcore_command(), "train", *arguments, "--quiet"],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+        process = start_run(["train", *arguments, "--quiet"], log)
     return RunProcess(trial, run, folder, process, frame_of(folder), printed_before)

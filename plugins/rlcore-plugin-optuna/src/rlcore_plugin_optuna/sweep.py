@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
 def _end(sweep: Sweep, stops: Sequence[int], named: str) -> int:
     """Say what was found, write the best config, and return the exit code."""
     result.report(sweep.file, sweep.study)
-    if stops:
+    if stops and not sweep.over():
         log.info("stopped; continue with: rlcore sweep %s --resume", shlex.quote(named))
         return 128 + stops[0]
     return 0 if sweep.complete() else 1
@@ -99,6 +99,10 @@ class Sweep:
         except BaseException:
             self._send(signal.SIGTERM)
             raise
+
+    def over(self) -> bool:
+        """Return whether there are all trials, and each is told."""
+        return len(self.study.trials) >= self.file.study.trials and not unfinished(self.study)
 
     def complete(self) -> list[optuna.trial.FrozenTrial]:
         """Return the trials that came to their end."""

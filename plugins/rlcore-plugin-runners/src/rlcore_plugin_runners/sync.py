@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from typing import Any
 import tomli_w
 
 from rlcore.errors import ConfigError, RlcoreError
+from rlcore.process import companion
 from rlcore_plugin_runners.affinity import bound, cpus_of
 from rlcore_plugin_runners.agents import Agent
 from rlcore_plugin_runners.algos import Algorithm
@@ -86,6 +88,7 @@ class SyncRl(MinibatchRl):
             path.write_text(tomli_w.dumps(self._config_at(place)), encoding="utf-8")
             words = ["train", str(path), *(["--resume"] if resume else [])]
             process = subprocess.Popen([sys.executable, "-m", "rlcore", *words])
+            companion.end_with_this(process.pid, signal.SIGTERM)  # it saves its state
             code = _code_of(process)
         if context is not None and context.folder.exists():
             write_params(context)

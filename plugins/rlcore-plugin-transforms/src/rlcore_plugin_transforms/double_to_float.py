@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 from pydantic import BaseModel
+from torch import nn
 
 from rlcore.envs import PassThrough, box_of
 from rlcore.types import Context
@@ -26,12 +27,13 @@ class DoubleToFloat(PassThrough):
         """Nothing to configure."""
 
     def __init__(self, config: Config, context: Context) -> None:
-        pass
+        self._casts = True
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         """Return the box in single precision."""
         box = box_of(space, "double-to-float")
-        if box.dtype != np.float64:
+        self._casts = box.dtype == np.float64
+        if not self._casts:
             return box
         with np.errstate(over="ignore"):  # a bound beyond the range of float32 is none
             low, high = box.low.astype(np.float32), box.high.astype(np.float32)
@@ -45,9 +47,9 @@ class DoubleToFloat(PassThrough):
         """Return the last observation of an episode in single precision."""
         return _single(observation)
 
-    def observation_module(self) -> Single:
-        """Return the same as a module."""
-        return Single()
+    def observation_module(self) -> nn.Module:
+        """Return the same as a module; a program may have wide whole numbers in double precision, which stay so."""
+        return Single() if self._casts else nn.Identity()
 
 
 def _single(observation: Array) -> Array:

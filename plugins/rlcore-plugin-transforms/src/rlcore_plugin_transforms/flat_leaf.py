@@ -24,14 +24,16 @@ class FlatLeaf:
         name: the same.
         size: how many numbers of the vector it takes: as many as there are choices, where it is a choice.
         choices: the first number of each numbered choice, and how many numbers it has; none where it is no choice.
-        low: the least values, `[size]`, float32.
-        high: the largest values, `[size]`, float32.
+        dtype: of its numbers in a vector: single precision where that holds them, else double.
+        low: the least values, `[size]`, of that dtype.
+        high: the largest values, `[size]`, of that dtype.
     """
 
     def __init__(self, name: str, space: gymnasium.Space[Any], begin: int) -> None:
         self.name = name
         self._begin = begin
         self.choices: list[tuple[int, int]] = []
+        self.dtype = np.dtype(np.float32)
         self._firsts: Array | None = None  # place of the first number of each choice, less that number
         if isinstance(space, gymnasium.spaces.Discrete | gymnasium.spaces.MultiDiscrete):
             counts = np.ravel(space.n if isinstance(space, gymnasium.spaces.Discrete) else space.nvec).astype(np.int64)
@@ -40,10 +42,11 @@ class FlatLeaf:
             self.choices = list(zip(np.ravel(space.start).tolist(), counts.tolist(), strict=True))
         else:
             self.size = prod(space.shape or ())
+            self.dtype = float_dtype(space.dtype)
         bounds = gymnasium.spaces.flatten_space(space)
         assert isinstance(bounds, gymnasium.spaces.Box)
         with np.errstate(over="ignore"):  # a bound beyond the range of float32 is none
-            self.low, self.high = bounds.low.astype(np.float32), bounds.high.astype(np.float32)
+            self.low, self.high = bounds.low.astype(self.dtype), bounds.high.astype(self.dtype)
 
     def write(self, flat: Array, values: Array) -> None:
         """Write values `[env, *shape]` into their place of vectors `[env, size]`."""
@@ -52,3 +55,8 @@ class FlatLeaf:
             flat[:, self._begin : self._begin + self.size] = numbers
         else:
             flat[np.arange(len(flat))[:, None], numbers.astype(np.int64) + self._firsts] = 1.0
+
+
+def float_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the floats that hold the numbers of a dtype: single precision, or double where that would round them."""
+    return np.result_type(np.float32, dtype)

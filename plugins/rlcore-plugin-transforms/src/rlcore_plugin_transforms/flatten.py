@@ -21,10 +21,11 @@ _VECTOR = "observation"
 
 
 class Flatten(PassThrough):
-    """Returns observations as float32 vectors `[env, number]`, the leaves of a dict side by side in their order.
+    """Returns observations as vectors of floats `[env, number]`, the leaves of a dict side by side in their order.
 
     Numbered choices become one-hot vectors, as in Gymnasium's `flatten_space`. An `action_mask` stays apart: the
-    observations are a dict then, of the vector as `observation` and the mask. It learns nothing and keeps nothing.
+    observations are a dict then, of the vector as `observation` and the mask. The vectors are float32, or float64 where
+    a leaf has numbers that float32 would round. It learns nothing and keeps nothing.
     """
 
     takes_leaves = True
@@ -38,6 +39,7 @@ class Flatten(PassThrough):
         self._after: Packed | None = None  # where there is a mask
         self._leaves: list[FlatLeaf] = []
         self._size = 0
+        self._dtype = np.dtype(np.float32)
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         """Return the box of the vectors, beside the mask where there is one.
@@ -54,8 +56,9 @@ class Flatten(PassThrough):
         for name, leaf in flat.items():
             self._leaves.append(FlatLeaf(name, leaf, self._size))
             self._size += self._leaves[-1].size
+        self._dtype = np.result_type(*(leaf.dtype for leaf in self._leaves))
         low, high = (np.concatenate([getattr(leaf, end) for leaf in self._leaves]) for end in ("low", "high"))
-        box = gymnasium.spaces.Box(low, high, dtype=np.float32)
+        box = gymnasium.spaces.Box(low, high, dtype=self._dtype.type)
         self._after = Packed({_VECTOR: box, ACTION_MASK: seen[ACTION_MASK]}, choices) if choices else None
         return box if self._after is None else self._after
 
@@ -71,11 +74,12 @@ class Flatten(PassThrough):
     def observation_module(self) -> Flattened:
         """Return the same as a module."""
         before = self._before if isinstance(self._before, Packed) else None
-        return Flattened([(leaf.name, leaf.choices) for leaf in self._leaves], _VECTOR, before, self._after)
+        leaves = [(leaf.name, leaf.choices) for leaf in self._leaves]
+        return Flattened(leaves, self._dtype, _VECTOR, before, self._after)
 
     def _flattened(self, observation: Array) -> Array:
         before = self._before
-        flat = np.zeros((len(observation), self._size), dtype=np.float32)
+        flat = np.zeros((len(observation), self._size), dtype=self._dtype)
         for leaf in self._leaves:
             values = before.array(observation, leaf.name) if isinstance(before, Packed) else observation
             leaf.write(flat, values)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from rlcore.envs import PassThrough, box_of
 from rlcore.errors import ConfigError
 from rlcore.types import Context
+from rlcore_plugin_transforms.flat_leaf import float_dtype
 from rlcore_plugin_transforms.modules import Stacked
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class FrameStack(PassThrough):
         self._frames = config.frames
         self._dimension = config.dimension
         self._shape: tuple[int, ...] = ()  # of one observation
+        self._dtype: Any = np.float32
         self._memory: Array | None = None  # [env, frames, *shape]; replaced, never changed in place
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.spaces.Box:
@@ -49,7 +51,7 @@ class FrameStack(PassThrough):
             raise ConfigError(
                 "[transform] frame-stack: observations without a dimension have no last one; set dimension = 'first'"
             )
-        self._shape = box.shape
+        self._shape, self._dtype = box.shape, box.dtype
         low, high = (self._joined(np.stack([bound] * self._frames), axis=0) for bound in (box.low, box.high))
         return gymnasium.spaces.Box(low, high, dtype=box.dtype)
 
@@ -77,7 +79,7 @@ class FrameStack(PassThrough):
 
     def memory_module(self) -> Stacked:
         """Return the same as a module; its state is the latest observations."""
-        return Stacked(self._frames, self._shape, joined=self._dimension == "last")
+        return Stacked(self._frames, self._shape, self._dimension == "last", float_dtype(self._dtype))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the latest observations of every env."""

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from rlcore.envs import Packed, PassThrough
 from rlcore.errors import ConfigError
 from rlcore.types import Context
-from rlcore_plugin_transforms.flat_leaf import FlatLeaf
+from rlcore_plugin_transforms.flat_leaf import FlatLeaf, float_dtype
 
 if TYPE_CHECKING:
     from typing import Self
@@ -28,7 +28,8 @@ class LastStep(PassThrough):
 
     A policy with a memory can tell from them what its actions did. Actions are those of the policy; numbered ones
     become one-hot vectors. Rewards are those of the env, before any transform. Observations that are vectors become
-    longer ones, float32; those of other shapes, and dicts, get the leaves `last_action` and `last_reward`.
+    longer ones, float32 or, where that would round them, float64; those of other shapes, and dicts, get the leaves
+    `last_action` and `last_reward`.
 
     Source: Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed Reinforcement Learning", section 2.3.
     """
@@ -76,12 +77,9 @@ class LastStep(PassThrough):
         if len(space.shape) != 1:
             self._after = Packed({_OBSERVATION: space, **self._bounds()})
             return self._after
-        boxes = [space, *self._bounds().values()]
-        with np.errstate(over="ignore"):  # a bound beyond the range of float32 is none
-            low, high = (
-                np.concatenate([getattr(box, end).astype(np.float32) for box in boxes]) for end in ("low", "high")
-            )
-        return gymnasium.spaces.Box(low, high, dtype=np.float32)
+        boxes, dtype = [space, *self._bounds().values()], float_dtype(space.dtype)
+        low, high = (np.concatenate([getattr(box, end) for box in boxes], dtype=dtype) for end in ("low", "high"))
+        return gymnasium.spaces.Box(low, high, dtype=dtype.type)
 
     def action(self, action: Array) -> Array:
         """Take the actions of the policy in, `[env, *shape]`, and return them as they are."""
@@ -124,7 +122,9 @@ class LastStep(PassThrough):
         """Return the space of each further leaf, with the zeros of a beginning in it."""
         bounds: dict[str, gymnasium.spaces.Box] = {}
         if self._choice is not None:
-            low, high = np.minimum(self._choice.low, 0), np.maximum(self._choice.high, 0)
+            with np.errstate(over="ignore"):  # a bound beyond the range of float32 is none
+                low = np.minimum(self._choice.low, 0).astype(np.float32)
+                high = np.maximum(self._choice.high, 0).astype(np.float32)
             bounds[_ACTION] = gymnasium.spaces.Box(low, high, dtype=np.float32)
         if self._has_reward:
             bounds[_REWARD] = gymnasium.spaces.Box(-np.inf, np.inf, (1,), dtype=np.float32)
@@ -141,7 +141,7 @@ class LastStep(PassThrough):
 
     def _joined(self, observation: Array, known: dict[str, Array]) -> Array:
         if self._after is None:
-            return np.concatenate([observation, *known.values()], axis=-1, dtype=np.float32, casting="unsafe")
+            return np.concatenate([observation, *known.values()], axis=-1, dtype=float_dtype(observation.dtype))
         before = self._before
         arrays = before.arrays(observation) if isinstance(before, Packed) else {_OBSERVATION: observation}
         return self._after.pack({**arrays, **known})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -66,26 +67,33 @@ class Selected(nn.Module):
 
 
 class Flattened(nn.Module):
-    """Arrays of any shape as one float32 vector, numbered choices as one-hot vectors.
+    """Arrays of any shape as one vector of floats, numbered choices as one-hot vectors.
 
     Args:
         leaves: the name of each array, and the first number and the count of each of its choices, if it is numbered.
+        dtype: of the vector.
         vector: the leaf that is the vector, where a mask stays beside it.
         before: the space of the rows that come in; None where they are one array.
         after: the space of the rows that go out; None where they are the vector alone.
     """
 
     def __init__(
-        self, leaves: list[tuple[str, list[tuple[int, int]]]], vector: str, before: Packed | None, after: Packed | None
+        self,
+        leaves: list[tuple[str, list[tuple[int, int]]]],
+        dtype: np.dtype[Any],
+        vector: str,
+        before: Packed | None,
+        after: Packed | None,
     ) -> None:
         super().__init__()
         self._leaves, self._vector = leaves, vector
+        self._dtype = torch.from_numpy(np.empty(0, dtype)).dtype
         self._before, self._after = before, after
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return vectors `[env, number]`, or rows `[env, words]`."""
         arrays = {"": observation} if self._before is None else self._before.tensors(observation)
-        flat = torch.cat([_flat(arrays[name], choices) for name, choices in self._leaves], -1)
+        flat = torch.cat([_flat(arrays[name], choices).to(self._dtype) for name, choices in self._leaves], -1)
         if self._after is None:
             return flat
         return self._after.joined({self._vector: flat, ACTION_MASK: arrays[ACTION_MASK]})
@@ -98,15 +106,17 @@ class Stacked(nn.Module):
         frames: observations in a stack.
         shape: of one observation.
         joined: whether they lie along the last dimension, and not along a new first one.
+        dtype: of the floats that hold an observation.
     """
 
-    def __init__(self, frames: int, shape: tuple[int, ...], joined: bool) -> None:
+    def __init__(self, frames: int, shape: tuple[int, ...], joined: bool, dtype: np.dtype[Any]) -> None:
         super().__init__()
         self._frames, self._shape, self._joined = frames, shape, joined
+        self._dtype = torch.from_numpy(np.empty(0, dtype)).dtype
 
     def initial_state(self, num_envs: int) -> Tensor:
         """Return zeros `[env, frames, *shape]`."""
-        return torch.zeros(num_envs, self._frames, *self._shape)
+        return torch.zeros(num_envs, self._frames, *self._shape, dtype=self._dtype)
 
     def forward(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         """Return the stacks, and the latest observations, which are their state."""
@@ -114,7 +124,7 @@ class Stacked(nn.Module):
         going_on = torch.cat([state[:, 1:].to(observation.dtype), latest], 1)
         begins = first.reshape(-1, *(1 for _ in going_on.shape[1:]))
         stack = torch.where(begins, latest.expand(-1, self._frames, *self._shape), going_on)
-        return torch.cat(stack.unbind(1), -1) if self._joined else stack, stack.float()
+        return torch.cat(stack.unbind(1), -1) if self._joined else stack, stack.to(self._dtype)
 
 
 class Timed(nn.Module):
@@ -136,7 +146,8 @@ class Timed(nn.Module):
         """Return observations `[env, size + 1]`, and how many steps came before."""
         elapsed = torch.where(first.unsqueeze(-1), 0.0, state + 1)
         fraction = (elapsed.double() / self._limit).clamp(max=1.0)
-        dtype = observation.dtype if observation.is_floating_point() else torch.float32
+        holding = torch.float32 if observation.element_size() < 4 else torch.float64
+        dtype = observation.dtype if observation.is_floating_point() else holding
         return torch.cat([observation.to(dtype), fraction.to(dtype)], -1), elapsed
 
 
@@ -184,10 +195,10 @@ class Scaled(Clipped):
 
 
 def _flat(array: Tensor, choices: list[tuple[int, int]]) -> Tensor:
-    """Return `[env, number]`, float32."""
+    """Return numbers `[env, number]`, or one-hot vectors of them."""
     numbers = array.reshape(array.shape[0], prod(array.shape[1:]))
     if not choices:
-        return numbers.float()
+        return numbers
     each = zip(numbers.long().unbind(-1), choices, strict=True)
     return torch.cat([_one_hot(number, start, count) for number, (start, count) in each], -1)
 

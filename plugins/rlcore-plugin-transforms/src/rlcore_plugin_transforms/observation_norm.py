@@ -6,15 +6,13 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import numpy as np
 from pydantic import BaseModel, Field
 
-from rlcore.envs import PassThrough, box_of
 from rlcore.errors import EnvError
 from rlcore.types import Context
-from rlcore_plugin_transforms.modules import Normalised
 from rlcore_plugin_transforms.moments import Moments
+from rlcore_plugin_transforms.normalising import Normalising
 
 if TYPE_CHECKING:
     from typing import Self
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
 
 
-class RunningObservationNorm(PassThrough):
+class RunningObservationNorm(Normalising):
     """Returns `(observation - mean) / sqrt(variance + epsilon)` as float32, clipped.
 
     Every observation that `step` sees in training is taken into the statistics, and then normalised with them as they
@@ -42,18 +40,15 @@ class RunningObservationNorm(PassThrough):
         epsilon: float = Field(1e-8, gt=0, allow_inf_nan=False, description="added to the variance")
 
     def __init__(self, config: Config, context: Context) -> None:
-        self._clip = config.clip
+        super().__init__("running-observation-norm", config.clip)
         self._epsilon = config.epsilon
         self._env_id = context.env_spec.id
         self._moments = Moments(context.group)
-        self._shape: tuple[int, ...] | None = None
         self._learning = True
 
-    def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.spaces.Box:
-        """Return a box of the same shape with the clip as its bounds."""
-        self._shape = box_of(space, "running-observation-norm").shape
-        bound = self._clip or np.inf
-        return gymnasium.spaces.Box(-bound, bound, self._shape, np.float32)
+    def statistics(self) -> tuple[Array, Array]:
+        """Return mean and deviation of what was seen so far."""
+        return self._moments.mean, self._moments.deviation(self._epsilon)
 
     def step(self, observation: Array, first: BoolArray) -> Array:
         """Return normalised observations `[env, *shape]`.
@@ -68,11 +63,7 @@ class RunningObservationNorm(PassThrough):
                     "running-observation-norm; repair the environment"
                 )
             self._moments.add(observation)
-        return self._normalised(observation)
-
-    def final(self, observation: Array, env_index: int) -> Array:
-        """Return the normalised last observation of an episode."""
-        return self._normalised(observation)
+        return self.normalised(observation)
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return the batch; ranks that train together agree on the statistics here."""
@@ -87,10 +78,6 @@ class RunningObservationNorm(PassThrough):
         copied._learning = False
         return copied
 
-    def observation_module(self) -> Normalised:
-        """Return the normalisation of this moment as a module."""
-        return Normalised(self._moments.mean, self._moments.deviation(self._epsilon), self._clip)
-
     def state_dict(self) -> dict[str, Any]:
         """Return the statistics."""
         return self._moments.state_dict()
@@ -102,9 +89,3 @@ class RunningObservationNorm(PassThrough):
             StorageError: they are of observations of another shape.
         """
         self._moments.load_state_dict(state, self._shape)
-
-    def _normalised(self, observation: Array) -> Array:
-        normalised = (observation - self._moments.mean) / self._moments.deviation(self._epsilon)
-        if self._clip:
-            normalised = np.clip(normalised, -self._clip, self._clip)
-        return normalised.astype(np.float32)

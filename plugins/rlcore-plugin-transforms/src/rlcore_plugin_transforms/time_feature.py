@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from rlcore.envs import PassThrough
 from rlcore.errors import ConfigError
 from rlcore.types import Context
+from rlcore_plugin_transforms.flat_leaf import float_dtype
 from rlcore_plugin_transforms.modules import Timed
 
 if TYPE_CHECKING:
@@ -96,4 +97,4 @@ class TimeFeature(PassThrough):
 def _dtype(dtype: Any) -> np.dtype[Any]:
     """Return the dtype of observations with a fraction among them."""
     given = np.dtype(dtype)
-    return given if given.kind == "f" else np.dtype(np.float32)
+    return given if given.kind == "f" else float_dtype(given)

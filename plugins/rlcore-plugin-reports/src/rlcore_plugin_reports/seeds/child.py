@@ -14,7 +14,7 @@ from typing import Final
 
 from rlcore.errors import StorageError
 from rlcore.files import plain_file
-from rlcore.process import rlcore_command
+from rlcore.process import start_run
 from rlcore.run_folder import last_words, reached_by, read_status
 from rlcore_plugin_reports.seeds.plan import Seed
 from rlcore_plugin_reports.tables import EVALUATIONS
@@ -64,7 +64,7 @@ class Child:
         return inside if inside.exists() else self._log
 
     def start(self) -> None:
-        """Start the process, in a group of its own, so that Ctrl-C reaches it through this process alone.
+        """Start the process.
 
         Raises:
             StorageError: its log cannot be written.
@@ -74,14 +74,7 @@ class Child:
             place.parent.mkdir(parents=True, exist_ok=True)
             with place.open("ab") as log:
                 self._printed_before = log.tell()
-                self._process = subprocess.Popen(
-                    [*rlcore_command(), *self._arguments()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=self._environment,
-                    process_group=0,
-                )
+                self._process = start_run(self._arguments(), log, self._environment)
         except OSError as error:
             raise StorageError(f"seed {self.seed.number} cannot be started with its log in {place}: {error}") from error
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from rlcore.errors import ConfigError
 from rlcore.files import in_use
 from rlcore.run_folder import CONFIG_FILE, reached_by, read_status
 
-# for which the companion of a process that is gone holds its lock
-_LEFT_BEHIND_SECONDS: Final = 3.0
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def seeds_of(text: str, first: int) -> list[int]:
     return numbers
 
 
-def plan(place: Path, numbers: Sequence[int], target: int, resume: bool) -> list[Seed]:
+def plan(place: Path, numbers: Sequence[int], target: int, resume: bool, patience: float = 0.0) -> list[Seed]:
     """Return the runs, as far as their folders say.
 
     Args:
@@ -62,6 +61,7 @@ def plan(place: Path, numbers: Sequence[int], target: int, resume: bool) -> list
         numbers: the seeds.
         target: where on its clock a run has nothing left to do.
         resume: whether runs that are there go on.
+        patience: seconds for processes in their folders to end, as the runs of a command that was killed do.
 
     Raises:
         ConfigError: a folder is there and nothing is resumed; or a process works in one.
@@ -73,7 +73,7 @@ def plan(place: Path, numbers: Sequence[int], target: int, resume: bool) -> list
             f"{_these(there)} already; continue with --resume, choose another name with --set run.name=NAME, or remove "
             "what is there"
         )
-    if busy := [folder for folder in there if _stays_in_use(folder)]:
+    if busy := _in_use_after(patience, there):
         raise ConfigError(f"{_listed(busy)}: another process works there; wait for it, or stop it")
     if foreign := [folder for folder in there if not (folder / CONFIG_FILE).is_file()]:
         raise ConfigError(
@@ -83,14 +83,15 @@ def plan(place: Path, numbers: Sequence[int], target: int, resume: bool) -> list
     return [_as_it_stands(number, folder, target) for number, folder in folders.items()]
 
 
-def _stays_in_use(folder: Path) -> bool:
-    """Return whether a process works in a folder, and not only what a process left behind that has just ended."""
-    end = time.monotonic() + _LEFT_BEHIND_SECONDS
-    while in_use(folder):
-        if time.monotonic() >= end:
-            return True
+def _in_use_after(seconds: float, folders: Sequence[Path]) -> list[Path]:
+    """Return the folders in which a process still works after so many seconds; return at once where there is none."""
+    end, told = time.monotonic() + seconds, False
+    while (busy := [folder for folder in folders if in_use(folder)]) and time.monotonic() < end:
+        if not told:
+            log.info("waiting up to %.0f s for the process in %s to end", seconds, _listed(busy))
+            told = True
         time.sleep(0.05)
-    return False
+    return busy
 
 
 def _as_it_stands(number: int, folder: Path, target: int) -> Seed:

@@ -25,6 +25,8 @@ from rlcore_plugin_reports.seeds.pool import train_all
 
 log = logging.getLogger(__name__)
 
+# for which the companion of a process that is gone holds its lock
+_LEFT_BEHIND_SECONDS: Final = 3.0
 # of libraries that would else take every core in every process
 _THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -36,7 +38,8 @@ def train_seeds(options: argparse.Namespace) -> int:
     config, starts = _config(options), _Starts(options)
     numbers = seeds_of(options.seeds, config.run.seed)
     target = min(options.until or config.run.horizon, config.run.horizon)
-    seeds = plan(config.run.place, numbers, target, resume=options.resume is not None)
+    resume = options.resume is not None
+    seeds = plan(config.run.place, numbers, target, resume, options.grace + _LEFT_BEHIND_SECONDS)
     _check_each(options, seeds)
     if options.dry_run:
         rlcore.build(config, write=False).close()
@@ -154,7 +157,7 @@ def _said(options: argparse.Namespace, children: Sequence[Child], received: Sequ
         print(f"{len(left)} of {len(children)} not done; continue: {_continued(options)}")
     if not options.quiet:
         _compared([child for child in children if child not in failed])
-    if received:
+    if received and left:
         return 128 + received[0]
     if failed:
         code = failed[0].code or 1

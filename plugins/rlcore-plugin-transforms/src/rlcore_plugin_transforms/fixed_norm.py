@@ -6,23 +6,20 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import numpy as np
 from pydantic import BaseModel, Field
 
-from rlcore.envs import PassThrough, box_of, random_actions
+from rlcore.envs import random_actions
 from rlcore.errors import ConfigError, EnvError
 from rlcore.restore import check_array
 from rlcore.types import Context
+from rlcore_plugin_transforms.normalising import Normalising
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-    from torch import nn
-
-    from rlcore.types import Env
+    from rlcore.types import Array, Env
 
 
-class ObservationNorm(PassThrough):
+class ObservationNorm(Normalising):
     """Returns `(observation - mean) / std` as float32; a standard deviation of zero counts as one."""
 
     class Config(BaseModel, extra="forbid"):
@@ -31,16 +28,11 @@ class ObservationNorm(PassThrough):
         frames: int = Field(1000, ge=2, description="random frames before training")
 
     def __init__(self, config: Config, context: Context) -> None:
+        super().__init__("observation-norm")
         self._frames = config.frames
         self._context = context
-        self._shape: tuple[int, ...] | None = None
-        self._mean: npt.NDArray[np.float32] = np.zeros(1, dtype=np.float32)
-        self._scale: npt.NDArray[np.float32] = np.ones(1, dtype=np.float32)
-
-    def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.spaces.Box:
-        """Return an unbounded box of the same shape."""
-        self._shape = box_of(space, "observation-norm").shape
-        return gymnasium.spaces.Box(-np.inf, np.inf, self._shape, np.float32)
+        self._mean: Array = np.zeros(1)
+        self._scale: Array = np.ones(1)  # the inverse of the deviation, as it is saved
 
     def fit(self, env: Env) -> None:
         """Take the statistics of random actions in `env`.
@@ -68,49 +60,38 @@ class ObservationNorm(PassThrough):
             env.close()
 
     @property
-    def loc(self) -> npt.NDArray[np.float32]:
-        """The mean that is subtracted, `[*shape]`."""
+    def loc(self) -> Array:
+        """The mean that is subtracted, float64 `[*shape]`."""
         return self._mean
 
     @property
-    def scale(self) -> npt.NDArray[np.float32]:
-        """The standard deviation that differences are divided by, `[*shape]`."""
+    def scale(self) -> Array:
+        """The standard deviation that differences are divided by, float64 `[*shape]`."""
         return 1.0 / self._scale
 
+    def statistics(self) -> tuple[Array, Array]:
+        """Return mean and deviation of the random frames."""
+        return self._mean, self.scale
+
     def _take_statistics(self, env: Env, count: int) -> None:
-        env.reset(seed=self._context.seed("env") % 2**31)
+        self.check_precision(env.spec.id, env.reset(seed=self._context.seed("env") % 2**31))
         plan = islice(random_actions(env.spec, self._context.seed("actions") % 2**31), count)
         frames = np.concatenate([np.array(env.step(action).observation) for action in plan]).astype(np.float64)
         if not np.isfinite(frames).all():
             raise EnvError(f"env {env.spec.id!r}: an observation of the random frames is not finite")
         deviation = frames.std(0)
-        self._mean = frames.mean(0).astype(np.float32)
-        self._scale = (1.0 / np.where(deviation < 1e-8, 1.0, deviation)).astype(np.float32)
-
-    def step(self, observation: npt.NDArray[Any], first: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
-        """Return normalised observations `[env, *shape]`."""
-        return ((observation - self._mean) * self._scale).astype(np.float32, copy=False)
-
-    def final(self, observation: npt.NDArray[Any], env_index: int) -> npt.NDArray[np.float32]:
-        """Return the normalised last observation of an episode."""
-        return ((observation - self._mean) * self._scale).astype(np.float32, copy=False)
-
-    def observation_module(self) -> nn.Module:
-        """Return the same as a module of torch."""
-        from rlcore_plugin_gymnasium.normalised import Normalised  # torch; building an env does without
-
-        return Normalised(self._mean, self._scale)
+        self._mean, self._scale = frames.mean(0), 1.0 / np.where(deviation < 1e-8, 1.0, deviation)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the statistics."""
         return {"mean": self._mean, "scale": self._scale}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the statistics.
+        """Set the statistics, of whatever precision they were saved in.
 
         Raises:
             StorageError: they are of observations of another shape.
         """
         if self._shape is not None:
             check_array("the mean", np.asarray(state["mean"]), self._shape, "[env], [[transform]]")
-        self._mean, self._scale = np.array(state["mean"]), np.array(state["scale"])
+        self._mean, self._scale = (np.array(state[name], dtype=np.float64) for name in ("mean", "scale"))
