@@ -256,7 +256,7 @@ class Wider(Stacked):
 def test_a_memory_of_an_export_that_is_not_that_of_the_transform_is_refused(module, expected):
     class Stacking(FrameStack):
         def memory_module(self):
-            return module(self._frames, self._shape, joined=True)
+            return module(self._frames, self._shape, joined=True, dtype=np.dtype(np.float32))
 
     case = type("TestStacking", (c.TransformContract,), {"target": Stacking, "config": {}})()
     check_refused(expected, case.test_modules_for_exports_compute_the_same)

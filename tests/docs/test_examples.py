@@ -30,7 +30,11 @@ FEW_UPDATES |= dict.fromkeys(("replay:prioritized", "replay:sequences"), FEW_UPD
 FEW_UPDATES["rollout-sequences"] = FEW_UPDATES["rollout"]
 FEW_UPDATES["replay:hindsight"] = FEW_UPDATES["replay"]
 FEW_UPDATES["imagined-replay"] = [*FEW_UPDATES["replay"], "buffer.dynamics_max_epochs=1", "buffer.rollouts=100"]
-FEW_UPDATES["mbpo:imagined-dataset"] = [*FEW_UPDATES["imagined-replay"][2:], "buffer.real_share=0.5"]
+FEW_UPDATES["mbpo:imagined-dataset"] = [
+    *FEW_UPDATES["imagined-replay"][2:],
+    "buffer.real_share=0.5",
+    "buffer.rollouts_every=256",
+]
 FEW_UPDATES["datasets:mixed"] = [*FEW_UPDATES["replay"], "buffer.offline_updates=4"]
 SCRIPTS = {
     "train_from_python.py": ["run.total_frames=512"],

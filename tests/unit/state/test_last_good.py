@@ -96,7 +96,7 @@ def test_the_newest_and_the_best_evaluation_are_kept():
     kept = Evaluations()
     assert (kept.last, kept.best) == (None, None)
     for frames, value in ((0, 1.0), (10, 5.0), (20, 5.0), (30, 2.0)):
-        kept.take(result(frames, value))
+        kept.take(result(frames, value), trained=True)
     assert kept.last == result(30, 2.0)
     assert kept.best == result(10, 5.0), "of two equally good ones the first"
 
@@ -105,11 +105,11 @@ def test_evaluations_outlive_a_checkpoint():
     first, second, empty = Evaluations(), Evaluations(), Evaluations()
     empty.load_state_dict(through_a_checkpoint(Evaluations().state_dict()))
     assert (empty.last, empty.best) == (None, None)
-    first.take(result(10, 5.0))
-    first.take(result(20, 3.0))
+    first.take(result(10, 5.0), trained=True)
+    first.take(result(20, 3.0), trained=True)
     second.load_state_dict(through_a_checkpoint(first.state_dict()))
     assert (second.last, second.best) == (first.last, first.best)
-    second.take(result(30, 4.0))
+    second.take(result(30, 4.0), trained=True)
     assert second.best.frames == 10
 
 
