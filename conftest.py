@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
 
 import pytest
 
@@ -24,9 +23,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _log_level() -> Iterator[None]:
-    """Put the level back that a command sets for its process, such as by `--quiet`."""
-    root = logging.getLogger()
-    level = root.level
-    yield
-    root.setLevel(level)
+def _log_level() -> None:
+    """Begin with the level of a new process: a command sets it, such as by `--quiet`, in a fixture of a module too."""
+    logging.getLogger().setLevel(logging.WARNING)

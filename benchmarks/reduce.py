@@ -20,8 +20,8 @@ import torch
 from rlcore_plugin_ddp.gloo import LOOPBACK, GlooGroup
 from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.shared import SharedGroup
+from rlcore_plugin_testing.processes import Processes
 
-from rlcore.testing.processes import Processes
 from rlcore.types import Group
 
 LENGTHS = {"9k": 9_157, "269k": 268_802, "2.1M": 2_100_000, "11M": 11_000_000}

@@ -34,10 +34,10 @@ from rlcore_plugin_ddp.gloo import LOOPBACK, GlooGroup
 from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.packing import pack
 from rlcore_plugin_ddp.shared import SharedGroup
+from rlcore_plugin_testing.processes import Processes
 
 from rlcore.loggers.merging import Figures, handed_over
 from rlcore.loggers.metrics import Metrics
-from rlcore.testing.processes import Processes
 from rlcore.training.lockstep import Collected, Lockstep
 from rlcore.types import Every, Group, Progress
 

@@ -18,8 +18,7 @@ import gymnasium
 import numpy as np
 import torch
 from bench import RESULTS, machine
-
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 STEPS = 32
 MOST_FOREIGN = 0.15

@@ -2,7 +2,7 @@
 
 Try them on the CartPole config, without changing it:
 
-    rlcore train examples/ppo-cartpole.toml --set 'plugins.files=["my_hooks.py"]' \
+    rlcore train ppo-cartpole.toml --set 'plugins.files=["my_hooks.py"]' \
         --set hook.1.use=stop-when-solved --set hook.1.goal=475 --set hook.2.use=stopwatch
 """
 

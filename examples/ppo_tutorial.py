@@ -1,7 +1,7 @@
 """PPO on the inverted double pendulum, part by part, with the training loop in hand.
 
-    python examples/ppo_tutorial.py
-    python examples/ppo_tutorial.py --frames 5_000 --out short.png
+    python ppo_tutorial.py
+    python ppo_tutorial.py --frames 5_000 --out short.png
 
 docs/tutorial/ppo.md explains each section.
 """

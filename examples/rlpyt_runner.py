@@ -1,7 +1,7 @@
 """A launch script of rlpyt with its imports changed: DQN, A2C or PPO on CartPole, and SAC on Pendulum.
 
-python examples/rlpyt_runner.py --runner MinibatchRlEval --algo dqn
-python examples/rlpyt_runner.py --runner AsyncRl --algo ppo
+python rlpyt_runner.py --runner MinibatchRlEval --algo dqn
+python rlpyt_runner.py --runner AsyncRl --algo ppo
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Train several seeds from a script, with a hook, and print what each reached.
 
-Arguments are overrides: python examples/train_from_python.py run.total_frames=10_000 loss.clip_epsilon=0.3
+Arguments are overrides: python train_from_python.py run.total_frames=10_000 loss.clip_epsilon=0.3
 """
 
 from __future__ import annotations

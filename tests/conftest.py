@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 import tomli_w
+from rlcore_plugin_testing.faults.killer import Launcher, Process
 
 import rlcore
 from rlcore.cli import command_line as command_line
-from rlcore.testing.faults.killer import Launcher, Process
 
 TINY: dict[str, Any] = {
     "run": {"name": "tiny", "seed": 1, "total_frames": 96, "device": "cpu"},

@@ -108,10 +108,10 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.helpers",), ("tests/helpers",)),
     (("rlcore.algorithms",), ("tests/parity/test_algorithms.py",)),
     (
-        tuple(f"rlcore.testing.{name}" for name in ("compare", "contracts", "light_import", "small_run", "toy")),
+        tuple(f"rlcore_plugin_testing.{name}" for name in ("compare", "contracts", "light_import", "small_run", "toy")),
         ("tests/contract/test_tools.py", "tests/contract/test_suites_catch.py"),
     ),
-    (("rlcore.prove",), ("tests/integration/test_prove.py",)),
+    (("rlcore_plugin_testing.prove",), ("tests/integration/test_prove.py",)),
     (("rlcore.cli.plugins_new",), ("tests/integration/test_plugins_new.py",)),
     (("rlcore.cli",), ("tests/integration/test_commands.py", "tests/integration/test_listing.py")),
     *(

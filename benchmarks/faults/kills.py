@@ -24,14 +24,14 @@ from typing import Any
 import tomli_w
 import torch
 from kill_runs import BASE, DATA, RUNS
+from rlcore_plugin_testing.faults.killer import Launcher
+from rlcore_plugin_testing.prove.ranks import RankRuns
+from rlcore_plugin_testing.prove.runs import Runs
+from rlcore_plugin_testing.prove.subject import ITERATIONS, make_subject
 from tqdm import tqdm
 
 from rlcore.cli import command_line
 from rlcore.errors import RlcoreError
-from rlcore.prove.ranks import RankRuns
-from rlcore.prove.runs import Runs
-from rlcore.prove.subject import ITERATIONS, make_subject
-from rlcore.testing.faults.killer import Launcher
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 HEADING = """\

@@ -123,14 +123,13 @@ def distributions() -> dict[str, dict[str, Any]]:
     return {project["name"]: project for project in tables}
 
 
-def provided_by(project: dict[str, Any], testing: bool = False) -> list[Provided]:
+def provided_by(project: dict[str, Any]) -> list[Provided]:
     """Return the components of a distribution of this repository."""
     plugins = project.get("entry-points", {}).get("rlcore", {})
     host = PluginHost()
     for plugin in plugins:
         host.load(plugin)
-    found = [entry for entry in host.registry.provided if entry.owner.plugin in plugins]
-    return [entry for entry in found if (entry.owner.plugin == "testing") == testing]
+    return [entry for entry in host.registry.provided if entry.owner.plugin in plugins]
 
 
 def distribution_table(page: str) -> str:
@@ -169,13 +168,6 @@ def components() -> str:
         parts.append(f"## {name}\n\n{project['description']}.\n")
         parts += [_component(entry) for entry in provided_by(project)]
     return "\n".join(parts)
-
-
-def testing_components() -> str:
-    """Return the components that are for tests only."""
-    entries = provided_by(distributions()["rlcore"], testing=True)
-    rows = [[e.component.kind, f"`testing:{e.component.name}`", e.component.summary] for e in entries]
-    return table(["kind", "`use`", "summary"], rows)
 
 
 def _component(entry: Provided) -> str:
@@ -316,7 +308,6 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "optional-members": interfaces.optional_members,
     "component-index": component_index,
     "components": components,
-    "testing-components": testing_components,
     "core-sections": core_sections,
     "component-sections": component_sections,
     "rooms": rooms.room_map,

@@ -19,8 +19,9 @@ def inline(translator: HTML5Translator, node: nodes.math) -> None:
 
 
 def block(translator: HTML5Translator, node: nodes.math_block) -> None:
-    """Write a formula on lines of its own."""
-    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    r"""Write formulas on lines of their own; what `\qquad` parts may stand below each other on a narrow page."""
+    formulas = (tex2mathml(tex, as_block=True) for tex in node.astext().split(r"\qquad"))
+    translator.body.append(f'<div class="math">{"".join(formulas)}</div>')
     raise nodes.SkipNode
 
 

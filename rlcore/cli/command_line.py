@@ -77,7 +77,6 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     policies.export(commands)
     _ckpt(commands)
     _sync(commands)
-    _prove(commands)
     _env(commands)
     if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:
         add_plugin_commands(commands)
@@ -139,6 +138,7 @@ def _init(commands: argparse._SubParsersAction[Parser]) -> None:
     init.add_argument("--env", metavar="ID", help="id of the environment, such as CartPole-v1")
     init.add_argument("--name", metavar="NAME", help="name of the run; default: algorithm and environment")
     init.add_argument("--output", metavar="FILE", help="the config to write; default: NAME.toml")
+    init.add_argument("--example", metavar="NAME", help="write this example instead, such as ppo-cartpole")
     init.add_argument("--list", action="store_true", help="list the presets: for what, and what they reached")
 
 
@@ -263,16 +263,6 @@ def _sync(commands: argparse._SubParsersAction[Parser]) -> None:
     sync.add_argument(
         "--seconds", type=_seconds, default=60.0, metavar="N", help="how long to wait for a server; default: 60"
     )
-
-
-def _prove(commands: argparse._SubParsersAction[Parser]) -> None:
-    text = "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes"
-    prove = commands.add_parser("prove", help=text)
-    prove.add_argument("config", metavar="CONFIG", help="a TOML file")
-    _override_arguments(prove)
-    prove.add_argument("--quick", action="store_true", help="a shorter run, fewer kills, smaller samples")
-    prove.add_argument("--kills", type=_positive, metavar="N", help="how often the run is killed; default: 20")
-    prove.add_argument("--keep", action="store_true", help="keep the folder with the runs, and print where it is")
 
 
 def _env(commands: argparse._SubParsersAction[Parser]) -> None:

@@ -14,10 +14,10 @@ from typing import Final
 from rlcore.errors import PluginError, RlcoreError
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.host import PluginHost
+from rlcore.plugins.light_import import heavy_imports
 from rlcore.plugins.registry import Registry
 from rlcore.presets.catalogue import presets_of
 from rlcore.presets.filling import check
-from rlcore.testing.light_import import heavy_imports
 
 SLOW_SECONDS: Final = 0.3
 

@@ -10,6 +10,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
+from rlcore.cli.init_example import write_example
 from rlcore.config.sections import validate
 from rlcore.errors import ConfigError
 from rlcore.presets.catalogue import named, presets
@@ -22,7 +23,9 @@ _EXAMPLE: Final = "rlcore init ppo --env CartPole-v1"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the config, or list the presets."""
+    """Write the config, or an example, or list the presets."""
+    if options.example:
+        return write_example(options.example)
     if options.list:
         return _list(presets())
     if options.preset is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -98,7 +99,9 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         text = path.read_bytes().decode("utf-8-sig")  # editors on Windows begin a file with a byte order mark
     except FileNotFoundError:
-        raise ConfigError(f"config file {str(path)!r} does not exist") from None
+        known = (files("rlcore") / "examples" / path.name).is_file()
+        how = f"; rlcore init --example {path.stem} writes it here" if known else ""
+        raise ConfigError(f"config file {str(path)!r} does not exist{how}") from None
     except IsADirectoryError:
         raise ConfigError(f"config {str(path)!r} is a folder; name a TOML file") from None
     except (OSError, UnicodeDecodeError) as error:

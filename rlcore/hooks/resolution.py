@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import pluggy
@@ -94,7 +95,8 @@ def marked(instance: Any) -> list[str]:
 def _marks(instance: Any) -> dict[str, Mapping[str, Any]]:
     """Return what each `@hookimpl` of `instance` says, by the name of the attribute."""
     marks = {}
-    for name in dir(instance):
+    # what a module tells `dir` may be names that it imports when they are asked for, and those alone
+    for name in vars(instance) if isinstance(instance, ModuleType) else dir(instance):
         static = inspect.getattr_static(instance, name)
         function = static.__func__ if isinstance(static, staticmethod | classmethod) else static
         mark = getattr(function, _MARK, None)  # by name, where pluggy leaves it

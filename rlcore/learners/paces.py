@@ -135,7 +135,8 @@ def check_optimizers(steps: Mapping[str, GradientStep]) -> None:
             if id(parameter) in owner:
                 raise ConfigError(
                     f"[optimizer] parameters: {owner[id(parameter)]!r} and {name!r} both move "
-                    f"{_called(parameter, step)}; name in each the parts that it alone moves"
+                    f"{_called(parameter, step)}; name in each the parts that it alone moves. Parts that share it, as "
+                    "by [model] share_encoder, need one optimizer for all of them"
                 )
             owner[id(parameter)] = name
         for loss in step.names:

@@ -30,10 +30,11 @@ class LoggerBase:
         differences: how much a resume found to be other than its checkpoint says.
     """
 
+    differences: int = 0
+
     def __init__(self, exp_name: str = "", log_dir: str = "") -> None:
         self.exp_name = exp_name
         self.log_dir = log_dir
-        self.differences = 0
         self._steps: Counter[str] = Counter()
         self._said: set[str] = set()
         self._experiment: Any = self._create_experiment()

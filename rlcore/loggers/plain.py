@@ -1,4 +1,4 @@
-"""Loggers of a script, which may know less than those of a config."""
+"""Loggers that know less than `LoggerBase`: those of a script, and those that were written for an older rlcore."""
 
 from __future__ import annotations
 
@@ -7,32 +7,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import ConfigError
 from rlcore.loggers.base import LoggerBase
-from rlcore.loggers.values import Bins
 from rlcore.types import Logger
+from rlcore.types.optional import Sender, offers
 
 if TYPE_CHECKING:
-    from rlcore.types import State
+    from rlcore.loggers.values import Bins
     from rlcore.types.records import Array
 
-# what the thread of a logger cannot do without, as it is called in every run
-_OF_A_LOGGER: Final = ("log_metrics", "log_video", "start", "flush", "close", "load_state_dict")
-_OPTIONAL: Final = (
-    *("log_metrics", "log_scalar", "log_histogram", "log_video", "log_hparams"),
-    *("flush", "close", "state_dict", "load_state_dict"),
-)
+_METHODS: Final = tuple(name for name, value in vars(LoggerBase).items() if callable(value) and name[0] != "_")
+# those that a library may declare with other arguments
+_ADAPTED: Final = {"log_metrics", "log_scalar", "log_histogram", "log_video", "state_dict", "step_of"}
 
 
 def as_logger(given: Any) -> Logger:
-    """Return `given` if it is a logger of rlcore, or else one that writes through its `log_scalar` or `log_metrics`.
+    """Return `given` if it has all methods of `LoggerBase`, or else one that takes the others from there.
 
     Raises:
-        ConfigError: it has neither.
+        ConfigError: it has neither log_scalar nor log_metrics.
     """
-    if all(_has(given, name) for name in _OF_A_LOGGER):
-        return given  # type: ignore[no-any-return]
-    if not (_has(given, "log_scalar") or _has(given, "log_metrics")):
-        raise ConfigError(f"logger: a {type(given).__name__} has neither log_scalar nor log_metrics")
-    return PlainLogger(given)
+    if isinstance(given, LoggerBase):
+        return given
+    return PlainSender(given) if offers(given, Sender) else PlainLogger(given)
 
 
 class PlainLogger(LoggerBase):
@@ -41,15 +36,29 @@ class PlainLogger(LoggerBase):
     def __init__(self, target: Any) -> None:
         super().__init__()
         self._target = target
-        self._takes = frozenset(name for name in _OPTIONAL if _has(target, name))
+        # by name, since any part of them counts and a protocol of one method each would say less
+        methods = {name: value for name in _METHODS if callable(value := getattr(target, name, None))}
+        self._takes = methods.keys()
+        if not self._takes & {"log_metrics", "log_scalar"}:
+            raise ConfigError(f"logger: a {type(target).__name__} has neither log_scalar nor log_metrics")
+        for name in self._takes - _ADAPTED:
+            setattr(self, name, methods[name])  # in the place of a method that does nothing
+
+    @property
+    def differences(self) -> int:  # type: ignore[override]
+        """How much the target found to be other than its state says."""
+        try:
+            return int(self._target.differences)
+        except AttributeError:
+            return 0
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Write scalars at a frame, together where the target can."""
         if "log_metrics" in self._takes:
-            self._target.log_metrics(dict(metrics), step=step)
+            self._target.log_metrics(dict(metrics), step)
             return
         for name, value in metrics.items():
-            self._target.log_scalar(name, value, step=step)
+            self._target.log_scalar(name, value, step)
 
     def log_histogram(self, name: str, data: Array, step: int | None = None, bins: Bins = None) -> None:
         """Write a histogram, where the target takes one."""
@@ -65,31 +74,15 @@ class PlainLogger(LoggerBase):
         else:
             super().log_video(name, video, step, fps)
 
-    def log_hparams(self, config: Mapping[str, Any]) -> None:
-        """Write a config, where the target takes one."""
-        if "log_hparams" in self._takes:
-            self._target.log_hparams(config)
-
-    def flush(self) -> None:
-        """Flush the target, where it can be."""
-        if "flush" in self._takes:
-            self._target.flush()
-
-    def close(self) -> None:
-        """Close the target, where it can be."""
-        if "close" in self._takes:
-            self._target.close()
-
-    def state_dict(self) -> State:
+    def state_dict(self) -> dict[str, Any]:
         """Return the position of the target, where it has one."""
         return dict(self._target.state_dict()) if "state_dict" in self._takes else {}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set the position of the target, where it has one."""
-        if "load_state_dict" in self._takes:
-            self._target.load_state_dict(state)
 
+class PlainSender(PlainLogger):
+    """Writes through an object that sends to a server."""
 
-def _has(given: Any, method: str) -> bool:
-    # by name, since any part of this counts and a protocol of one method each would say less
-    return callable(getattr(given, method, None))
+    @property
+    def unsent(self) -> int:
+        """How many records wait on disk for the server."""
+        return int(self._target.unsent)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import logging
 import threading
 import time
@@ -19,11 +20,12 @@ from rlcore.errors import ConfigError, RlcoreError, describe
 from rlcore.loggers import limits
 from rlcore.loggers.base import LoggerBase
 from rlcore.loggers.calls import Answer, CallThread
+from rlcore.loggers.plain import as_logger
 from rlcore.loggers.room import Room
 from rlcore.loggers.standing import Standing
 from rlcore.process.patience import Patience
 from rlcore.types import Logger
-from rlcore.types.optional import DifferenceTeller, FileKeeper, Sender, StartOver, offers
+from rlcore.types.optional import Sender, offers
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +52,7 @@ class LogWriter:
 
     def __init__(self, name: str, logger: Logger, required: bool = False) -> None:
         self.name = name
-        self.logger = logger
+        self.logger = as_logger(logger)
         self.required = required
         self.unsent = 0
         self.differences = 0
@@ -141,8 +143,7 @@ class LogWriter:
 
     def begin_anew(self) -> None:
         """Tell the logger that the run begins again, from nothing; as `load_state_dict`."""
-        if offers(self.logger, StartOver):
-            self._set_back(self.logger.begin_anew)
+        self._set_back(self.logger.begin_anew)
 
     def branch(self) -> None:
         """Tell the logger that what comes differs from what it wrote after its position; as `load_state_dict`."""
@@ -198,7 +199,7 @@ class LogWriter:
         """
         answer = self._ask(build)
         if answer.error is None:
-            self.logger = answer.value
+            self.logger = as_logger(answer.value)
         elif isinstance(answer.error, RlcoreError) and not self._standing.hung:
             raise answer.error
         elif self.required:
@@ -212,7 +213,7 @@ class LogWriter:
             return
         error = self._ask(call).error
         with contextlib.suppress(Exception):
-            self.differences = int(self.logger.differences) if offers(self.logger, DifferenceTeller) else 0
+            self.differences = int(self.logger.differences)
         if error is None:
             return
         if self.required:
@@ -238,7 +239,7 @@ class LogWriter:
         self._standing.give_up(f"did not answer for {seconds} s")
 
     def _position(self) -> Mapping[str, Any]:
-        self.files = [Path(file) for file in self.logger.files()] if offers(self.logger, FileKeeper) else []
+        self.files = [Path(file) for file in self.logger.files()]
         return self.logger.state_dict()
 
     def _count_unsent(self) -> None:
@@ -296,7 +297,8 @@ def drain_all(writers: Iterable[LogWriter]) -> None:
 def close_all(writers: Iterable[LogWriter]) -> None:
     """Close all; together they are waited for no longer than one."""
     closing = [writer for writer in writers if writer.ask_to_close()]
-    sending = any(offers(writer.logger, Sender) for writer in closing)
+    # how much is unsent is asked in the thread of the logger alone, since that may hang
+    sending = any(inspect.getattr_static(writer.logger, "unsent", None) is not None for writer in closing)
     _wait_for_all([(writer, None) for writer in closing], limits.CLOSING if sending else limits.DEADLINE)
 
 

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from rlcore.errors import FROM_OUTSIDE, MissingPluginError, PluginError, describe
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.host import NO_PLUGINS
-from rlcore.plugins.known import PREFIX, PUBLISHED
+from rlcore.plugins.known import PREFIX, PUBLISHED, not_installed
 
 GROUP: Final = "rlcore.commands"
 
@@ -91,12 +91,8 @@ def _published() -> dict[str, tuple[str, str]]:
 
 
 def _not_installed(command: str) -> MissingPluginError:
-    plugin, _ = _published()[command]
     blocked = f" ({NO_PLUGINS} is set)" if os.environ.get(NO_PLUGINS) else ""
-    return MissingPluginError(
-        f"rlcore {command} is provided by {PREFIX}{plugin}, which is not installed{blocked}: "
-        f'pip install "rlcore[{plugin}]"'
-    )
+    return not_installed(f"rlcore {command} is provided by", PREFIX + _published()[command][0], blocked)
 
 
 def _imported(claim: Installed) -> Command:

@@ -25,12 +25,14 @@ class Published:
         lends: modules of its package by the names that they lend, by the package of the core that lends them on.
         presets: names of its presets, by algorithm.
         commands: that it adds to the command line, and what each does.
+        for_tests: whether its components are for tests, and proposed to nobody who misspelled another.
     """
 
     components: Mapping[str, tuple[str, ...]]
     lends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     presets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
+    for_tests: bool = False
 
 
 # by the name of the plugin; its distribution is `rlcore-plugin-NAME`
@@ -100,10 +102,10 @@ PUBLISHED: Final = {
         {"hook": ("sweep-trial",)},
         commands={"sweep": "search the settings of a config, by trials that a study file describes"},
     ),
-    "parallel": Published({"collector": ("central", "workers")}),
+    "parallel": Published({"collector": ("central", "each-step", "workers")}),
     "pettingzoo": Published({"env": ("pettingzoo",)}),
     "ppo": Published(
-        {"estimator": ("gae",), "loss": ("a2c", "ppo")},
+        {"estimator": ("gae",), "hook": ("explained-variance",), "loss": ("a2c", "ppo")},
         presets={
             "a2c": ("a2c-classic-control", "a2c-generic"),
             "ppo": ("ppo-atari", "ppo-classic-control", "ppo-generic", "ppo-mujoco"),
@@ -146,6 +148,23 @@ PUBLISHED: Final = {
         },
     ),
     "tensorboard": Published({"logger": ("tensorboard",)}, {"rlcore.loggers": {"TensorboardLogger": "logger"}}),
+    "testing": Published(
+        {
+            "buffer": ("toy-data",),
+            "checkpointer": ("toy",),
+            "env": ("faulty", "toy", "toy-dict", "toy-pixels"),
+            "estimator": ("toy",),
+            "hook": ("faulty", "killer", "recorder", "toy"),
+            "logger": ("toy",),
+            "loss": ("toy",),
+            "model": ("toy", "toy-memory"),
+            "transform": ("toy",),
+        },
+        commands={
+            "prove": "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes"
+        },
+        for_tests=True,
+    ),
     "torch": Published({"checkpointer": ("torch",)}),
     "torchsnapshot": Published({"checkpointer": ("torchsnapshot",)}),
     "transforms": Published(
@@ -248,8 +267,8 @@ def guess(kind: str, name: str, plugins: Iterable[str]) -> str:
         name: that nothing has.
         plugins: names of installed plugins; one that is not in the table may provide what is like its name.
     """
-    published = component_names(kind)
-    candidates = [*published, *(plugin for plugin in plugins if plugin not in {*PUBLISHED, "core", "testing"})]
+    published = [name for name, plugin in component_names(kind).items() if not PUBLISHED[plugin].for_tests]
+    candidates = [*published, *(plugin for plugin in plugins if plugin not in {*PUBLISHED, "core"})]
     if nearest(name, candidates) is not None or not published:
         return did_you_mean(name, candidates)
     return f"; well known: {', '.join(map(use_of, published))}"

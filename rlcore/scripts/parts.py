@@ -17,7 +17,6 @@ from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.specs import hookimpl
 from rlcore.learners.module import ModuleLearner
 from rlcore.loggers.metrics import Last
-from rlcore.loggers.plain import as_logger
 from rlcore.loggers.writer import LogWriter
 from rlcore.plugins.host import PluginHost
 from rlcore.restore.optimizers import optimizer_of
@@ -158,7 +157,7 @@ def make_writers(arguments: Arguments) -> list[LogWriter]:
     writers = []
     for number, logger in enumerate(loggers, start=1):
         name = type(logger).__name__ if len(loggers) == 1 else f"{type(logger).__name__}-{number}"
-        writers.append(LogWriter(name, as_logger(logger)))
+        writers.append(LogWriter(name, logger))
     return writers
 
 

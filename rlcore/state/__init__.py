@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rlcore.state.memory import copy_in_pieces as copy_in_pieces
     from rlcore.state.memory import pieces as pieces
     from rlcore.state.tree import flatten as flatten
+    from rlcore.state.tree import through_checkpoint as through_checkpoint
     from rlcore.state.tree import unflatten as unflatten
 
 __all__, __getattr__, __dir__ = lazy(
@@ -20,6 +21,6 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.state.generators": "seed_all untouched_generators",
         "rlcore.state.memory": "bytes_of copy_in_pieces pieces",
-        "rlcore.state.tree": "flatten unflatten",
+        "rlcore.state.tree": "flatten through_checkpoint unflatten",
     },
 )

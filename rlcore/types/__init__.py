@@ -1,6 +1,7 @@
 """What the parts of a run are called, and what they hand each other; nothing here runs.
 
-The interfaces are protocols, so an implementation inherits from nothing.
+The interfaces are protocols, so an implementation inherits from nothing. One that inherits from the interface of its
+kind need only define what is abstract there, and goes on working when a later rlcore asks for more.
 
 Key conventions of a batch, a `tensordict.TensorDict` of batch size `[env, time]`:
 

@@ -105,8 +105,12 @@ class CollectedBatch:
 class ColumnCollector(Protocol):
     """A collector that can give its batches as their tensors.
 
-    Called in `rlcore/training/loop.py` in place of `collect`, where nobody in the run needs a TensorDict. A class that
-    overrides `collect` alone has that called.
+    It is called in place of `collect` where nobody in the run needs a TensorDict. A class that overrides `collect`
+    alone has that called.
+
+    Called in `rlcore/training/batch_form.py`:
+
+        return collector.collect_columns()
     """
 
     def collect_columns(self) -> CollectedBatch:

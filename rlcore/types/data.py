@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -37,6 +38,7 @@ class Collector(Protocol):
 
     batch_steps: int
 
+    @abstractmethod
     def collect(self) -> TensorDict:
         """Return the next batch; called once per iteration. The first call resets the envs.
 
@@ -52,7 +54,7 @@ class Collector(Protocol):
 
     def episodes(self) -> Iterable[Episode]:
         """Return the episodes that ended in the last batch, in the order in which they ended; called once per batch."""
-        ...
+        return ()
 
     def update_model(self) -> None:
         """Use the weights that the learner has now; called at the end of each iteration.
@@ -112,6 +114,7 @@ class Buffer(Protocol):
     num_epochs: int
     warmup_frames: int
 
+    @abstractmethod
     def add(self, batch: TensorDict) -> None:
         """Take a batch in; called once per iteration, before its epochs.
 
@@ -123,6 +126,7 @@ class Buffer(Protocol):
         """
         ...
 
+    @abstractmethod
     def minibatches(self, batch: TensorDict) -> Iterator[Mapping[Key, Tensor]]:
         """Yield the minibatches of one epoch; called once per epoch.
 
@@ -168,6 +172,7 @@ class Evaluator(Protocol):
     every: int | Mapping[str, int] | None
     at_start: bool
 
+    @abstractmethod
     def evaluate(self) -> EvaluationResult:
         """Run complete episodes of the deterministic policy with the weights of now, and return them.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
@@ -146,6 +147,7 @@ class Transform(Protocol):
             batch = transform.batch(batch)
     """
 
+    @abstractmethod
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         """Return the space of one observation after the transform.
 
@@ -166,6 +168,7 @@ class Transform(Protocol):
         """
         ...
 
+    @abstractmethod
     def step(self, observation: Array, first: BoolArray) -> Array:
         """Return the transformed observations; called after the reset and after every step, before the policy acts.
 
@@ -178,6 +181,7 @@ class Transform(Protocol):
         """
         ...
 
+    @abstractmethod
     def final(self, observation: Array, env_index: int) -> Array:
         """Return the transformed last observation of an episode; called before the `step` that follows.
 
@@ -200,8 +204,9 @@ class Transform(Protocol):
         Returns:
             A batch of the same size.
         """
-        ...
+        return batch
 
+    @abstractmethod
     def frozen(self) -> Transform:
         """Return a copy for evaluation that shares no state and does not learn from what it sees."""
         ...

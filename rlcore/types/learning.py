@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -37,6 +38,7 @@ class Estimator(Protocol):
 
     every: Literal["batch", "epoch"]
 
+    @abstractmethod
     def __call__(self, batch: TensorDict) -> None:
         """Set `state_value`, `advantage` and `value_target` in the batch, new tensors without a graph.
 
@@ -122,6 +124,7 @@ class Scheduler(Protocol):
 
     target: str
 
+    @abstractmethod
     def value(self, initial: float, progress: Progress) -> float:
         """Return the value now; called when the learner is restored, and at the end of each iteration.
 
@@ -159,6 +162,7 @@ class Learner(Protocol):
         metrics.add(self._parts.learner.scheduled(), "train/")
     """
 
+    @abstractmethod
     def update(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         """Take one optimisation step; called once per minibatch.
 
@@ -186,4 +190,4 @@ class Learner(Protocol):
 
     def scheduled(self) -> Mapping[str, float]:
         """Return the numbers that schedules move, such as `lr`, by name; called when metrics are written."""
-        ...
+        return {}

@@ -22,7 +22,7 @@ class Distribution(Protocol):
     Attributes:
         num_parameters: size of the last dimension of the parameters: the outputs of the actor.
 
-    Called in `plugins/rlcore-plugin-mlp/src/rlcore_plugin_mlp/model.py`:
+    Called in `plugins/rlcore-plugin-mlp/src/rlcore_plugin_mlp/model_parts.py`:
 
         outputs = self._forward(observation)
         return self._distribution.sample(outputs, noise), outputs

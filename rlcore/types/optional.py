@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
@@ -340,32 +339,6 @@ class Closable(Protocol):
 
 
 # what a log writer asks its logger
-
-
-class FileKeeper(Protocol):
-    """A logger that writes files."""
-
-    def files(self) -> Sequence[Path]:
-        """Return those that are synced to disk with each checkpoint."""
-        ...
-
-
-class StartOver(Protocol):
-    """A logger that can remove what it wrote."""
-
-    def begin_anew(self) -> None:
-        """Remove it: the run starts over without a checkpoint."""
-        ...
-
-
-class DifferenceTeller(Protocol):
-    """A logger that compares what it wrote with its state.
-
-    Attributes:
-        differences: how much `load_state_dict` found to be other than the state says.
-    """
-
-    differences: int
 
 
 class Sender(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -21,12 +21,10 @@ class Logger(Protocol):
     logger is tried again.
 
     `name` is a metric name such as `train/loss_critic`, `step` the number of environment frames. Arrays are NumPy's, on
-    the CPU, and the logger's own. A logger that can show metrics alone derives from `rlcore.loggers.base.LoggerBase`,
-    which has all the other methods.
+    the CPU, and the logger's own. Only `log_metrics` or `log_scalar` is required: what else a logger lacks comes from
+    `rlcore.loggers.base.LoggerBase`, from which it best derives, and does nothing there.
 
-    A logger may also have `files()`, what is synced to disk with each checkpoint; `begin_anew()`, called when the run
-    starts over without a checkpoint; `differences`, how much `load_state_dict` found to be other than the state says;
-    and `unsent`, how many records wait on disk for a server.
+    A logger may also have `unsent`, how many records wait on disk for a server.
 
     Called in `rlcore/loggers/writer.py`:
 
@@ -110,6 +108,18 @@ class Logger(Protocol):
 
         Called in a resume, before `start`.
         """
+        ...
+
+    def files(self) -> Sequence[Path]:
+        """Return what is synced to disk with each checkpoint; called after `flush`."""
+        ...
+
+    @property
+    def differences(self) -> int:
+        """How much `load_state_dict` found to be other than the state says."""
+
+    def begin_anew(self) -> None:
+        """Remove what was written: the run starts over without a checkpoint."""
         ...
 
     def branch(self) -> None:

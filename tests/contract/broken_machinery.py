@@ -5,6 +5,8 @@ import os
 
 import numpy as np
 import torch
+from rlcore_plugin_testing.toy import ToyDistribution, ToyEnv, ToyModel
+from rlcore_plugin_testing.toy_parts import ToyCheckpointer, ToyLogger
 
 from rlcore.buffers.rollout import RolloutBuffer
 from rlcore.collectors.local import LocalCollector
@@ -12,8 +14,6 @@ from rlcore.envs.evaluator import EpisodeEvaluator
 from rlcore.learners.gradient import GradientLearner
 from rlcore.learners.optimizers import AdamConfig
 from rlcore.learners.schedules import Linear, ScheduleConfig
-from rlcore.testing.toy import ToyDistribution, ToyEnv, ToyModel
-from rlcore.testing.toy_parts import ToyCheckpointer, ToyLogger
 
 
 class GuessingModel(ToyModel):
@@ -76,6 +76,21 @@ class ConfusedEnv(ToyEnv):
         step = super().step(action)
         both = step.terminated | step.truncated
         return step._replace(terminated=both, truncated=both)
+
+
+class LimitedEnv(ToyEnv):
+    """Reports an end at its limit as both, and others as they are."""
+
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self._lasted = np.zeros(self.spec.num_envs, dtype=int)
+
+    def step(self, action):
+        step = super().step(action)
+        self._lasted += 1
+        both = (step.terminated | step.truncated) & (self._lasted == self.spec.max_episode_steps)
+        self._lasted[step.terminated | step.truncated] = 0
+        return step._replace(terminated=step.terminated | both, truncated=step.truncated | both)
 
 
 class FinallessEnv(ToyEnv):

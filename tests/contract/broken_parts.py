@@ -6,11 +6,11 @@ import gymnasium
 import numpy as np
 import torch
 from pydantic import Field
+from rlcore_plugin_testing.toy_memory import ToyMemoryModel
+from rlcore_plugin_testing.toy_parts import ToyEstimator, ToyHook, ToyLoss, ToyTransform
 
 from rlcore.buffers.sequences import RolloutSequences
 from rlcore.hooks.specs import hookimpl
-from rlcore.testing.toy_memory import ToyMemoryModel
-from rlcore.testing.toy_parts import ToyEstimator, ToyHook, ToyLoss, ToyTransform
 
 
 class ForgetfulHook:
@@ -37,6 +37,14 @@ class SharingHook(ForgetfulHook):
     @hookimpl
     def post_steps(self):
         self.seen.append(1)
+
+
+class GraphHook(ToyHook):
+    """Logs what still has a graph."""
+
+    @hookimpl
+    def post_optim_log(self, learner):
+        return {"weight": next(learner.model.parameters()).square().sum()}
 
 
 class EndingHook(ToyHook):
@@ -153,6 +161,13 @@ class LeakingEstimator(ToyEstimator):
         for time in range(advantage.shape[1] - 2, -1, -1):
             advantage[:, time] += 0.5 * advantage[:, time + 1] * ~batch["next", "terminated"][:, time]
         batch["advantage"] = advantage
+
+
+class UndiscountedEstimator(ToyEstimator):
+    """Takes a discount, and does not use it."""
+
+    def __init__(self, config, context):
+        super().__init__(config.model_copy(update={"gamma": 1.0}), context)
 
 
 class BothEstimator(ToyEstimator):
@@ -316,6 +331,25 @@ class UnfedLoss(SeparateLoss):
         if names == ("loss_critic",):
             losses["loss_critic"] = losses["loss_critic"].detach() + 0 * losses["loss_critic"]
         return losses
+
+
+class HoldingLoss(SeparateLoss):
+    """A metric has a graph when a loss is asked for alone."""
+
+    def forward(self, minibatch, names=None):
+        losses = super().forward(minibatch, names)
+        if names == ("loss_critic",):
+            losses["error"] = losses["error"] + 0 * losses["loss_critic"]
+        return losses
+
+
+class DiscountedLoss(ToyLoss):
+    """Takes a discount, and does not use it."""
+
+    class Config(ToyLoss.Config):
+        """A discount."""
+
+        gamma: float = Field(0.9, description="discount")
 
 
 class ShyLoss(SeparateLoss):

@@ -1,39 +1,26 @@
 """The components of the core keep the contracts of their kinds; and nothing in this repository goes without one."""
 
 import importlib
-import json
 import tomllib
 from pathlib import Path
 
-import gymnasium
-import numpy as np
 import pytest
-
-from rlcore.plugins.host import PluginHost
-from rlcore.testing.contracts import (
-    CheckpointerContract,
+from rlcore_plugin_testing.contracts import (
     CollectorContract,
     ComponentContract,
-    DataBufferContract,
-    DistributionContract,
-    EnvContract,
-    EstimatorContract,
     EvaluatorContract,
     HookContract,
     LearnerContract,
-    LoggerContract,
-    LossContract,
-    ModelContract,
     OptimizerContract,
     PluginContract,
     RolloutBufferContract,
     RolloutSequencesContract,
     SchedulerContract,
-    TransformContract,
 )
-from rlcore.testing.contracts.data import collected
-from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
-from rlcore.testing.toy import ToyDistribution
+from rlcore_plugin_testing.contracts.data import collected
+from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
+
+from rlcore.plugins.host import PluginHost
 
 ROOT = Path(__file__).parents[2]
 TREE = [ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
@@ -41,26 +28,7 @@ BATCH_KEYS = [
     *("observation", "action", "sample_log_prob"),
     *(["next", name] for name in ("observation", "reward", "done", "terminated", "truncated")),
 ]
-SEQUENCES = {"buffer": {"use": "rollout-sequences", "minibatch_size": 8, "sequence_length": 4}}
-SEEING_DICTS = {"model": {"use": "mlp", "hidden": [8]}}
-TOY_ENDS = {"terminates": {"ends": ["terminated"]}, "truncates": {"ends": ["truncated"]}}
 OF_A_STOCK_HOOK = {"transient": ("_trainer",)}  # the hook is told of its trainer again
-
-
-def lines_of_toy_logger(self, folder):
-    return [tuple(json.loads(line)) for line in (folder / "toy.jsonl").read_text().splitlines()]
-
-
-def toy_normal(self):
-    return ToyDistribution(gymnasium.spaces.Box(-np.inf, np.inf, (1,)))
-
-
-def toy_categorical(self):
-    return ToyDistribution(gymnasium.spaces.Discrete(3))
-
-
-def with_actions(actions):
-    return {"env": {"use": "testing:toy", "actions": actions}}
 
 
 # name of the suite: (contract, what stands in it)
@@ -85,7 +53,6 @@ SUITES = {
         ComponentContract,
         {"kind": "collector", "use": "none", "around": {**COLLECTS_NOTHING, "buffer": {"use": "testing:toy-data"}}},
     ),
-    "ToyData": (DataBufferContract, {"use": "testing:toy-data"}),
     "GradientLearner": (LearnerContract, {"use": "gradient"}),
     "ClippingGradientLearner": (LearnerContract, {"use": "gradient", "config": {"max_grad_norm": 0.5}}),
     "EpisodeEvaluator": (EvaluatorContract, {"use": "episodes", "config": {"episodes": 4}}),
@@ -117,82 +84,12 @@ SUITES = {
         HookContract,
         {"use": "update-weights", "config": {"interval": 3}, "transient": ("trainer", "_progress")},
     ),
-    # toy parts, and the parts of the fault tools
-    "Testing": (PluginContract, {"plugin": "testing"}),
-    "ToyEnv": (EnvContract, {"use": "testing:toy", **TOY_ENDS}),
-    "NextStepToyEnv": (
-        EnvContract,
-        {
-            "use": "testing:toy",
-            "config": {"reset_mode": "next_step", "num_envs": 3},
-            "around": {"collector": {"frames_per_batch": 24}},
-            **TOY_ENDS,
-        },
-    ),
-    "ToyDictEnv": (EnvContract, {"use": "testing:toy-dict", "around": SEEING_DICTS, **TOY_ENDS}),
-    "ToyDictEnvWithChoices": (
-        EnvContract,
-        {
-            "use": "testing:toy-dict",
-            "config": {"actions": "choices", "reset_mode": "next_step"},
-            "around": SEEING_DICTS,
-            **TOY_ENDS,
-        },
-    ),
-    "ToyDictEnvWithBits": (
-        EnvContract,
-        {"use": "testing:toy-dict", "config": {"actions": "bits"}, "around": SEEING_DICTS, **TOY_ENDS},
-    ),
-    "FaultyEnvWithoutAFault": (EnvContract, {"use": "testing:faulty", **TOY_ENDS}),
-    "FaultyHookWithoutAFault": (HookContract, {"use": "testing:faulty"}),
-    "ToyModel": (ModelContract, {"use": "testing:toy"}),
-    "DiscreteToyModel": (ModelContract, {"use": "testing:toy", "around": with_actions("discrete")}),
-    "BoundedToyModel": (ModelContract, {"use": "testing:toy", "around": with_actions("bounded")}),
-    "ToyMemoryModel": (ModelContract, {"use": "testing:toy-memory", "around": SEQUENCES}),
-    "DiscreteToyMemoryModel": (
-        ModelContract,
-        {"use": "testing:toy-memory", "around": {**SEQUENCES, **with_actions("discrete")}},
-    ),
-    "ToyNormal": (
-        DistributionContract,
-        {"parameters": [[0.0], [-3.0], [1.5]], "extremes": [[1e4]], "distribution": toy_normal},
-    ),
-    "ToyCategorical": (
-        DistributionContract,
-        {
-            "discrete": 3,
-            "parameters": [[0.0, 0.0, 0.0], [2.0, -1.0, 0.5]],
-            "extremes": [[100.0, 0.0, -100.0]],
-            "distribution": toy_categorical,
-        },
-    ),
-    "ToyTransform": (TransformContract, {"use": "testing:toy"}),
-    "ToyEstimator": (EstimatorContract, {"use": "testing:toy"}),
-    "ToyLoss": (LossContract, {"use": "testing:toy"}),
-    "ToyHook": (HookContract, {"use": "testing:toy"}),
-    "ToyLogger": (LoggerContract, {"use": "testing:toy", "read_back": lines_of_toy_logger}),
-    "ToyCheckpointer": (CheckpointerContract, {"use": "testing:toy"}),
-    "Killer": (
-        HookContract,
-        # the counts are of this process
-        {"use": "testing:killer", "config": {"plan": "/nonexistent/plan.json"}, "transient": ("_counts",)},
-    ),
 }
 for _name, (_contract, _attributes) in SUITES.items():
     globals()[f"Test{_name}"] = type(f"Test{_name}", (_contract,), {**_attributes, "__module__": __name__})
 
 
 # suites that need more than attributes
-
-
-class TestRecorder(HookContract):
-    use = "testing:recorder"
-    transient = ("_batch", "_ended")  # of the running iteration
-
-    @pytest.fixture(autouse=True)
-    def _elsewhere(self, tmp_path_factory, monkeypatch):
-        path = tmp_path_factory.mktemp("recorder") / "lines"
-        monkeypatch.setattr(type(self), "config", {"path": str(path)})
 
 
 class TestSelectKeys(HookContract):

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 import pytest
 from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.shared import SharedGroup
+from rlcore_plugin_testing.contracts import GroupContract
 
 from rlcore.errors import RankLost
-from rlcore.testing.contracts import GroupContract
 from rlcore.types import Alone
 
 

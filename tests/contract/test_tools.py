@@ -3,16 +3,15 @@
 import math
 import re
 from collections import deque
+from pathlib import Path
 
 import gymnasium
 import numpy as np
 import pytest
 import torch
-
-from rlcore import hookimpl
-from rlcore.errors import ConfigError
-from rlcore.testing import (
+from rlcore_plugin_testing import (
     check_light_import,
+    contracts,
     difference,
     make_config,
     make_run,
@@ -20,13 +19,16 @@ from rlcore.testing import (
     snapshot,
     through_checkpoint,
 )
-from rlcore.testing.contracts import LossContract, SchedulerContract
-from rlcore.testing.contracts.estimator import reference_gae
+from rlcore_plugin_testing.contracts import LossContract, SchedulerContract
+from rlcore_plugin_testing.contracts.estimator import reference_gae
+
+from rlcore import hookimpl
+from rlcore.errors import ConfigError
 
 
 def test_a_heavy_import_is_refused_with_its_place():
     with pytest.raises(AssertionError) as caught:
-        check_light_import("rlcore.testing.toy")
+        check_light_import("rlcore_plugin_testing.toy")
     message = str(caught.value)
     for name in ("torch", "gymnasium", "pydantic"):
         assert f"{name} (imported at " in message
@@ -44,7 +46,9 @@ def test_an_import_that_fails_is_refused():
         check_light_import("no_such_plugin")
 
 
-@pytest.mark.parametrize("module", ["rlcore", "rlcore.testing", "rlcore.testing.plugin", "rlcore.plugins.host"])
+@pytest.mark.parametrize(
+    "module", ["rlcore", "rlcore_plugin_testing", "rlcore_plugin_testing.command", "rlcore.plugins.host"]
+)
 def test_what_lists_plugins_is_light(module):
     check_light_import(module)
 
@@ -207,3 +211,9 @@ def test_the_bench_of_a_component_is_there_without_its_suite():
     assert (ppo.settings().clip_epsilon, ppo.settings(clip_epsilon=0.5).clip_epsilon) == (0.125, 0.5)
     linear = SchedulerContract.of("linear")
     assert (linear.use, LossContract.use, ppo.use) == ("linear", "", "ppo"), "each is of its own"
+
+
+def test_the_suites_use_no_marks_that_a_package_of_others_does_not_know():
+    files = Path(contracts.__file__).parent.glob("*.py")
+    marks = {mark for file in files for mark in re.findall(r"pytest\.mark\.(\w+)", file.read_text())}
+    assert marks == {"parametrize"}

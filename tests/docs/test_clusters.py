@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 import tomli_w
-
-from rlcore.testing.small_run import TOY_CONFIG
+from rlcore_plugin_testing.small_run import TOY_CONFIG
 
 ROOT = Path(__file__).resolve().parents[2]
 PAUSE = """

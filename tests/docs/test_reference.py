@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
 import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from rlcore_plugin_testing import make_trainer
 
 from rlcore import types
 from rlcore.hooks.resolution import marked
 from rlcore.hooks.specs import POINTS
 from rlcore.plugins.component import KINDS
-from rlcore.testing import make_trainer
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs/reference"))
@@ -85,8 +87,8 @@ def test_the_example_of_a_point_runs(point, tmp_path, monkeypatch):
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines that hold something, each with single spaces only."""
-    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    """Return the lines that hold something, each with single spaces only and without what is for mypy."""
+    return [" ".join(line.split("  # type: ")[0].split()) for line in text.splitlines() if line.strip()]
 
 
 def missing(caller: Caller, source: str) -> list[str]:
@@ -102,9 +104,13 @@ def missing(caller: Caller, source: str) -> list[str]:
 
 
 def documented() -> dict[str, str]:
-    """Return the docstring of every spec that shows who calls it."""
-    docs = {f"hook point {point.name}": point.doc for point in POINTS.values()} | interfaces.documented()
-    return {name: doc for name, doc in docs.items() if callers(doc)}
+    """Return every docstring that says who calls it, by file and name."""
+    docs = {}
+    for file in [*ROOT.glob("rlcore/**/*.py"), *ROOT.glob("plugins/*/src/**/*.py")]:
+        if "Called in `" in (text := file.read_text()):
+            nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef | ast.FunctionDef))
+            docs |= {f"{file.relative_to(ROOT)}::{node.name}": ast.get_docstring(node) or "" for node in nodes}
+    return {name: doc for name, doc in docs.items() if "Called in `" in doc}
 
 
 def test_every_point_and_interface_shows_the_lines_that_call_it():
@@ -128,8 +134,11 @@ def test_every_interface_of_a_kind_has_a_docstring_for_every_member():
 
 
 @pytest.mark.parametrize("name", documented())
-def test_the_lines_that_a_spec_shows_are_those_of_the_source(name):
-    for caller in callers(documented()[name]):
+def test_the_lines_that_a_docstring_shows_are_those_of_the_source(name):
+    doc = documented()[name]
+    shown = callers(doc)
+    assert len(shown) == doc.count("Called in `"), "a colon and the lines that call follow the file"
+    for caller in shown:
         gone = missing(caller, (ROOT / caller.file).read_text())
         assert not gone, (
             f"the docstring of {name} shows lines that {caller.file} does not have: {gone}. Copy them from there into "
@@ -161,3 +170,13 @@ def test_a_docstring_becomes_markdown():
         "Does a thing.\n\nArguments:\n\n- `one`: of two lines.\n- `two`: more.\n\nReturns: the thing.\n\n"
         "Called in `a/b.py`:\n\n```text\nf(x)\n...\n```\n"
     )
+
+
+def test_formulas_beside_each_other_are_apart_so_that_a_narrow_page_shows_them_whole():
+    nodes = pytest.importorskip("docutils.nodes")  # comes with what builds the site
+    import math_renderer
+
+    page = []
+    with pytest.raises(nodes.SkipNode):
+        math_renderer.block(SimpleNamespace(body=page), nodes.math_block("", r"a = b \qquad c_t = d"))
+    assert page[0].count("<math ") == 2

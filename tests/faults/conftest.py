@@ -6,10 +6,9 @@ import copy
 
 import pytest
 import tomli_w
-
-from rlcore.testing.faults.chain import Job, run_once
-from rlcore.testing.faults.recorder import compare
-from rlcore.testing.small_run import TOY_CONFIG
+from rlcore_plugin_testing.faults.chain import Job, run_once
+from rlcore_plugin_testing.faults.recorder import compare
+from rlcore_plugin_testing.small_run import TOY_CONFIG
 
 PPO = {
     "run": {"seed": 3, "total_frames": 640, "device": "cpu"},
@@ -111,7 +110,7 @@ def stopped(cli, write_config):
 
     def train(**sections):
         path = write_config(**sections)
-        outcome = cli("train", path, "--quiet", "--until", "32")
+        outcome = cli("train", path, "--until", "32")
         assert outcome.code == 0, outcome.err
         return path
 

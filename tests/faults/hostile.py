@@ -20,6 +20,8 @@ from pathlib import Path
 
 import torch
 from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
+from rlcore_plugin_testing.faults.bits import forge
+from rlcore_plugin_testing.faults.guard import bounds, guard, outcome
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
@@ -30,8 +32,6 @@ from rlcore.cli import ckpt  # noqa: F401  (imported before the guard)
 from rlcore.cli import command_line as cli
 from rlcore.errors import RlcoreError, StorageError
 from rlcore.state.snapshot import Snapshot
-from rlcore.testing.faults.bits import forge
-from rlcore.testing.faults.guard import bounds, guard, outcome
 from rlcore.types.progress import Progress
 
 SECONDS, MEMORY = 10, 1 << 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from rlcore.testing.train_command import CARTPOLE, TrainCommand, children
+from rlcore_plugin_testing.train_command import CARTPOLE, TrainCommand, children
 
 CONFIG = {
     **CARTPOLE,

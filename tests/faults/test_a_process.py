@@ -14,14 +14,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_testing.faults.chain import run_chain
+from rlcore_plugin_testing.faults.killer import Strike
+from rlcore_plugin_testing.faults.recorder import compare, iterations, read
+from rlcore_plugin_testing.toy_parts import ToyCheckpointer
 
 from rlcore.checkpoints.store import Store
 from rlcore.cli import command_line as cli
 from rlcore.run_folder.status import read_status
-from rlcore.testing.faults.chain import run_chain
-from rlcore.testing.faults.killer import Strike
-from rlcore.testing.faults.recorder import compare, iterations, read
-from rlcore.testing.toy_parts import ToyCheckpointer
 
 ENVS = {
     "one": {"env": {"id": "CartPole-v1"}},
@@ -169,7 +169,7 @@ def test_a4_sigterm_in_every_phase(jobs, references, equal, point):
 def test_a4_sigterm_at_the_end_of_a_run(jobs, references, equal):
     job = jobs.make("ended")
     attempt = jobs.run(job, Strike(point="shutdown", number=signal.SIGTERM))
-    assert attempt.code == 143, attempt.output
+    assert attempt.code == 0, "nothing is left to go on with"
     assert read_status(job.folder)["state"] == "done"
     equal(job, references.reference())
 

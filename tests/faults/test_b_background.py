@@ -8,12 +8,12 @@ import threading
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.faults.disk import FailingDisk
 
 from rlcore.checkpoints.manifest import read_manifest, scan, verify
 from rlcore.errors import NumericalError, StorageError
 from rlcore.process.signals import GraceExpired
-from rlcore.testing import make_run
-from rlcore.testing.faults.disk import FailingDisk
 
 SECTIONS = {"checkpoint": {"use": "testing:toy", "every": 16, "keep_last": 100, "async": True}}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import difference
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
 from rlcore.checkpoints import manifest, migrations
@@ -17,7 +18,6 @@ from rlcore.checkpoints.manifest import FORMAT, scan
 from rlcore.checkpoints.migrations import MIGRATIONS, Migration, migrated_manifest, migrated_state
 from rlcore.checkpoints.store import Store
 from rlcore.errors import StorageError
-from rlcore.testing import difference
 
 GOLDEN = Path(__file__).parents[1] / "checkpoints"
 # what each of them holds

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from rlcore_plugin_gymnasium.config import Config
 from rlcore_plugin_gymnasium.env import make
+from rlcore_plugin_testing import make_run
 
 from rlcore.checkpoints.background import BackgroundSave
 from rlcore.errors import StorageError
 from rlcore.process.watchdog import Watchdog
-from rlcore.testing import make_run
 from rlcore.types.context import Context
 from rlcore.types.heart import Heart
 

@@ -20,6 +20,11 @@ import pytest
 import tomli_w
 import torch
 from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
+from rlcore_plugin_testing import difference, make_config, make_run
+from rlcore_plugin_testing.faults.bits import cut_files, flipped_bits, forge, kept, rearranged
+from rlcore_plugin_testing.faults.crash_states import CrashRecorder
+from rlcore_plugin_testing.faults.disk import ERRORS, FailingDisk
+from rlcore_plugin_testing.toy_parts import ToyCheckpointer
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
@@ -30,11 +35,6 @@ from rlcore.errors import ConfigError, NumericalError, StorageError
 from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
 from rlcore.state.snapshot import Snapshot
-from rlcore.testing import difference, make_config, make_run
-from rlcore.testing.faults.bits import cut_files, flipped_bits, forge, kept, rearranged
-from rlcore.testing.faults.crash_states import CrashRecorder
-from rlcore.testing.faults.disk import ERRORS, FailingDisk
-from rlcore.testing.toy_parts import ToyCheckpointer
 from rlcore.types.progress import Progress
 
 BACKENDS = {
@@ -456,7 +456,7 @@ from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.types.progress import Progress
 from rlcore.state.snapshot import Snapshot
-from rlcore.testing.toy_parts import ToyCheckpointer
+from rlcore_plugin_testing.toy_parts import ToyCheckpointer
 store = Store(Path(sys.argv[1]), ToyCheckpointer(ToyCheckpointer.Config(), None), "toy", keep_last=1000)
 for frames in range(1, 31):
     value = {"model": {"weight": torch.full((500,), float(sys.argv[2]))}}
@@ -564,7 +564,8 @@ def test_b15_a_state_without_an_owner_names_who_wrote_it_and_can_be_dropped(tmp_
     config["hook"] = [entry for entry in config["hook"] if entry["name"] != "counting"]
     (tmp_path / "toy" / "config.toml").write_text(tomli_w.dumps(config))
     changed = make_config("run.total_frames=96", folder=tmp_path)
-    with pytest.raises(StorageError, match=r"state of hook.counting \(written by rlcore\).*--drop hook.counting"):
+    owner = r"hook.counting \(written by rlcore-plugin-testing\)"
+    with pytest.raises(StorageError, match=rf"state of {owner}.*--drop hook.counting"):
         build(changed, resume=ResumeOptions(accept_changes=True))
     run = build(changed, resume=ResumeOptions(drop=("hook.counting",), accept_changes=True))
     assert "hook.counting: dropped" in map(str, run.report)

@@ -33,13 +33,13 @@ def test_a_flipped_bit_in_the_config_is_found_out(cli, stopped):
     stopped()
     before = (RUN / "config.toml").read_bytes()
     flip(RUN / "config.toml", "entropy_coef = 0.01", "entropy_coef = 1.01")
-    outcome = cli("train", "--quiet", "--resume", RUN)
+    outcome = cli("train", "--resume", RUN)
     assert outcome.code == 2
     assert "loss.entropy_coef = 1.01 here, 0.01 in the run" in outcome.err
     assert "--accept-changes" in outcome.err
     (RUN / "config.toml").write_bytes(before)
     assert cli("evaluate", RUN, "--episodes", "1").code == 0
-    resumed = cli("train", "--quiet", "--resume", RUN)
+    resumed = cli("train", "--resume", RUN)
     assert resumed.code == 0, resumed.err
     assert manifests()[-1]["exact"], manifests()[-1]["inexact"]
 
@@ -47,9 +47,9 @@ def test_a_flipped_bit_in_the_config_is_found_out(cli, stopped):
 def test_an_edit_that_is_accepted_lasts(cli, stopped):
     stopped()
     flip(RUN / "config.toml", "entropy_coef = 0.01", "entropy_coef = 1.01")
-    assert cli("train", "--quiet", "--until", "64", "--resume", RUN, "--accept-changes").code == 0
+    assert cli("train", "--until", "64", "--resume", RUN, "--accept-changes").code == 0
     assert manifests()[-1]["config"]["loss"]["entropy_coef"] == 1.01
-    assert cli("train", "--quiet", "--resume", RUN).code == 0
+    assert cli("train", "--resume", RUN).code == 0
     assert "[config] loss.entropy_coef = 1.01 here, 0.01 in the run" in manifests()[-1]["inexact"]
 
 
@@ -59,11 +59,11 @@ def test_a_checkpoint_of_another_run_of_the_same_shape_is_found_out(cli, stopped
     stopped()
     shutil.rmtree(next(RUN.glob("checkpoints/0*32-*")))
     shutil.copytree(other, RUN / "checkpoints" / other.name)
-    outcome = cli("train", "--quiet", "--resume", RUN)
+    outcome = cli("train", "--resume", RUN)
     assert outcome.code == 2
     ids = [Path("runs", name, ID_FILE).read_text().strip() for name in ("other", "tiny")]
     assert f"has the run id {ids[0]}, this folder has {ids[1]}" in outcome.err
-    assert cli("train", "--quiet", "--resume", RUN, "--accept-changes").code == 0
+    assert cli("train", "--resume", RUN, "--accept-changes").code == 0
     assert manifests()[-1]["run_id"] == ids[1], "it is of this run from here on"
     assert any("is of another run" in reason for reason in manifests()[-1]["inexact"])
 
@@ -72,10 +72,10 @@ def test_a_copy_of_a_whole_run_folder_goes_on_without_a_word(cli, stopped):
     stopped()
     for place in ("runs/copy", "elsewhere/moved"):
         shutil.copytree(RUN, place)
-        assert cli("train", "--quiet", "--resume", place).code == 0
+        assert cli("train", "--resume", place).code == 0
         assert manifests(Path(place))[-1]["exact"]
     (RUN / ID_FILE).unlink()  # as a copy of what is visible and known leaves it
-    outcome = cli("train", "--quiet", "--resume", RUN, "--set", "run.total_frames=64")
+    outcome = cli("train", "--resume", RUN, "--set", "run.total_frames=64")
     assert outcome.code == 0, outcome.err
     assert (RUN / ID_FILE).read_text().strip() == manifests()[-1]["run_id"]
 
@@ -83,11 +83,11 @@ def test_a_copy_of_a_whole_run_folder_goes_on_without_a_word(cli, stopped):
 def test_the_config_of_an_accepted_change_is_in_its_place_after_a_crash_between_the_two(cli, stopped):
     path = stopped()
     before = (RUN / "config.toml").read_bytes()
-    assert cli("train", path, "--quiet", "--until", "64", *ACCEPTED, "--set", "loss.entropy_coef=0.5").code == 0
+    assert cli("train", path, "--until", "64", *ACCEPTED, "--set", "loss.entropy_coef=0.5").code == 0
     assert not (RUN / NEXT_CONFIG).exists()
     (RUN / "config.toml").rename(RUN / NEXT_CONFIG)
     (RUN / "config.toml").write_bytes(before)
-    outcome = cli("train", "--quiet", "--resume", RUN)
+    outcome = cli("train", "--resume", RUN)
     assert outcome.code == 0, outcome.err
     assert "entropy_coef = 0.5" in (RUN / "config.toml").read_text()
 
@@ -134,11 +134,11 @@ def test_what_was_accepted_is_saved_before_the_first_frame(cli, stopped):
     path = stopped()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Loop, "_iteration", killed)
-        cli("train", path, "--quiet", *ACCEPTED, "--set", "optimizer.lr=0.25", "--fresh", "buffer")
+        cli("train", path, *ACCEPTED, "--set", "optimizer.lr=0.25", "--fresh", "buffer")
     newest = manifests()[-1]
     assert (newest["progress"]["frames"], newest["config"]["optimizer"][0]["lr"]) == (32, 0.25)
     assert "lr = 0.25" in (RUN / "config.toml").read_text()
-    assert cli("train", "--quiet", "--resume", RUN).code == 0
+    assert cli("train", "--resume", RUN).code == 0
 
 
 def test_what_was_accepted_in_front_of_a_damaged_checkpoint_goes_on_without_a_flag(cli, stopped, monkeypatch):
@@ -153,9 +153,9 @@ def test_what_was_accepted_in_front_of_a_damaged_checkpoint_goes_on_without_a_fl
     state.write_bytes(state.read_bytes()[:-1])
     with monkeypatch.context() as patch:
         patch.setattr(Loop, "_iteration", killed)
-        cli("train", path, "--quiet", *ACCEPTED, "--set", "optimizer.lr=0.25")
+        cli("train", path, *ACCEPTED, "--set", "optimizer.lr=0.25")
     assert [manifest["progress"]["frames"] for manifest in manifests()] == [0, 0, 32]
-    outcome = cli("train", "--quiet", "--resume", RUN)
+    outcome = cli("train", "--resume", RUN)
     assert outcome.code == 0, outcome.err
     assert manifests()[-1]["config"]["optimizer"][0]["lr"] == 0.25
 
@@ -171,16 +171,16 @@ def as_the_first_format(folder):
 
 
 def test_a_run_of_the_first_format_goes_on_exactly_and_is_bound_from_then_on(cli, stopped, write_config):
-    assert cli("train", write_config(run={"name": "whole"}), "--quiet").code == 0
+    assert cli("train", write_config(run={"name": "whole"})).code == 0
     stopped()
     as_the_first_format(RUN)
     before = (RUN / "config.toml").read_bytes()
     flip(RUN / "config.toml", "entropy_coef = 0.01", "entropy_coef = 1.01")
     config = write_config()
-    assert "0.01 here, 1.01 in the run" in cli("train", config, "--quiet", "--resume").err
+    assert "0.01 here, 1.01 in the run" in cli("train", config, "--resume").err
     (RUN / "config.toml").write_bytes(before)
     assert cli("evaluate", RUN, "--episodes", "1").code == 0
-    assert cli("train", "--quiet", "--resume", RUN).code == 0
+    assert cli("train", "--resume", RUN).code == 0
     newest = manifests()[-1]
     assert newest["exact"]
     assert newest["digest"] == manifests(Path("runs/whole"))[-1]["digest"]
@@ -190,7 +190,7 @@ def test_a_run_of_the_first_format_goes_on_exactly_and_is_bound_from_then_on(cli
 def test_the_best_checkpoint_is_evaluated_with_the_model_that_it_is_of(cli, stopped, write_config):
     stopped(evaluator={"use": "episodes", "every": 32, "episodes": 1})
     wider = write_config(model={"use": "mlp", "hidden": [16]})
-    assert cli("train", wider, "--quiet", *ACCEPTED, "--fresh", "model").code == 0
+    assert cli("train", wider, *ACCEPTED, "--fresh", "model").code == 0
     for option, frame in ((["--best"], 32), ([], 96)):
         outcome = cli("evaluate", RUN, "--episodes", "1", *option)
         assert outcome.code == 0, outcome.err
@@ -208,7 +208,7 @@ def test_the_best_checkpoint_is_evaluated_with_the_model_that_it_is_of(cli, stop
 def test_what_changes_no_result_may_change_without_a_flag(cli, stopped, change):
     hooks = {"hook": [{"use": "clear-cuda-cache"}]}
     path = stopped(**hooks)
-    outcome = cli("train", path, "--quiet", "--resume", "--set", change)
+    outcome = cli("train", path, "--resume", "--set", change)
     assert outcome.code == 0, outcome.err
     assert manifests()[-1]["exact"], manifests()[-1]["inexact"]
 
@@ -216,6 +216,6 @@ def test_what_changes_no_result_may_change_without_a_flag(cli, stopped, change):
 def test_hooks_that_only_watch_may_change_and_go(cli, stopped, write_config):
     stopped(hook=[{"use": "log-scalar", "include_std": True}, {"use": "log-timing"}])
     for hooks in ([{"use": "log-scalar", "include_std": False}], None):
-        outcome = cli("train", write_config(hook=hooks), "--quiet", "--resume", "--until", "64")
+        outcome = cli("train", write_config(hook=hooks), "--resume", "--until", "64")
         assert outcome.code == 0, outcome.err
         assert manifests()[-1]["exact"]

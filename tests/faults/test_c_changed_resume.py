@@ -31,7 +31,7 @@ def goes_on_as_before(cli, config):
     """Assert that a resume that failed left nothing behind: the run is evaluated and resumed."""
     assert (RUN / "config.toml").read_bytes() == config
     assert cli("evaluate", RUN, "--episodes", "1").code == 0
-    resumed = cli("train", "--quiet", "--resume", RUN)
+    resumed = cli("train", "--resume", RUN)
     assert resumed.code == 0, resumed.err
     assert manifests()[-1]["exact"], manifests()[-1]["inexact"]
 
@@ -43,7 +43,7 @@ def goes_on_as_before(cli, config):
 @pytest.mark.parametrize("hidden", [8, 4, 512], ids=["same", "smaller", "larger"])
 def test_an_optimizer_whose_model_starts_over_does_so_too(cli, stopped, optimizer, hidden):
     path = stopped(optimizer=[OPTIMIZERS[optimizer]])
-    outcome = cli("train", path, "--quiet", *ACCEPTED, "--fresh", "model", "--set", f"model.hidden=[{hidden}]")
+    outcome = cli("train", path, *ACCEPTED, "--fresh", "model", "--set", f"model.hidden=[{hidden}]")
     assert outcome.code == 0, outcome.err
     name = f"optimizer.{OPTIMIZERS[optimizer]['use']}"
     assert {f"{part} started over at frame 32" for part in ("model", name)} <= set(manifests()[-1]["inexact"])
@@ -55,7 +55,7 @@ def test_an_optimizer_whose_model_starts_over_does_so_too(cli, stopped, optimize
 def test_moments_of_other_sizes_never_reach_a_kernel_and_the_run_goes_on_as_it_was(cli, stopped, optimizer):
     path = stopped(optimizer=[OPTIMIZERS[optimizer]])
     before = (RUN / "config.toml").read_bytes()
-    outcome = cli("train", path, "--quiet", *ACCEPTED, "--set", "model.hidden=[512]")
+    outcome = cli("train", path, *ACCEPTED, "--set", "model.hidden=[512]")
     assert outcome.code == 5
     assert "size mismatch: actor.network.layers.0.weight is [512, 4] here, [8, 4] in the checkpoint" in outcome.err
     use = OPTIMIZERS[optimizer]["use"]
@@ -80,7 +80,7 @@ def test_a_part_that_does_not_fit_is_named_with_the_key_and_both_values(cli, sto
     path = stopped(env={"use": "gymnasium", "id": "CartPole-v1", "num_envs": 2})
     before = (RUN / "config.toml").read_bytes()
     message, parts = CHANGES[change]
-    outcome = cli("train", path, "--quiet", *ACCEPTED, "--set", change)
+    outcome = cli("train", path, *ACCEPTED, "--set", change)
     assert outcome.code == 5, outcome.err
     assert message in outcome.err
     assert all(f"--fresh {part}" in outcome.err for part in parts)
@@ -89,7 +89,7 @@ def test_a_part_that_does_not_fit_is_named_with_the_key_and_both_values(cli, sto
     assert (RUN / "config.toml").read_bytes() == before
     options = [word for part in parts for word in ("--fresh", part)]
     options += ["--drop", "optimizer.adam"] if "optimizer" in change else []
-    outcome = cli("train", path, "--quiet", *ACCEPTED, "--set", change, *options)
+    outcome = cli("train", path, *ACCEPTED, "--set", change, *options)
     assert outcome.code == 0, outcome.err
     assert manifests()[-1]["progress"]["frames"] >= 96
 
@@ -100,7 +100,7 @@ OTHER_ENVS = ("env.num_envs=4", "env.frame_skip=2", "env.vectorization=native", 
 @pytest.mark.parametrize("change", OTHER_ENVS)
 def test_other_envs_begin_new_episodes_aloud(cli, stopped, change):
     path = stopped(env={"use": "gymnasium", "id": "CartPole-v1", "num_envs": 2})
-    outcome = cli("train", path, "--quiet", *ACCEPTED, "--set", change)
+    outcome = cli("train", path, *ACCEPTED, "--set", change)
     assert outcome.code == 0, outcome.err
     assert "[env] differs from that of the run, so new episodes begin" in outcome.err
     assert "collector started over at frame 32" in manifests()[-1]["inexact"]
@@ -119,8 +119,8 @@ def test_a_key_that_changes_no_shape_is_refused_or_with_accept_changes_simply_wh
     path = stopped()
     deterministic = torch.are_deterministic_algorithms_enabled()
     try:
-        assert cli("train", path, "--quiet", "--resume", "--set", change).code == 2
-        assert cli("train", path, "--quiet", *ACCEPTED, "--set", change).code == 0
+        assert cli("train", path, "--resume", "--set", change).code == 2
+        assert cli("train", path, *ACCEPTED, "--set", change).code == 0
     finally:
         torch.use_deterministic_algorithms(deterministic)
     assert not manifests()[-1]["exact"]
@@ -218,19 +218,19 @@ def test_new_episodes_begin_in_every_part_that_carries_the_running_ones(write_co
 
 @pytest.mark.parametrize("option", [("--fresh", "model"), ("--drop", "model"), ("--accept-changes",)])
 def test_options_of_a_resume_without_a_resume_are_refused(cli, write_config, option):
-    outcome = cli("train", write_config(), "--quiet", *option)
+    outcome = cli("train", write_config(), *option)
     assert outcome.code == 2
     assert f"{option[0]} says something about a resume; add --resume" in outcome.err
 
 
 def test_every_wrong_name_is_named_at_once(cli, stopped):
     path = stopped()
-    outcome = cli("train", path, "--quiet", "--resume", "--drop", "x", "--drop", "model", "--fresh", "y")
+    outcome = cli("train", path, "--resume", "--drop", "x", "--drop", "model", "--fresh", "y")
     assert outcome.code == 2
     assert "--drop x: the checkpoint has no such state" in outcome.err
     assert "--drop model: this config builds it" in outcome.err
     assert "--fresh y: this config builds no such part" in outcome.err
-    outcome = cli("train", path, "--quiet", "--resume", "--fresh", "progress")
+    outcome = cli("train", path, "--resume", "--fresh", "progress")
     assert outcome.code == 2
     assert "a run cannot set its clocks back" in outcome.err
 
@@ -238,18 +238,18 @@ def test_every_wrong_name_is_named_at_once(cli, stopped):
 def test_parts_that_come_and_go_are_named_at_once(cli, stopped, write_config):
     stopped(hook=[{"use": "early-stopping", "name": "old"}], evaluator={"use": "episodes", "episodes": 1})
     path = write_config(hook=[{"use": "early-stopping", "name": "new"}], evaluator={"use": "episodes", "episodes": 1})
-    outcome = cli("train", path, "--quiet", *ACCEPTED)
+    outcome = cli("train", path, *ACCEPTED)
     assert outcome.code == 5
     assert "--drop hook.old" in outcome.err
     assert "--fresh hook.new" in outcome.err
-    assert cli("train", path, "--quiet", *ACCEPTED, "--drop", "hook.old", "--fresh", "hook.new").code == 0
+    assert cli("train", path, *ACCEPTED, "--drop", "hook.old", "--fresh", "hook.new").code == 0
 
 
 def test_a_fresh_logger_writes_no_row_twice(cli, stopped):
     """It would go on after rows that are newer than the checkpoint, as a kill leaves them."""
     stopped(logger=[{"use": "csv"}], metrics={"every": 16})
     shutil.rmtree(max(RUN.glob("checkpoints/[0-9]*")))
-    outcome = cli("train", "--quiet", "--resume", RUN, "--fresh", "logger.csv")
+    outcome = cli("train", "--resume", RUN, "--fresh", "logger.csv")
     assert outcome.code == 0, outcome.err
     rows = [line.rpartition(",")[0] for line in (RUN / "metrics.csv").read_text().splitlines()]
     assert len(rows) == len(set(rows)) > 1

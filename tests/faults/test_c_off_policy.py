@@ -8,9 +8,8 @@ from __future__ import annotations
 import random
 
 import pytest
-
-from rlcore.testing.faults.chain import run_chain
-from rlcore.testing.faults.killer import Strike
+from rlcore_plugin_testing.faults.chain import run_chain
+from rlcore_plugin_testing.faults.killer import Strike
 
 KILLS = 10
 

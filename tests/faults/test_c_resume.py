@@ -8,12 +8,12 @@ import signal
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_testing.faults.chain import run_chain
+from rlcore_plugin_testing.faults.killer import Strike
+from rlcore_plugin_testing.faults.recorder import compare, iterations, read
+from rlcore_plugin_testing.toy_parts import ToyCheckpointer
 
 from rlcore.checkpoints.store import Store
-from rlcore.testing.faults.chain import run_chain
-from rlcore.testing.faults.killer import Strike
-from rlcore.testing.faults.recorder import compare, iterations, read
-from rlcore.testing.toy_parts import ToyCheckpointer
 
 PARTS = {"plugins": {"files": [str(Path(__file__).with_name("parts.py"))]}}
 

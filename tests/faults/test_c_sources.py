@@ -8,11 +8,11 @@ from importlib import invalidate_caches
 
 import gymnasium
 import pytest
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.faults.bits import forge
 
 from rlcore.checkpoints.manifest import scan
 from rlcore.state import sources
-from rlcore.testing import make_run
-from rlcore.testing.faults.bits import forge
 
 HOOK = """
     from rlcore import Component, hookimpl
@@ -57,7 +57,7 @@ MAKER = """
 """
 LOGGER = """
     from rlcore import Component, hookimpl
-    from rlcore.testing.toy_parts import ToyLogger
+    from rlcore_plugin_testing.toy_parts import ToyLogger
 
     @hookimpl
     def provide_components():

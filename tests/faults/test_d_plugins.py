@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_testing import make_run
 
 from rlcore import HookError, PluginError, hookimpl
 from rlcore.hooks.specs import POINTS
-from rlcore.testing import make_run
 
 SAVING = ("run.total_frames=96", "checkpoint.every=16")
 RAISING_STOPS = [name for name in POINTS if name not in ("on_exception", "shutdown")]
@@ -43,7 +43,7 @@ def test_d2_a_plugin_for_another_core_is_refused_unread(site, write_config, cli,
 def test_d3_one_name_of_two_plugins_is_refused_until_the_config_says_which(site, write_config, cli):
     source = """
     from rlcore import Component, hookimpl
-    from rlcore.testing.toy_parts import ToyHook
+    from rlcore_plugin_testing.toy_parts import ToyHook
 
     @hookimpl
     def provide_components():
@@ -79,7 +79,8 @@ def test_d6_a_hook_that_raises_is_named_and_the_run_goes_on_from_what_was_saved(
     run = make_run(*SAVING, folder=tmp_path, sections=sections)
     with pytest.raises(RuntimeError, match="on purpose") as raised:
         run.trainer.train()
-    assert any(f"hook 'faulty' (rlcore 0.1.0) at point {point!r}" in note for note in raised.value.__notes__)
+    owner = "hook 'faulty' (rlcore-plugin-testing 0.1.0)"
+    assert any(f"{owner} at point {point!r}" in note for note in raised.value.__notes__)
     if point == "setup":
         return
     frames = run.trainer.parts.store.entries()[-1].frames
@@ -94,7 +95,7 @@ def test_d6_a_hook_that_raises_is_named_and_the_run_goes_on_from_what_was_saved(
 def test_d7_a_wrong_return_is_refused_with_what_was_expected(tmp_path, point):
     sections = faulty(point=point, fault="return", returns=WRONG[POINTS[point].kind])
     run = make_run(folder=tmp_path, sections=sections)
-    with pytest.raises(HookError, match=rf"hook 'faulty' \(rlcore 0.1.0\) at point '{point}'.*expected"):
+    with pytest.raises(HookError, match=rf"hook 'faulty' \(rlcore-plugin-testing 0.1.0\) at point '{point}'.*expected"):
         run.trainer.train()
 
 
@@ -121,7 +122,7 @@ def test_d13_the_order_of_hooks_is_that_of_the_config_whatever_was_installed_fir
     for name in ("zebra", "ant"):
         source = f"""
         from rlcore import Component, hookimpl
-        from rlcore.testing.toy_parts import ToyHook
+        from rlcore_plugin_testing.toy_parts import ToyHook
 
         @hookimpl
         def provide_components():
@@ -137,7 +138,7 @@ def test_d13_the_order_of_hooks_is_that_of_the_config_whatever_was_installed_fir
 def test_j6_a_plugin_that_was_replaced_by_another_distribution_is_refused_at_the_resume(site, write_config, cli):
     source = """
     from rlcore import Component, hookimpl
-    from rlcore.testing.toy_parts import ToyHook
+    from rlcore_plugin_testing.toy_parts import ToyHook
 
     @hookimpl
     def provide_components():

@@ -10,13 +10,13 @@ import shutil
 import pytest
 from rlcore_plugin_csv.logger import CSVLogger
 from rlcore_plugin_tensorboard.logger import TensorboardLogger
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.faults.disk import FailingDisk
 
 from rlcore import hookimpl
 from rlcore.loggers.writer import LogWriter
 from rlcore.run_folder.status import Status, read_status
 from rlcore.stock.status import StatusHook
-from rlcore.testing import make_run
-from rlcore.testing.faults.disk import FailingDisk
 
 LOGGERS = {"logger": [{"use": "csv"}]}
 DAMAGES = {

@@ -7,13 +7,13 @@ import threading
 import time
 
 import pytest
+from rlcore_plugin_testing import make_run
 
 from rlcore.errors import ConfigError
 from rlcore.loggers import limits
 from rlcore.loggers.base import LoggerBase
 from rlcore.loggers.writer import LogWriter, close_all, drain_all
 from rlcore.process.patience import Patience
-from rlcore.testing import make_run
 
 BAD = """
 import ctypes
@@ -71,6 +71,7 @@ SLOW = [case for number, case in enumerate(ALL) if number % 3]
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
     monkeypatch.setattr(limits, "DEADLINE", 1)
+    monkeypatch.setattr(limits, "CLOSING", 1)
     monkeypatch.setattr(limits, "LONG_DEADLINE", 2)
 
 

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_testing import make_run
 
 from rlcore import EnvError
-from rlcore.testing import make_run
 
 HANGING = """
 import signal, time

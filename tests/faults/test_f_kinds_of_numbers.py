@@ -4,8 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 KINDS = [
     "float32",

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from rlcore_plugin_parallel import journal
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.faults.chain import run_chain
+from rlcore_plugin_testing.faults.killer import Strike
 
 from rlcore import EnvError
 from rlcore.run_folder.status import read_status
-from rlcore.testing import make_run
-from rlcore.testing.faults.chain import run_chain
-from rlcore.testing.faults.killer import Strike
 from rlcore.training.lost import lost
 
 WORKERS = {
@@ -195,7 +195,7 @@ def test_f6_workers_ahead_that_are_killed_begin_new_episodes_which_are_counted(t
 
 
 def test_f4_envs_that_cannot_be_saved_begin_new_episodes_and_buffers_hear_of_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("rlcore.testing.toy.ToyEnv.inexact", lambda env: "on purpose", raising=False)
+    monkeypatch.setattr("rlcore_plugin_testing.toy.ToyEnv.inexact", lambda env: "on purpose", raising=False)
     forgotten = []
     monkeypatch.setattr(
         "rlcore.buffers.rollout.RolloutBuffer.forget_episodes", lambda buffer: forgotten.append(buffer), raising=False
@@ -261,7 +261,7 @@ def dying(write_config, **sections):
 
 ENDLESS = """
 import sys
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 if __name__ == "__main__":
     collector = {"use": "parallel:workers", "processes": "always", "frames_per_batch": 16}
@@ -299,7 +299,7 @@ def test_a10_f15_nothing_is_left_of_the_workers_of_a_process_that_was_killed(tmp
 
 HANGING = """
 import sys
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 if __name__ == "__main__":
     collector = {"use": "parallel:workers", "processes": "always", "frames_per_batch": 16}

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_gymnasium import step_form
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.toy import ToyEnv, ToyPolicy
 
 from rlcore import rollout
 from rlcore.envs import step_checks
@@ -14,8 +16,6 @@ from rlcore.envs.action_check import ActionCheck
 from rlcore.envs.space_watch import SpaceWatch
 from rlcore.envs.transformed import TransformedEnv
 from rlcore.errors import EnvError, PluginError
-from rlcore.testing import make_run
-from rlcore.testing.toy import ToyEnv, ToyPolicy
 from rlcore.types import EnvSpec, Step
 
 

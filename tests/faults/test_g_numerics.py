@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_testing import difference, make_run
 
 from rlcore import NumericalError, hookimpl
 from rlcore.checkpoints.store import Store
 from rlcore.state import last_good
-from rlcore.testing import difference, make_run
 
 POISON = {
     "loss": lambda losses: {**losses, "loss_actor": losses["loss_actor"] * torch.nan},

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_testing.train_command import children
 
 from rlcore.run_folder.status import read_status
-from rlcore.testing.train_command import children
 from tests.faults.several import Trained, runs
 
 

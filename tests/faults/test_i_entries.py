@@ -2,10 +2,10 @@
 
 import pytest
 from rlcore_plugin_ppo.loss import PPOLoss
+from rlcore_plugin_testing import make_run
 
 from rlcore import Factory, hookimpl
 from rlcore.errors import ConfigError, UnwrittenEntryError
-from rlcore.testing import make_run
 
 PPO = {"model": {"use": "mlp"}, "loss": {"use": "ppo"}, "estimator": []}
 

@@ -52,7 +52,7 @@ def test_j1_the_guard_notices_what_it_is_there_for(tmp_path):
     code = """
 import os, pickle, subprocess, sys, torch
 from pathlib import Path
-from rlcore.testing.faults.guard import Breach, guard
+from rlcore_plugin_testing.faults.guard import Breach, guard
 from rlcore_plugin_torch import checkpointer
 folder = Path(sys.argv[1])
 class Payload:

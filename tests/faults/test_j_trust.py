@@ -311,7 +311,7 @@ def test_a_home_that_cannot_be_written_to_stops_no_run(cli, write_config, workdi
     blocked.write_text("no folder")
     monkeypatch.setenv("RLCORE_CONFIG_HOME", str(blocked))
     write_code(workdir)
-    outcome = cli("train", write_config(plugins={"files": ["mine.py"]}, hook=[{"use": "mine:mine"}]), "--quiet")
+    outcome = cli("train", write_config(plugins={"files": ["mine.py"]}, hook=[{"use": "mine:mine"}]))
     assert outcome.code == 0, outcome.err
     assert outcome.err.count("cannot be noted as trusted") == 1
     assert cli("evaluate", "runs/tiny", "--episodes", 1).code == 0, "this process knows what it wrote"

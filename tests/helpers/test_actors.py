@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import gymnasium
 import pytest
 import torch
+from rlcore_plugin_testing import difference
 
 from rlcore.errors import ConfigError, NotSupportedError
 from rlcore.helpers import (
@@ -19,7 +20,6 @@ from rlcore.helpers import (
     make_trainer,
     transformed_env_constructor,
 )
-from rlcore.testing import difference
 
 SHORT = {
     "env_name": "CartPole-v1",

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from rlcore_plugin_testing import difference
 
 from rlcore.collectors.local import LocalCollector
 from rlcore.envs.joined import JoinedEnv
@@ -18,7 +19,6 @@ from rlcore.helpers import (
     sync_sync_collector,
 )
 from rlcore.scripts.factory import Factory
-from rlcore.testing import difference
 
 FORK = {"frames_per_batch": 64, "start_method": "fork"}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 import torch
 
@@ -171,6 +173,14 @@ def test_properties_of_a_hook_are_not_executed():
 
     assert marked(Touchy()) == ["post_steps"]
     assert resolved(Touchy()).used("post_steps")
+
+
+def test_the_marks_of_a_module_are_found_whatever_it_tells_dir():
+    module = ModuleType("lazy")
+    exec("def __dir__(): return ['imported_when_asked_for']", vars(module))
+    module.provide_components = hookimpl(lambda: [])
+    assert dir(module) == ["imported_when_asked_for"]
+    assert marked(module) == ["provide_components"]
 
 
 def test_specs_take_arguments_that_hooks_may_ask_for():

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from pydantic import BaseModel
 from rlcore_plugin_ppo.loss import PPOLoss
+from rlcore_plugin_testing.toy_parts import ToyCheckpointer
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
 from rlcore import Component, Context, hookimpl
 from rlcore.loggers.base import LoggerBase
-from rlcore.testing.toy_parts import ToyCheckpointer
 
 
 class AtPoint:

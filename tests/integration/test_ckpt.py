@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_testing.faults.bits import flipped_bits, forge
 
 from rlcore.files.lock import Lock
-from rlcore.testing.faults.bits import flipped_bits, forge
 
 RUN = Path("runs/tiny")
 CHECKPOINTS = RUN / "checkpoints"
@@ -20,7 +20,7 @@ CHECKPOINTS = RUN / "checkpoints"
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """The folder of a run with four checkpoints, made once; torch is not needed for what is tested here."""
-    from rlcore.testing import make_run
+    from rlcore_plugin_testing import make_run
 
     folder = tmp_path_factory.mktemp("finished")
     make_run("run.name=tiny", "checkpoint.every=16", "checkpoint.keep_last=10", folder=folder).trainer.train()

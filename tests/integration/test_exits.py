@@ -67,9 +67,10 @@ def test_whatever_the_constructor_of_an_env_raises_refuses_the_run(cli, leaving,
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_env_that_cannot_be_closed_is_named(cli, leaving, kind):
     outcome = cli("train", leaving(env=env("close", kind)), "--quiet")
-    assert outcome.code == 3, "the envs that are tried out are closed before the first frame"
-    assert "error: env 'exits:Leaving-v0', number 0, raised" in outcome.err
-    assert not RUN.exists()
+    assert outcome.code == 0, (
+        "no error of an env that is tried out ends a run, and those of the run are closed at its end"
+    )
+    assert "env 'exits:Leaving-v0', number 0, raised" in outcome.err
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from rlcore_plugin_testing import make_run
 
 import rlcore
 from rlcore.agents.agent import Agent
@@ -20,7 +21,6 @@ from rlcore.agents.program_agent import program_agent
 from rlcore.envs.spec_records import spec_record
 from rlcore.errors import ConfigError
 from rlcore.scripts.factory import Factory
-from rlcore.testing import make_run
 from tests.integration.test_export import trained
 
 SINCE_1970 = 1_700_000_000

@@ -6,12 +6,12 @@ import json
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
 
 from rlcore import hookimpl
 from rlcore.checkpoints.manifest import scan
 from rlcore.errors import EnvError, NumericalError, RlcoreError, StorageError
 from rlcore.state import last_good
-from rlcore.testing import make_run
 
 SECTIONS = {"hook": [{"use": "testing:toy"}], "evaluator": {"use": "episodes", "episodes": 2, "every": 16}}
 BATCH, END = 16, 96

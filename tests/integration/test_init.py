@@ -8,7 +8,9 @@ import sys
 import gymnasium
 import pytest
 
+from rlcore import load_config
 from rlcore.cli import command_line as cli
+from rlcore.cli.init_example import examples
 from rlcore.config.file import read
 from rlcore.presets.catalogue import presets
 
@@ -246,3 +248,51 @@ def test_without_torch_there_is_one_message(line, tmp_path):
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: rlcore {line.split()[0]} needs PyTorch, which is not installed here: pip ")
     assert done.stderr.count("\n") == 1
+
+
+# the examples
+
+
+@pytest.mark.parametrize("name", [name for name in examples() if name.endswith(".toml")])
+def test_an_example_is_written_with_all_that_it_names_and_loads(name, rlcore, tmp_path):
+    told = rlcore(f"init --example {name.removesuffix('.toml')}")
+    assert told.startswith(f"wrote {name}")
+    module, _, rest = read(tmp_path / name).values["env"].get("id", "").partition(":")
+    if rest:  # another test of this process may have imported a module of this name
+        assert (tmp_path / f"{module}.py").is_file()
+    else:
+        assert load_config(tmp_path / name).run.name
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "following"),
+    [
+        ("ppo-cartpole", [], "rlcore train ppo-cartpole.toml"),
+        ("ppo-two-arms-lstm", ["two_arms.py"], "rlcore train ppo-two-arms-lstm.toml"),
+        ("bc-cartpole", ["dqn-cartpole.toml"], "as the first lines of bc-cartpole.toml say"),
+        ("train_from_python.py", ["ppo-cartpole.toml"], "as the first lines of train_from_python.py say"),
+    ],
+)
+def test_an_example_brings_the_others_that_it_names(name, others, following, rlcore, tmp_path):
+    assert rlcore(f"init --example {name}").split("next:")[1].strip() == following
+    assert {path.name for path in tmp_path.iterdir()} - set(others) in ({name}, {f"{name}.toml"})
+    assert all((tmp_path / other).read_text() == examples()[other] for other in others)
+
+
+def test_an_example_that_is_there_is_not_written_over_and_what_it_names_stays(rlcore, tmp_path):
+    (tmp_path / "two_arms.py").write_text("mine")
+    assert rlcore("init --example ppo-two-arms-lstm").startswith("wrote ppo-two-arms-lstm.toml\n")
+    assert (tmp_path / "two_arms.py").read_text() == "mine"
+    assert "exists already" in rlcore("init --example ppo-two-arms-lstm", code=2)
+
+
+def test_an_unknown_example_is_answered_with_all(rlcore):
+    told = rlcore("init --example ppo-cartpol", code=2)
+    assert "did you mean 'ppo-cartpole'" in told
+    assert "sac-pendulum" in told
+
+
+def test_a_config_that_is_not_there_and_is_an_example_is_answered_with_the_command(rlcore):
+    told = rlcore("train examples/ppo-cartpole.toml", code=2)
+    assert "rlcore init --example ppo-cartpole writes it here" in told
+    assert "--example" not in rlcore("train mine.toml", code=2)

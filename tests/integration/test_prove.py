@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 import tomli_w
+from rlcore_plugin_testing.faults.killer import Strike
+from rlcore_plugin_testing.prove import storage
+from rlcore_plugin_testing.prove.runs import Runs
+from rlcore_plugin_testing.prove.subject import make_subject
+from rlcore_plugin_testing.prove.table import Row, failed, table
+from rlcore_plugin_testing.small_run import TOY_CONFIG
 
 from rlcore.config.sections import load_config
-from rlcore.prove import storage
-from rlcore.prove.runs import Runs
-from rlcore.prove.subject import make_subject
-from rlcore.prove.table import Row, failed, table
 from rlcore.run.build import build
-from rlcore.testing.faults.killer import Strike
-from rlcore.testing.small_run import TOY_CONFIG
 
 PARTS = str(Path(__file__).parents[1] / "faults" / "parts.py")
 
@@ -155,7 +155,7 @@ def test_a_checkpoint_that_is_unpickled_is_found_out(saved, workdir, monkeypatch
     assert storage.opening(config, checkpoints, lambda what: None).verdict == "holds"
     (tmp_path / "sitecustomize.py").write_text(
         "import pickle, threading\n"
-        "from rlcore.testing import toy_parts\n"
+        "from rlcore_plugin_testing import toy_parts\n"
         "load = toy_parts.ToyCheckpointer.load\n"
         "def unpickling(self, folder):\n"
         "    pickle.loads(b'cos\\ngetcwd\\n.')\n"

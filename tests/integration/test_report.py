@@ -13,9 +13,9 @@ import pytest
 import tomli_w
 from rlcore_plugin_reports.html import media
 from rlcore_plugin_reports.html import page as report
+from rlcore_plugin_testing import make_run
 
 from rlcore.run_folder.warnings_file import read_warnings
-from rlcore.testing import make_run
 
 
 class Page(HTMLParser):

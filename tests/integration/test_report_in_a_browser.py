@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_reports.colours import COLOURS
+from rlcore_plugin_testing import make_run
 from rlcore_plugin_video.mp4 import write_mp4
-
-from rlcore.testing import make_run
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 FLAGS = (

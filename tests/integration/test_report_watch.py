@@ -13,8 +13,7 @@ from html import unescape
 
 import pytest
 from rlcore_plugin_reports.html import server as watching
-
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 from .test_report_in_a_browser import BROWSER, FLAGS
 

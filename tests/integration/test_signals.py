@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import tomli_w
+from rlcore_plugin_testing.small_run import TOY_CONFIG
 
 from rlcore.checkpoints.manifest import read_manifest
-from rlcore.testing.small_run import TOY_CONFIG
 
 FAULTS = str(Path(__file__).with_name("faults.py"))
 RUN = Path("runs/tiny")
@@ -219,7 +219,7 @@ def assert_resumes_exactly(cli, path):
     assert cli("train", path, "--quiet", "--set", "run.name=whole").code == 0
     assert (status()["state"], status()["frames"]) == ("done", 96)
     assert newest()["digest"] == newest(Path("runs/whole"))["digest"]
-    assert newest()["exact"] is True
+    assert newest()["exact"] is True, newest()
 
 
 def hook(use, point, frame):

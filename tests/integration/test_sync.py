@@ -5,10 +5,10 @@ import tomllib
 
 import pytest
 import tomli_w
+from rlcore_plugin_testing import make_run
 
 from rlcore.spooling.sender import lock_spool
 from rlcore.spooling.spool import Spool
-from rlcore.testing import make_run
 
 
 def test_a_run_without_servers_has_nothing_to_send(tmp_path, cli):

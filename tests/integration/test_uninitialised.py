@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-
-from rlcore.testing import difference, make_run
+from rlcore_plugin_testing import difference, make_run
 
 RUN = {
     "model": {"use": "mlp", "hidden": [8]},

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import nn
@@ -20,8 +21,6 @@ from torchrl.data import Bounded
 from torchrl.modules import BatchRenorm1d, ProbabilisticActor, TanhNormal, ValueOperator
 from torchrl.modules.distributions import OneHotCategorical
 from torchrl.objectives import CrossQLoss, DDPGLoss, DiscreteSACLoss, REDQLoss, SACLoss, TD3Loss
-
-from rlcore.testing import make_run
 
 SAMPLES, OBSERVATIONS, ACTIONS, GAMMA, HIDDEN = 16, 3, 2, 0.9, 8
 pytestmark = pytest.mark.filterwarnings("ignore")

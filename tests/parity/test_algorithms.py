@@ -15,11 +15,11 @@ pytest.importorskip("torchrl")
 sys.path.insert(0, str(Path(__file__).parent))
 
 import torchrl.trainers.algorithms as theirs
+from rlcore_plugin_testing import difference
 from torchrl_parts import BATCH, SCRIPTS, make
 
 import rlcore.algorithms as ours
 from rlcore.errors import ConfigError
-from rlcore.testing import difference
 
 THEIRS = SimpleNamespace(
     **{name: getattr(theirs, name) for name in SCRIPTS},

@@ -13,6 +13,7 @@ from tensordict import TensorDict, is_tensor_collection, tensorclass
 
 pytest.importorskip("torchrl")
 
+from rlcore_plugin_testing import difference
 from torchrl.data import (
     CompressedListStorage,
     HERReplayBuffer,
@@ -45,7 +46,6 @@ from torchrl.envs.transforms import CatTensors, Compose
 import rlcore
 from rlcore.errors import StorageError
 from rlcore.stock.replay_buffer import ReplayBufferTrainer
-from rlcore.testing import difference
 
 try:
     importlib.import_module("torchrl._torchrl")

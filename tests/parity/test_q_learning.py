@@ -10,11 +10,10 @@ from tensordict.nn import TensorDictModule, TensorDictSequential
 pytest.importorskip("torchrl")
 
 from rlcore_plugin_dqn.layers import NoisyLinear, factorised
+from rlcore_plugin_testing import make_trainer
 from torchrl.modules import DistributionalQValueModule, QValueActor
 from torchrl.modules import NoisyLinear as TheirNoisyLinear
 from torchrl.objectives import DistributionalDQNLoss, DQNLoss
-
-from rlcore.testing import make_trainer
 
 SAMPLES, GAMMA, ACTIONS = 64, 0.9, 3
 MODEL = {"use": "dqn:q-network", "hidden": [16]}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 SECTIONS = {
     "env": {"use": "testing:toy", "actions": "discrete", "num_envs": 4, "reset_mode": "next_step"},

@@ -1,9 +1,8 @@
 """V-trace equals TorchRL's on batches with ends of both kinds."""
 
 import torch
+from rlcore_plugin_testing.contracts import EstimatorContract
 from torchrl.objectives.value.functional import vtrace_advantage_estimate
-
-from rlcore.testing.contracts import EstimatorContract
 
 VTRACE = EstimatorContract.of("vtrace")
 

@@ -1,6 +1,6 @@
 """What runs on the pretend device; in a process of its own, which `test_pretend_device.py` starts.
 
-python -m pytest -p rlcore.testing.pretend_device tests/pretend_device/on_the_device.py
+python -m pytest -p rlcore_plugin_testing.pretend_device tests/pretend_device/on_the_device.py
 """
 
 from dataclasses import replace
@@ -11,6 +11,9 @@ import pytest
 import torch
 from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.episode import Episode
+from rlcore_plugin_testing import pretend_device
+from rlcore_plugin_testing.pretend_device import NAME, MixedDevicesError, counted
+from rlcore_plugin_testing.toy import ToyEnv
 
 from rlcore.config.file import read
 from rlcore.config.sections import validate
@@ -18,9 +21,6 @@ from rlcore.learners.paces import every_of
 from rlcore.loggers.metrics import Last, Metrics
 from rlcore.presets.catalogue import presets
 from rlcore.run.build import build
-from rlcore.testing import pretend_device
-from rlcore.testing.pretend_device import NAME, MixedDevicesError, counted
-from rlcore.testing.toy import ToyEnv
 from rlcore.types.progress import Every, Progress
 
 # what makes the run of a preset small, where it has such a key

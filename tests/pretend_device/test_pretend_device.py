@@ -16,7 +16,16 @@ HERE = Path(__file__).parent.relative_to(ROOT)
 
 def passes(*arguments):
     """Run pytest on the pretend device; show what it says where something fails."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "rlcore.testing.pretend_device"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "rlcore_plugin_testing.pretend_device",
+    ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         [*command, *map(str, arguments)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False

@@ -1,6 +1,6 @@
 """Leaves of the contract suites those of parts that handle tensors: loggers get numbers, wherever these were."""
 
-from rlcore.testing.contracts import ComponentContract
+from rlcore_plugin_testing.contracts import ComponentContract
 
 
 def pytest_collection_modifyitems(config, items):

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import pytest
 import tomli_w
+from rlcore_plugin_testing.small_run import TOY_CONFIG
 
 import rlcore
 from rlcore.plugins.discovery import installed
 from rlcore.plugins.known import PUBLISHED
-from rlcore.testing.small_run import TOY_CONFIG
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = sorted((ROOT / "examples" / "third_party").iterdir())
@@ -86,10 +86,10 @@ def test_the_packages_use_public_names_only():
     assert len(files) >= 6
     for path in files:
         allowed = {"rlcore", "rlcore.types"} | (
-            {"rlcore.testing", "rlcore.testing.contracts"} if "tests" in path.parts else set()
+            {"rlcore_plugin_testing", "rlcore_plugin_testing.contracts"} if "tests" in path.parts else set()
         )
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "rlcore":
+            if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in ("rlcore", "rlcore_plugin_testing"):
                 assert node.module in allowed, f"{path}:{node.lineno} imports from {node.module}"
 
 
@@ -285,7 +285,9 @@ def test_every_wheel_is_fit_for_an_index(dist):
         assert tops == {package, place.split("/")[0]}, "a wheel holds one package"
         assert f"{package}/py.typed" in names
         assert any(name.endswith("licenses/LICENSE") for name in names)
-        assert not [name for name in names if "test" in name and not name.startswith("rlcore/")]
+        assert not [
+            name for name in names if re.search(r"(^|/)(tests?/|test_)", name) and not name.startswith("rlcore/")
+        ]
         assert "rlcore/left_over.py" not in names
 
 
@@ -316,7 +318,7 @@ def test_the_core_alone_is_installed_from_dist_and_needs_no_torch_to_make_a_plug
     venv.install("--find-links", dist, "rlcore")
     assert venv.run("rlcore", "--version", cwd=tmp_path) == f"rlcore {rlcore.__version__}\n"
     listed = venv.run("rlcore", "plugins", "list", cwd=tmp_path).splitlines()
-    assert [line.split()[0] for line in listed] == ["core", "testing"]
+    assert [line.split()[0] for line in listed] == ["core"]
     venv.run("rlcore", "plugins", "new", "mine", "--kind", "model", cwd=tmp_path)
     assert (tmp_path / "rlcore-plugin-mine/src/rlcore_plugin_mine/model.py").is_file()
 
@@ -332,16 +334,17 @@ def plugins_needed(folder):
 @pytest.mark.parametrize("folder", PLUGINS, ids=name_of)
 def test_each_plugin_works_beside_the_core_alone(folder, dist, tools, tmp_path):
     venv = tools.FreshVenv(tmp_path / "venv")
-    needed = plugins_needed(folder)
-    venv.install("--find-links", dist, "rlcore", folder.name, *(f"rlcore-plugin-{other}" for other in needed))
     name = folder.name.removeprefix("rlcore-plugin-")
+    present = sorted({name, "testing", *plugins_needed(folder)})
+    venv.install("--find-links", dist, "rlcore", *(f"rlcore-plugin-{one}" for one in present))
     listed = venv.run("rlcore", "plugins", "list", cwd=tmp_path).splitlines()
-    assert [line.split()[0] for line in listed] == sorted(["core", "testing", name, *needed])
+    assert [line.split()[0] for line in listed] == sorted(["core", *present])
     assert f"({folder.name} {rlcore.__version__})" in venv.run("rlcore", "plugins", "show", name, cwd=tmp_path)
     # the contract of its component, with toy parts around it
     shutil.copytree(folder / "tests", tmp_path / "tests")
     code = (
-        f"from rlcore.testing.contracts import PluginContract\nclass TestIt(PluginContract):\n    plugin = {name!r}\n"
+        "from rlcore_plugin_testing.contracts import PluginContract\n"
+        f"class TestIt(PluginContract):\n    plugin = {name!r}\n"
     )
     if not PUBLISHED[name].components:  # it lends names
         code += "    def test_provides_each_component_once(self):\n        assert not self.components()\n"
@@ -354,7 +357,7 @@ def test_each_plugin_works_beside_the_core_alone(folder, dist, tools, tmp_path):
 @pytest.mark.parametrize("backend", ["torch", "torchsnapshot", "dcp"])
 def test_each_back_end_trains_with_one_line_beside_the_core_alone(backend, dist, tools, tmp_path):
     venv = tools.FreshVenv(tmp_path / "venv")
-    venv.install("--find-links", dist, "rlcore", f"rlcore-plugin-{backend}")
+    venv.install("--find-links", dist, "rlcore", "rlcore-plugin-testing", f"rlcore-plugin-{backend}")
     (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, "checkpoint": {"use": backend}}))
     venv.run("rlcore", "train", "toy.toml", "--quiet", cwd=tmp_path)
     rows = json.loads(venv.run("rlcore", "ckpt", "list", "runs/toy", "--json", cwd=tmp_path))
@@ -378,7 +381,7 @@ LOGGERS = {
 def test_each_logger_trains_with_one_line_beside_the_core_alone(logger, dist, tools, tmp_path):
     """W&B has no API key here, so that it writes its offline files."""
     venv = tools.FreshVenv(tmp_path / "venv")
-    venv.install("--find-links", dist, "rlcore", f"rlcore-plugin-{logger}")
+    venv.install("--find-links", dist, "rlcore", "rlcore-plugin-testing", f"rlcore-plugin-{logger}")
     sections = {"logger": [{"use": logger}], "checkpoint": {"use": "testing:toy"}}
     (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, **sections}))
     venv.run("rlcore", "train", "toy.toml", "--quiet", cwd=tmp_path)

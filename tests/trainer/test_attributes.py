@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_trainer as make_configured
 
 from rlcore import ConfigError, LRSchedulerHook, TargetNetUpdaterHook, Trainer, hookimpl
 from rlcore.errors import NoSuchAttributeError
 from rlcore.learners.schedules import Linear, ScheduleConfig
 from rlcore.scripts.foreign import INSTEAD
-from rlcore.testing import make_trainer as make_configured
 from tests.trainer.scripts import Batches, Regression, Rows, make, make_batch, weights
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_trainer
 from tensordict import TensorDict
 
 from rlcore import HookError, hookimpl
 from rlcore.hooks.operations import DESTINATIONS
-from rlcore.testing import make_trainer
 from tests.trainer.scripts import Regression, make, make_batch
 
 ORDER = [

@@ -8,11 +8,11 @@ from types import ModuleType
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
 from torch import nn
 
 from rlcore import CheckpointRotation, ConfigError, HookError, StorageError, Trainer, TrainerHookBase
 from rlcore.checkpoints.manifest import MANIFEST
-from rlcore.testing import make_run
 from tests.trainer.scripts import Batches, Regression, make, make_batch, weights
 
 

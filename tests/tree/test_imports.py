@@ -52,15 +52,10 @@ ROOMS = {
     "front": "types process plugins config presets run_folder stock agents run",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
-    "testing": (
-        "files types process hooks plugins config presets state envs loggers spooling restore learners buffers "
-        "checkpoints scripts run"
-    ),
-    "prove": "types plugins config state checkpoints run testing",
     "ranks": "files types process config state restore checkpoints run_folder stock run",
     "cli": (
         "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder stock "
-        "assembly run agents testing prove ranks"
+        "assembly run agents ranks"
     ),
 }
 FOR_ALL = ("errors", "lazy")
@@ -166,7 +161,7 @@ def test_parts_of_the_core_are_reached_through_the_registry():
     for path in files():
         rooms = {part.rpartition(".")[0] for part in PARTS}
         module = module_of(path)
-        if room_of(path) != "testing" and module not in rooms and module.rpartition(".")[0] not in rooms:
+        if module not in rooms and module.rpartition(".")[0] not in rooms:
             assert [f"{path}:{line} imports {name}" for line, name in imports_of(path) if name in PARTS] == []
 
 

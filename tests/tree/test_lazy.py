@@ -14,8 +14,10 @@ from rlcore.plugins.known import lent_to
 
 ROOT = Path(__file__).parents[2]
 LAZY = {
-    ".".join(path.parent.relative_to(ROOT).parts): path
-    for path in (ROOT / "rlcore").rglob("__init__.py")
+    ".".join(path.parent.relative_to(source).parts): path
+    for source in (ROOT, *ROOT.glob("plugins/*/src"))
+    for package in source.glob("rlcore*")
+    for path in package.rglob("__init__.py")
     if "= lazy(" in path.read_text()
 }
 
@@ -33,7 +35,7 @@ def for_types(path):
 
 
 def test_the_lazy_packages_are_found():
-    assert {"rlcore", "rlcore.helpers", "rlcore.algorithms", "rlcore.testing", "rlcore.loggers"} <= set(LAZY)
+    assert {"rlcore", "rlcore.helpers", "rlcore.algorithms", "rlcore_plugin_testing", "rlcore.loggers"} <= set(LAZY)
 
 
 @pytest.mark.parametrize("package", sorted(LAZY))

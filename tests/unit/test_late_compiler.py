@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import sys
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 make_run(sections={"optimizer": [{"use": "adam", "lr": 1e-3}]}).trainer.train()
 assert "torch._dynamo" not in sys.modules, "training imports the compiler"

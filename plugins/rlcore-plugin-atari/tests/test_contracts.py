@@ -4,8 +4,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-
-from rlcore.testing.contracts import EnvContract, PluginContract
+from rlcore_plugin_testing.contracts import EnvContract, PluginContract
 
 SMALL = {"model": {"use": "cnn:nature-cnn", "channels": [4], "kernels": [8], "strides": [8], "features": 8}}
 needs_ale = pytest.mark.skipif(find_spec("ale_py") is None, reason="ale-py is not installed")

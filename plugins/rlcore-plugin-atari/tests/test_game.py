@@ -4,9 +4,9 @@ import sys
 
 import numpy as np
 import pytest
+from rlcore_plugin_testing import through_checkpoint
 
 from rlcore.errors import ConfigError
-from rlcore.testing import through_checkpoint
 from rlcore.types import Context
 
 pytest.importorskip("ale_py")

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from rlcore_plugin_testing import through_checkpoint
 
-from rlcore.testing import through_checkpoint
 from rlcore.types import Context
 
 pytest.importorskip("ale_py")

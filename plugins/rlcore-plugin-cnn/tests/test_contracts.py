@@ -1,6 +1,6 @@
 """The contracts of the plugin, of its models, and of models of other plugins behind its bodies."""
 
-from rlcore.testing.contracts import EnvContract, LossContract, ModelContract, PluginContract
+from rlcore_plugin_testing.contracts import EnvContract, LossContract, ModelContract, PluginContract
 
 SMALL = {"channels": [4], "kernels": [3], "strides": [2], "features": 8}
 IMAGES = {"env": {"use": "testing:toy-pixels", "actions": "discrete"}}

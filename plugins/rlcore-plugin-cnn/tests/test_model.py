@@ -3,10 +3,10 @@
 import pytest
 import torch
 from rlcore_plugin_cnn.bodies import NatureCNN
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.contracts import ModelContract
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run
-from rlcore.testing.contracts import ModelContract
 
 SMALL = {"channels": [4], "kernels": [3], "strides": [2], "features": 8}
 ENV = {"use": "testing:toy-pixels", "actions": "discrete"}

@@ -4,10 +4,10 @@ import csv
 import io
 
 import pytest
+from rlcore_plugin_testing.contracts import LoggerContract, PluginContract
+from rlcore_plugin_testing.contracts.logger import frames_of
 
 from rlcore.errors import ConfigError
-from rlcore.testing.contracts import LoggerContract, PluginContract
-from rlcore.testing.contracts.logger import frames_of
 
 
 class TestPlugin(PluginContract):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_csv.logger import CSVLogger
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.contracts.logger import VIDEO
 
 from rlcore.errors import ConfigError, PluginError, RlcoreError
-from rlcore.testing import make_run
-from rlcore.testing.contracts.logger import VIDEO
 
 
 def test_equal_runs_write_equal_metrics(tmp_path):

@@ -8,10 +8,16 @@ from gymnasium.spaces import Box
 from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.episode import Episode
 from rlcore_plugin_datasets.transitions import ENTRIES
+from rlcore_plugin_testing.contracts import (
+    BufferContract,
+    ComponentContract,
+    DataBufferContract,
+    HookContract,
+    PluginContract,
+)
+from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
+from rlcore_plugin_testing.small_run import TOY_CONFIG
 
-from rlcore.testing.contracts import BufferContract, ComponentContract, DataBufferContract, HookContract, PluginContract
-from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
-from rlcore.testing.small_run import TOY_CONFIG
 from rlcore.types import MASK
 
 # of the toy env, whose actions are an unbounded number

@@ -16,13 +16,13 @@ from rlcore_plugin_datasets.buffer import DatasetBuffer
 from rlcore_plugin_datasets.dataset import Dataset, merged, write_dataset
 from rlcore_plugin_datasets.episode import Episode
 from rlcore_plugin_datasets.spaces import space_text
+from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
+from rlcore_plugin_testing.small_run import TOY_CONFIG, make_run
 
 from rlcore import ConfigError
 from rlcore.cli import command_line
 from rlcore.config.common_keys import with_discount_of
 from rlcore.errors import StorageError
-from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
-from rlcore.testing.small_run import TOY_CONFIG, make_run
 
 from .test_contracts import SPACES, toy_episodes
 

@@ -16,11 +16,11 @@ from rlcore_plugin_datasets.converting import converted
 from rlcore_plugin_datasets.dataset import Dataset, merged, write_dataset
 from rlcore_plugin_datasets.episode import ARRAYS, Episode
 from rlcore_plugin_datasets.formats import FORMATS
+from rlcore_plugin_testing.small_run import TOY_CONFIG
 
 from rlcore import ConfigError
 from rlcore.cli import command_line
 from rlcore.errors import StorageError
-from rlcore.testing.small_run import TOY_CONFIG
 
 from .test_contracts import SPACES, toy_episodes
 from .test_datasets import bench

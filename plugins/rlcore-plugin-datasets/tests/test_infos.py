@@ -8,12 +8,12 @@ from gymnasium.spaces import Box, Discrete
 from rlcore_plugin_datasets.converting import converted
 from rlcore_plugin_datasets.dataset import Dataset
 from rlcore_plugin_datasets.formats import FORMATS
+from rlcore_plugin_testing.small_run import make_run
+from rlcore_plugin_testing.toy import ToyEnv
 
 from rlcore import ConfigError
 from rlcore.cli import command_line
 from rlcore.errors import EnvError
-from rlcore.testing.small_run import make_run
-from rlcore.testing.toy import ToyEnv
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:minari")
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.mixed import MixedBuffer
+from rlcore_plugin_testing.contracts.data import made_up
+from rlcore_plugin_testing.small_run import make_run
 
 from rlcore import ConfigError
-from rlcore.testing.contracts.data import made_up
-from rlcore.testing.small_run import make_run
 
 from . import test_contracts
 from .test_contracts import SPACES, toy_episodes

@@ -9,9 +9,9 @@ import pytest
 from rlcore_plugin_datasets import dataset, syncing
 from rlcore_plugin_datasets.dataset import Dataset, write_dataset
 from rlcore_plugin_datasets.metadata import METADATA
+from rlcore_plugin_testing.faults.crash_states import CrashRecorder
 
 from rlcore.errors import StorageError
-from rlcore.testing.faults.crash_states import CrashRecorder
 
 from .test_contracts import SPACES, toy_episodes
 from .test_formats import check_alike

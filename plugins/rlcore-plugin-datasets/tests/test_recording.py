@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from rlcore_plugin_datasets.dataset import Dataset
 from rlcore_plugin_datasets.journal import Journal, read_journal
+from rlcore_plugin_testing.small_run import make_run
 
 from rlcore import ConfigError
 from rlcore.errors import StorageError
-from rlcore.testing.small_run import make_run
 
 from .test_contracts import SPACES, toy_episodes
 
@@ -69,7 +69,7 @@ def test_a_run_that_is_killed_leaves_whole_episodes(tmp_path):
     """By SIGKILL: what the file then has is the beginning of what it would have had, and converts to a dataset."""
     script = """
 import os, signal, sys
-from rlcore.testing.small_run import make_run
+from rlcore_plugin_testing.small_run import make_run
 trainer = make_run(*sys.argv[2:], sections={}, folder=sys.argv[1]).trainer
 for progress in trainer:
     if progress.frames >= 96:

@@ -6,10 +6,10 @@ import torch
 from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.episode import Episode
 from rlcore_plugin_datasets.sequences import DatasetSequences
+from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
+from rlcore_plugin_testing.small_run import make_run
 
 from rlcore import ConfigError
-from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
-from rlcore.testing.small_run import make_run
 from rlcore.types import FIRST, MASK, POLICY_STATE
 
 from .test_contracts import SPACES

@@ -11,10 +11,10 @@ from rlcore_plugin_datasets.formats import FORMATS
 from rlcore_plugin_datasets.rows import DataConfig, DataRows
 from rlcore_plugin_datasets.stored import PackedRows, SharedRows
 from rlcore_plugin_datasets.transitions import HowJoined
+from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
+from rlcore_plugin_testing.small_run import make_run
 
 from rlcore.errors import StorageError
-from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
-from rlcore.testing.small_run import make_run
 from rlcore.types import Context, EnvSpec
 
 from .test_contracts import SPACES

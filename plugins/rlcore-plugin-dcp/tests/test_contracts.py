@@ -4,9 +4,9 @@ import json
 
 import pytest
 import torch
+from rlcore_plugin_testing.contracts import CheckpointerContract, PluginContract
 
 from rlcore.errors import StorageError
-from rlcore.testing.contracts import CheckpointerContract, PluginContract
 
 
 class TestPlugin(PluginContract):

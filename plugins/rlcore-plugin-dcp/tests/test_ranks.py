@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
+from rlcore_plugin_testing.ranks import digests, in_ranks
+from rlcore_plugin_testing.small_run import make_config
 
 from rlcore.checkpoints.manifest import scan
 from rlcore.errors import StorageError
 from rlcore.run.build import build
-from rlcore.testing.ranks import digests, in_ranks
-from rlcore.testing.small_run import make_config
 
 SECTIONS = {"env": {"use": "testing:toy", "num_envs": 2}, "checkpoint": {"use": "dcp", "every": 32}}
 RANK = Path(__file__).with_name("rank.py")

@@ -9,9 +9,9 @@ from rlcore_plugin_ddp.meeting import Meeting
 from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.moving import Moves
 from rlcore_plugin_ddp.shared import SharedGroup
+from rlcore_plugin_testing.contracts import GroupContract, LauncherContract, PluginContract
 
 from rlcore.process import usable_cores
-from rlcore.testing.contracts import GroupContract, LauncherContract, PluginContract
 
 from .kept_store import kept_store
 
@@ -47,7 +47,21 @@ class TestTorchrunOfSeveralHosts(TestTorchrun):
         monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
 
 
-class TestShared(GroupContract):
+class LongGroupContract(GroupContract):
+    """The contract, and what takes minutes."""
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("longest", "times"), [(2_100_000, 30), (4098, 500)])
+    def test_long_and_many_sums_have_the_same_bits(self, longest, times):
+        self.test_sums_have_the_same_bits_everywhere_and_every_time(longest, times)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("seed", range(2, 12))
+    def test_a_rank_that_is_killed_at_another_moment_is_named(self, seed):
+        self.test_a_rank_that_is_killed_at_any_moment_is_named(seed)
+
+
+class TestShared(LongGroupContract):
     @contextmanager
     def place(self, size, deadline):
         with Memory.create(size) as memory:
@@ -55,7 +69,7 @@ class TestShared(GroupContract):
             yield lambda rank: SharedGroup(Memory(memory.fd, size, 1, rank, deadline, spin))
 
 
-class TestGlooOfSeveralHosts(GroupContract):
+class TestGlooOfSeveralHosts(LongGroupContract):
     sizes = (1, 2, 3)
     in_order = False
     address = "0100007F"
@@ -73,7 +87,7 @@ class TestGlooOfSeveralHosts(GroupContract):
             yield enter
 
 
-class TestGloo(GroupContract):
+class TestGloo(LongGroupContract):
     in_order = False
     address = "0100007F"
 

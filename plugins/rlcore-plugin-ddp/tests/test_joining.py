@@ -6,10 +6,10 @@ import time
 import pytest
 from rlcore_plugin_ddp.joining import joined
 from rlcore_plugin_ddp.memory import Memory
+from rlcore_plugin_testing.light_import import check_light_import
+from rlcore_plugin_testing.processes import Processes
 
 from rlcore.errors import ConfigError, RankLost
-from rlcore.testing.light_import import check_light_import
-from rlcore.testing.processes import Processes
 
 
 def joined_with(environment):

@@ -4,10 +4,10 @@ import copy
 
 import torch
 from pydantic import BaseModel
+from rlcore_plugin_testing.toy_memory import ToyBody, ToyMemoryPart
 from torch import nn
 
 from rlcore import Component, hookimpl
-from rlcore.testing.toy_memory import ToyBody, ToyMemoryPart
 
 
 class Values(ToyMemoryPart):

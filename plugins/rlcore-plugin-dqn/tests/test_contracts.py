@@ -1,6 +1,6 @@
 """The contracts of the plugin, of the losses and of the Q-network."""
 
-from rlcore.testing.contracts import LossContract, ModelContract, PluginContract
+from rlcore_plugin_testing.contracts import LossContract, ModelContract, PluginContract
 
 from .sections import AROUND, C51, CATEGORICAL, DISTRIBUTIONS, QR, QUANTILES, SEQUENCES, changed
 

@@ -5,9 +5,9 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import difference, make_run, make_trainer
 
 from rlcore.errors import ConfigError
-from rlcore.testing import difference, make_run, make_trainer
 
 from .sections import AROUND, C51, QR, changed
 

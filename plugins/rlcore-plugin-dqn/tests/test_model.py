@@ -7,9 +7,9 @@ from rlcore_plugin_dqn.network import CategoricalQNetwork
 from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy
 from rlcore_plugin_dqn.shifted import Shifted
 from rlcore_plugin_mlp.network import MLP
+from rlcore_plugin_testing import make_run, make_trainer
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run, make_trainer
 from rlcore.types.progress import Progress
 
 from .sections import AROUND, CATEGORICAL

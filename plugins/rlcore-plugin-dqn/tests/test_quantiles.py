@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_dqn.distributional import quantile_huber
+from rlcore_plugin_testing import make_run
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run
 
 from .sections import AROUND, C51, CATEGORICAL, QR
 from .test_losses import built, made_up, samples

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_dqn.r2d2 import rescaled, returns_of
+from rlcore_plugin_testing import check_resumed, make_run, make_trainer
 
 from rlcore.errors import ConfigError
-from rlcore.testing import check_resumed, make_run, make_trainer
 from rlcore.types import MASK
 
 from .sections import AROUND, SEQUENCES

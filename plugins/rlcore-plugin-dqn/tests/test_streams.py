@@ -6,9 +6,9 @@ import pytest
 import torch
 from rlcore_plugin_dqn.layers import NoisyLinear, StreamedMLP, factorised
 from rlcore_plugin_dqn.policy import NoisyEpsilonGreedy
+from rlcore_plugin_testing import make_run, make_trainer
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run, make_trainer
 from rlcore.types.progress import Progress
 
 from .sections import AROUND, C51, QR, changed

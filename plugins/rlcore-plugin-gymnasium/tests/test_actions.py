@@ -4,9 +4,8 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, MultiDiscrete
-
-from rlcore.testing.contracts import EnvContract
-from rlcore.testing.contracts.data import actions
+from rlcore_plugin_testing.contracts import EnvContract
+from rlcore_plugin_testing.contracts.data import actions
 
 
 class Writing(gymnasium.Env):

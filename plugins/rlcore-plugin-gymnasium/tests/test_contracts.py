@@ -3,8 +3,7 @@
 from importlib.util import find_spec
 
 import pytest
-
-from rlcore.testing.contracts import EnvContract, PluginContract, TransformContract
+from rlcore_plugin_testing.contracts import EnvContract, PluginContract, TransformContract
 
 
 class TestPlugin(PluginContract):

@@ -11,10 +11,10 @@ from rlcore_plugin_gymnasium.config import Config
 from rlcore_plugin_gymnasium.env import make
 from rlcore_plugin_gymnasium.native import NativeEnv
 from rlcore_plugin_gymnasium.serial import SerialEnv
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.contracts import EnvContract
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.testing import make_run
-from rlcore.testing.contracts import EnvContract
 from rlcore.types import Context
 
 CONTEXT = Context.alone("env")

@@ -13,8 +13,7 @@ import pytest
 import torch
 from rlcore_plugin_gymnasium.held import contents, held, shared, take
 from rlcore_plugin_gymnasium.put_back import put_back
-
-from rlcore.testing import difference, through_checkpoint
+from rlcore_plugin_testing import difference, through_checkpoint
 
 TABLE = np.zeros(3)
 

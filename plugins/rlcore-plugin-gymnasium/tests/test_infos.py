@@ -6,8 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
-
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 ID = "infos/Counting-v0"
 

@@ -4,8 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 from rlcore_plugin_gymnasium.learning import warning_on
-
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 HERE = __name__
 

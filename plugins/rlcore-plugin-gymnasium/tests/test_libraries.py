@@ -11,9 +11,9 @@ from rlcore_plugin_gymnasium.box2d import reset_of
 from rlcore_plugin_gymnasium.config import Config
 from rlcore_plugin_gymnasium.env import make
 from rlcore_plugin_gymnasium.serial import SerialEnv
+from rlcore_plugin_testing import through_checkpoint
 
 from rlcore.errors import ConfigError
-from rlcore.testing import through_checkpoint
 from rlcore.types import Context
 
 IMAGE = [{"use": "FilterObservation", "filter_keys": ["direction", "image"]}]

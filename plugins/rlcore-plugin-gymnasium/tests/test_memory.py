@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from rlcore_plugin_gymnasium.config import Config
 from rlcore_plugin_gymnasium.env import make
+from rlcore_plugin_testing import difference, make_run, through_checkpoint
 
-from rlcore.testing import difference, make_run, through_checkpoint
 from rlcore.types import Context
 
 

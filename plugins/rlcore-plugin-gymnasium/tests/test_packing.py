@@ -4,9 +4,9 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.testing import make_run
 
 spaces = gymnasium.spaces
 HERE = __name__

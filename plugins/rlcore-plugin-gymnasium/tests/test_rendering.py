@@ -9,9 +9,9 @@ import gymnasium
 import numpy as np
 import pytest
 from rlcore_plugin_gymnasium.rendering import pictures, prepare_rendering
+from rlcore_plugin_testing.contracts import EnvContract
 
 from rlcore.errors import EnvError
-from rlcore.testing.contracts import EnvContract
 
 needs_mujoco = pytest.mark.skipif(find_spec("mujoco") is None, reason="MuJoCo is not installed")
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from rlcore_plugin_gymnasium.config import Config
 from rlcore_plugin_gymnasium.env import make
+from rlcore_plugin_testing import difference, make_run, through_checkpoint
 
 from rlcore.errors import EnvError
-from rlcore.testing import difference, make_run, through_checkpoint
 from rlcore.types import Context
 
 needs_mujoco = pytest.mark.skipif(find_spec("mujoco") is None, reason="MuJoCo is not installed")

@@ -3,11 +3,11 @@
 import gymnasium
 import numpy as np
 import pytest
+from rlcore_plugin_testing import make_run, through_checkpoint
+from rlcore_plugin_testing.compare import difference
 
 from rlcore.envs import inexact_env
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run, through_checkpoint
-from rlcore.testing.compare import difference
 
 HERE = __name__
 

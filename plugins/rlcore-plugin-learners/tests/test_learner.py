@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
+from rlcore_plugin_testing.compare import difference
+from rlcore_plugin_testing.ranks import in_ranks
 
 from rlcore import (
     AlgorithmConfig,
@@ -18,8 +20,6 @@ from rlcore import (
     TorchLearner,
 )
 from rlcore.errors import ConfigError, NumericalError, StorageError, UnwrittenEntryError
-from rlcore.testing.compare import difference
-from rlcore.testing.ranks import in_ranks
 
 OBSERVATIONS = Box(-1, 1, (3,), np.float32)
 

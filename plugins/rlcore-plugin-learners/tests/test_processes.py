@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing.compare import difference
 
 from rlcore import (
     AlgorithmConfig,
@@ -23,7 +24,6 @@ from rlcore import (
     TorchLearner,
 )
 from rlcore.errors import ConfigError, NotSupportedError, NumericalError, RankLost
-from rlcore.testing.compare import difference
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the memory of learners needs Linux")
 

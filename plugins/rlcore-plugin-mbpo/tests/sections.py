@@ -3,8 +3,7 @@
 import numpy as np
 from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.recording import played
-
-from rlcore.testing.toy import ToyEnv
+from rlcore_plugin_testing.toy import ToyEnv
 
 MODEL = {
     "use": "mbpo",

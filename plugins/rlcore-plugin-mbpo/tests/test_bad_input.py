@@ -4,9 +4,9 @@ import re
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_trainer
 
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.testing import make_trainer
 
 from .sections import MODEL, around, offline, write_toy
 

@@ -2,10 +2,9 @@
 
 import pytest
 import torch
-
-from rlcore.testing.contracts import BufferContract, DataBufferContract, ModelContract, PluginContract
-from rlcore.testing.contracts.data import observations
-from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
+from rlcore_plugin_testing.contracts import BufferContract, DataBufferContract, ModelContract, PluginContract
+from rlcore_plugin_testing.contracts.data import observations
+from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
 
 from .sections import AROUND, DATASET, MODEL, REPLAY, write_toy
 

@@ -6,8 +6,8 @@ from pydantic import ValidationError
 from rlcore_plugin_mbpo.pace import Pace
 from rlcore_plugin_mbpo.replay import ImaginedReplay
 from rlcore_plugin_mbpo.rollouts import imagine
+from rlcore_plugin_testing import make_trainer
 
-from rlcore.testing import make_trainer
 from rlcore.types import Heart, Progress
 
 from .sections import REPLAY, around

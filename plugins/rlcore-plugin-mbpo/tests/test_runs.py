@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_trainer
+from rlcore_plugin_testing.small_run import make_run
 
 from rlcore.checkpoints.manifest import read_manifest
 from rlcore.errors import StorageError
 from rlcore.restore.choices import ResumeOptions
-from rlcore.testing import make_trainer
-from rlcore.testing.small_run import make_run
 from rlcore.training.loop import Loop
 
 from .sections import around, offline, write_toy
@@ -145,7 +145,7 @@ def test_from_ppo_to_mopo_section_by_section_it_is_one_loop(data):
 
 CHILD = """
 import json, os, signal, sys
-from rlcore.testing.small_run import make_run
+from rlcore_plugin_testing.small_run import make_run
 from rlcore_plugin_mbpo import rollouts, training
 place, name, count = {"epoch": (training.DynamicsTraining, "_epoch"), "step": (rollouts, "_step")}[sys.argv[1]], 0, 0
 owner, name = place

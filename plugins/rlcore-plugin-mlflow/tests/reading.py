@@ -4,8 +4,7 @@ import io
 import json
 
 from mlflow import MlflowClient
-
-from rlcore.testing.contracts.logger import frames_of
+from rlcore_plugin_testing.contracts.logger import frames_of
 
 
 class Tracked:

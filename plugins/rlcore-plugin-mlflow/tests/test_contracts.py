@@ -4,9 +4,9 @@ import itertools
 import json
 
 import pytest
+from rlcore_plugin_testing.contracts import PluginContract, SpoolingLoggerContract
 
 from rlcore.errors import ConfigError
-from rlcore.testing.contracts import PluginContract, SpoolingLoggerContract
 
 from .reading import Tracked
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_mlp.by_leaf import LeafEncoder, by_leaf
+from rlcore_plugin_testing import make_run
 
 from rlcore.envs import Packed
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run
 
 SPACE = Packed(
     {

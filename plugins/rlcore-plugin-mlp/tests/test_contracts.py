@@ -4,8 +4,7 @@ import torch
 from rlcore_plugin_mlp.distributions import Categorical, Normal, TanhNormal
 from rlcore_plugin_mlp.numbered import Bernoulli, MultiCategorical, ShiftedCategorical
 from rlcore_plugin_mlp.partly_bounded import PartlyBoundedNormal
-
-from rlcore.testing.contracts import DistributionContract, ModelContract, PluginContract
+from rlcore_plugin_testing.contracts import DistributionContract, ModelContract, PluginContract
 
 
 class TestPlugin(PluginContract):
@@ -20,6 +19,18 @@ class TestBoundedActions(ModelContract):
 class TestUnboundedActions(ModelContract):
     use = "mlp"
     config = {"hidden": [16], "activation": "relu", "initialisation": "orthogonal"}
+
+
+class TestStateDependentExploration(ModelContract):
+    use = "mlp"
+    config = {"hidden": [8], "sde": True, "sde_every": 3, "log_std": -1.0}
+    around = {"env": {"use": "testing:toy", "actions": "bounded"}}
+
+
+class TestStateDependentExplorationOfABatch(ModelContract):
+    use = "mlp"
+    config = {"actor_hidden": [16, 8], "critic_hidden": [], "sde": True}
+    around = {"env": {"use": "testing:toy-dict", "actions": "bounded"}}
 
 
 class TestDiscreteActions(ModelContract):

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.contracts import ModelContract
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run
-from rlcore.testing.contracts import ModelContract
 
 MLP = ModelContract.of("mlp")
 Q_VALUES = ModelContract.of(
@@ -85,5 +85,5 @@ def test_log_std_is_trained_and_the_policy_follows_it():
 
 def test_log_std_of_numbered_actions_is_refused():
     context = MLP.bench(around={"env": {"use": "testing:toy", "actions": "discrete"}})
-    with pytest.raises(ConfigError, match=r"\[model\] log_std: actions in Discrete\(.*have no standard deviation"):
+    with pytest.raises(ConfigError, match=r"\[model\] log_std, sde: actions in Discrete\(.*have no standard deviation"):
         MLP.make(context, log_std=0.0)

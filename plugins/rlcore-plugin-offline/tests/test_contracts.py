@@ -5,10 +5,9 @@ import pytest
 import torch
 from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.episode import Episode
-
-from rlcore.testing.contracts import HookContract, LossContract, ModelContract, PluginContract
-from rlcore.testing.contracts.data import observations
-from rlcore.testing.toy import ToyEnv
+from rlcore_plugin_testing.contracts import HookContract, LossContract, ModelContract, PluginContract
+from rlcore_plugin_testing.contracts.data import observations
+from rlcore_plugin_testing.toy import ToyEnv
 
 COMMON = {"estimator": None, "buffer": {"use": "rollout", "minibatch_size": 8}}
 BOUNDED = {**COMMON, "env": {"use": "testing:toy", "actions": "bounded"}}

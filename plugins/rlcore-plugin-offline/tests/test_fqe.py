@@ -6,10 +6,10 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete
 from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.episode import Episode
+from rlcore_plugin_testing.small_run import make_run
 
 from rlcore import ConfigError
 from rlcore.envs import packed_space
-from rlcore.testing.small_run import make_run
 
 STATES, ACTIONS, GAMMA = 4, 3, 0.8
 DRAW = np.random.default_rng(3)

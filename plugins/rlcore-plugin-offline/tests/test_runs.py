@@ -12,11 +12,11 @@ import torch
 from rlcore_plugin_datasets.dataset import Dataset, write_dataset
 from rlcore_plugin_datasets.recording import played
 from rlcore_plugin_offline.iql import IQLLoss
+from rlcore_plugin_testing.contracts import LossContract
+from rlcore_plugin_testing.small_run import make_run
 
 from rlcore.checkpoints.manifest import read_manifest
 from rlcore.cli import command_line
-from rlcore.testing.contracts import LossContract
-from rlcore.testing.small_run import make_run
 
 from .test_contracts import DETERMINISTIC, DISCRETE, IQL, STOCHASTIC
 
@@ -40,7 +40,7 @@ RUNS = {
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """Random episodes of the toy env, by its actions."""
-    from rlcore.testing.toy import ToyEnv
+    from rlcore_plugin_testing.toy import ToyEnv
 
     folder = tmp_path_factory.mktemp("data")
     for actions in ("bounded", "discrete"):
@@ -207,7 +207,7 @@ def test_the_expectile_is_that_of_torchrl():
 
 
 def test_the_gap_of_discrete_cql_is_a_cross_entropy():
-    from rlcore.testing.contracts.data import minibatch
+    from rlcore_plugin_testing.contracts.data import minibatch
 
     bench = LossContract.of("offline:discrete-cql", {"conservative_weight": 2.0}, DISCRETE)
     context = bench.bench()
@@ -218,8 +218,8 @@ def test_the_gap_of_discrete_cql_is_a_cross_entropy():
 
 
 def test_td3_bc_without_values_is_cloning():
-    from rlcore.testing.contracts.data import minibatch
-    from rlcore.testing.contracts.loss import with_noise
+    from rlcore_plugin_testing.contracts.data import minibatch
+    from rlcore_plugin_testing.contracts.loss import with_noise
 
     bench = LossContract.of("offline:td3-bc", {"alpha": 0.0}, DETERMINISTIC)
     context = bench.bench()

@@ -2,9 +2,9 @@
 
 import pytest
 import tomli_w
+from rlcore_plugin_testing.small_run import TOY_CONFIG
 
 from rlcore.cli.command_line import main
-from rlcore.testing.small_run import TOY_CONFIG
 
 SPACE = {"optimizer.lr": {"low": 1e-3, "high": 1e-1, "log": True}, "buffer.epochs": {"low": 1, "high": 3}}
 

@@ -1,6 +1,6 @@
 """The contracts of the plugin and of its hook, in a run that lies in no study."""
 
-from rlcore.testing.contracts import HookContract, PluginContract
+from rlcore_plugin_testing.contracts import HookContract, PluginContract
 
 
 class TestPlugin(PluginContract):

@@ -9,8 +9,7 @@ from rlcore_plugin_optuna.hook import PRUNED, SweepTrial
 from rlcore_plugin_optuna.study_file import read_study
 from rlcore_plugin_optuna.study_folder import begin
 from rlcore_plugin_optuna.trials import next_trial
-
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 
 @pytest.fixture

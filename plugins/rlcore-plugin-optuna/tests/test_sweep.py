@@ -13,12 +13,12 @@ import pytest
 import tomli_w
 from rlcore_plugin_optuna.study_file import read_study
 from rlcore_plugin_optuna.study_folder import go_on
+from rlcore_plugin_testing.small_run import TOY_CONFIG
 
 import rlcore
 from rlcore.cli.command_line import main
 from rlcore.files import in_use
 from rlcore.run_folder import read_status
-from rlcore.testing.small_run import TOY_CONFIG
 
 
 def trials_of(path):

@@ -1,8 +1,7 @@
 """Collectors of these tests, and what they collect."""
 
 import torch
-
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 FORK = {"frames_per_batch": 48, "start_method": "fork"}
 ALWAYS = {"use": "parallel:workers", "processes": "always"}

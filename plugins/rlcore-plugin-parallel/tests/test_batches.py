@@ -10,9 +10,9 @@ import pytest
 import torch
 from rlcore_plugin_parallel import worth
 from rlcore_plugin_parallel.memory import Block, fields_of
+from rlcore_plugin_testing import make_run, through_checkpoint
 
 from rlcore import ConfigError
-from rlcore.testing import make_run, through_checkpoint
 
 from .collecting import ALWAYS, CARTPOLE, FORK, NEXT_STEP, PENDULUM, assert_equal, collected, collector_of, move
 

@@ -3,8 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 from .collecting import ALWAYS
 

@@ -6,9 +6,9 @@ import signal
 import pytest
 import torch
 from rlcore_plugin_parallel import env_processes
+from rlcore_plugin_testing import make_run, through_checkpoint
 
 from rlcore import ConfigError, EnvError
-from rlcore.testing import make_run, through_checkpoint
 
 from .collecting import CARTPOLE, NEXT_STEP, PENDULUM, assert_equal, collected, collector_of
 
@@ -98,7 +98,7 @@ def test_f3_a_worker_that_hangs_is_replaced_with_the_same_bits():
 
 
 def test_f4_envs_that_cannot_be_saved_are_not_replaced(monkeypatch):
-    monkeypatch.setattr("rlcore.testing.toy.ToyEnv.inexact", lambda env: "on purpose", raising=False)
+    monkeypatch.setattr("rlcore_plugin_testing.toy.ToyEnv.inexact", lambda env: "on purpose", raising=False)
     with pytest.raises(EnvError, match=r"worker 1 .* signal 9 .* cannot go on in another process, as their state"):
         killed(CENTRAL, at=(1,), env=NEXT_STEP)
 

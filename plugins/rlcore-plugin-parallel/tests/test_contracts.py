@@ -1,6 +1,6 @@
 """The contracts of the plugin and of the collector, with one and several workers, in step and ahead."""
 
-from rlcore.testing.contracts import CollectorContract, PluginContract
+from rlcore_plugin_testing.contracts import CollectorContract, PluginContract
 
 
 class TestPlugin(PluginContract):
@@ -53,3 +53,12 @@ class TestAlternating(TestCentral):
 
 class TestAlternatingOnOwnRows(TestCentral):
     config = {"frames_per_batch": 14, "start_method": "fork", "alternating": True, "exact_rows": False}
+
+
+def note(action, step):
+    """Is called after each step, and lets the run go on."""
+
+
+class TestEachStep(CollectorContract):
+    use = "parallel:each-step"
+    config = {"frames_per_batch": 14, "call": f"{__name__}:note"}

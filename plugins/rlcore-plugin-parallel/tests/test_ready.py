@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_parallel.turns import AT_A_TIME, Turns
+from rlcore_plugin_testing import make_run, through_checkpoint
 
 from rlcore import ConfigError, EnvError
-from rlcore.testing import make_run, through_checkpoint
 
 from .collecting import ALWAYS, CARTPOLE, NEXT_STEP, collector_of, move
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete
 from rlcore_plugin_datasets.dataset import Dataset
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.contracts import EnvContract, PluginContract
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.testing import make_run
-from rlcore.testing.contracts import EnvContract, PluginContract
 from rlcore.types import Context
 
 

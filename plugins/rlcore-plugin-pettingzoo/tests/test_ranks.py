@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_config
+from rlcore_plugin_testing.ranks import digests, in_ranks
+from rlcore_plugin_testing.train_command import TrainCommand, children
 
 from rlcore import hookimpl
 from rlcore.policies.batches import OwnBatches
 from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
-from rlcore.testing import make_config
-from rlcore.testing.ranks import digests, in_ranks
-from rlcore.testing.train_command import TrainCommand, children
 
 from .mixed import SECTIONS
 

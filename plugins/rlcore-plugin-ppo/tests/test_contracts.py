@@ -1,6 +1,6 @@
 """The contracts of the plugin, of the losses and of the estimator."""
 
-from rlcore.testing.contracts import GAEContract, LossContract, PluginContract
+from rlcore_plugin_testing.contracts import GAEContract, HookContract, LossContract, PluginContract
 
 
 class TestPlugin(PluginContract):
@@ -89,3 +89,7 @@ class TestOneStepGAE(GAEContract):
 class TestMonteCarloGAE(GAEContract):
     use = "ppo:gae"
     config = {"gamma": 1.0, "lmbda": 1.0}
+
+
+class TestExplainedVariance(HookContract):
+    use = "ppo:explained-variance"

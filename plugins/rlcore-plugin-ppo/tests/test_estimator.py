@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_ppo.estimator import discounted_sum
+from rlcore_plugin_testing.contracts import GAEContract
 from tensordict import TensorDict
-
-from rlcore.testing.contracts import GAEContract
 
 GAE = GAEContract.of("ppo:gae")
 

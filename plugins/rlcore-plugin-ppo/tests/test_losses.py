@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_ppo.loss import _standardise_counted, standardise
+from rlcore_plugin_testing import make_trainer
+from rlcore_plugin_testing.contracts import LossContract
 
-from rlcore.testing import make_trainer
-from rlcore.testing.contracts import LossContract
 from rlcore.types import MASK
 
 SAMPLES = 40

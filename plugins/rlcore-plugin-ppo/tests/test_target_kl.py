@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
 
 from rlcore import ConfigError, hookimpl
-from rlcore.testing import make_run
 
 SECTIONS = {
     "env": {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 2},

@@ -6,9 +6,9 @@ import signal
 import pytest
 import ray
 import torch
+from rlcore_plugin_testing import make_run
 
 from rlcore import ConfigError
-from rlcore.testing import make_run
 
 ADDRESS = os.environ["RLCORE_TEST_RAY"]
 ray.init(address=ADDRESS, log_to_driver=False)  # once: collectors find this process connected, and leave it so

@@ -9,7 +9,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from rlcore.testing.train_command import CARTPOLE, TrainCommand
+from rlcore_plugin_testing.train_command import CARTPOLE, TrainCommand
 
 CONFIG = {
     **CARTPOLE,

@@ -3,8 +3,7 @@
 import os
 
 import pytest
-
-from rlcore.testing.contracts import CollectorContract, LauncherContract, PluginContract
+from rlcore_plugin_testing.contracts import CollectorContract, LauncherContract, PluginContract
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install rlcore-plugin-ray")
 

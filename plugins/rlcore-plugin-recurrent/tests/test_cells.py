@@ -7,9 +7,9 @@ import torch
 from rlcore_plugin_recurrent.gru import GRU
 from rlcore_plugin_recurrent.layers import Layers
 from rlcore_plugin_recurrent.lstm import LSTM
+from rlcore_plugin_testing import make_run
 
 from rlcore import Factory
-from rlcore.testing import make_run
 
 KINDS = pytest.mark.parametrize("kind", [LSTM, GRU])
 

@@ -1,6 +1,6 @@
 """The contracts of the plugin and of its models, with encoders, masks and every kind of action."""
 
-from rlcore.testing.contracts import ModelContract, PluginContract
+from rlcore_plugin_testing.contracts import ModelContract, PluginContract
 
 SMALL = {"size": 6, "encoder_hidden": [5]}
 SEQUENCES = {"buffer": {"use": "rollout-sequences", "minibatch_size": 8, "sequence_length": 4}}

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from rlcore_plugin_testing import check_resumed, make_trainer
 
 from rlcore import Factory
-from rlcore.testing import check_resumed, make_trainer
 
 SMALL = {"use": "recurrent:lstm", "size": 6, "encoder_hidden": [5], "shared": False}
 SECTIONS = {

@@ -2,10 +2,10 @@
 
 import torch
 from pydantic import BaseModel
+from rlcore_plugin_testing.toy import ToyEnv
 from torch import nn
 
 from rlcore import Component, hookimpl
-from rlcore.testing.toy import ToyEnv
 
 
 class TDLoss(nn.Module):

@@ -4,8 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-from rlcore.testing.contracts import BufferContract, ComponentContract, PluginContract
+from rlcore_plugin_testing.contracts import BufferContract, ComponentContract, PluginContract
 
 AROUND = {
     "plugins": {"files": [str(Path(__file__).with_name("loose_parts.py"))]},

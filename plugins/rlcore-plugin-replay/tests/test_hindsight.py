@@ -10,13 +10,13 @@ import pytest
 import torch
 from rlcore_plugin_replay.goal_episodes import GoalEpisodes
 from rlcore_plugin_replay.hindsight import joined_rewards
+from rlcore_plugin_testing import make_run, make_trainer
+from rlcore_plugin_testing.compare import difference
 from tensordict import TensorDict
 
 from rlcore import build, load_config
 from rlcore.errors import ConfigError, RlcoreError
 from rlcore.state.tree import through_checkpoint
-from rlcore.testing import make_run, make_trainer
-from rlcore.testing.compare import difference
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 needs_libraries = pytest.mark.skipif(

@@ -9,11 +9,11 @@ from rlcore_plugin_replay.host_tree import HostSumTree
 from rlcore_plugin_replay.priorities import HostPriorities, TensorPriorities
 from rlcore_plugin_replay.prioritized import PrioritizedReplayBuffer
 from rlcore_plugin_replay.sum_tree import SumTree
+from rlcore_plugin_testing import make_trainer
+from rlcore_plugin_testing.compare import difference
 from tensordict import TensorDict
 
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.testing import make_trainer
-from rlcore.testing.compare import difference
 
 DRAWS = 200_000
 

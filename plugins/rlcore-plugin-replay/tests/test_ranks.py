@@ -4,10 +4,10 @@ import pytest
 import torch
 from rlcore_plugin_replay.buffer import ReplayBuffer
 from rlcore_plugin_replay.prioritized import PrioritizedReplayBuffer
+from rlcore_plugin_testing.ranks import in_ranks
 from tensordict import TensorDict
 
 from rlcore import Context, Progress
-from rlcore.testing.ranks import in_ranks
 from rlcore.types import RunInfo
 
 

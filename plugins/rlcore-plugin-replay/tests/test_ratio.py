@@ -7,11 +7,11 @@ import torch
 from pydantic import ValidationError
 from rlcore_plugin_replay.buffer import ReplayBuffer
 from rlcore_plugin_replay.sequences import SequenceReplayBuffer
+from rlcore_plugin_testing import make_trainer
+from rlcore_plugin_testing.ranks import in_ranks
 from tensordict import TensorDict
 
 from rlcore import Context, Progress
-from rlcore.testing import make_trainer
-from rlcore.testing.ranks import in_ranks
 from rlcore.types import MASK, RunInfo
 
 

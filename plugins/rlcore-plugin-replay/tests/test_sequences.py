@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 from rlcore_plugin_replay.sequences import SequenceReplayBuffer
+from rlcore_plugin_testing import make_trainer
+from rlcore_plugin_testing.compare import difference
 from tensordict import TensorDict
 
 from rlcore.errors import ConfigError, RlcoreError, StorageError
 from rlcore.state.tree import through_checkpoint
-from rlcore.testing import make_trainer
-from rlcore.testing.compare import difference
 from rlcore.types import MASK
 
 GAMMA = 0.5  # of which sums are exact

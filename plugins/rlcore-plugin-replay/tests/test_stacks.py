@@ -5,10 +5,10 @@ import torch
 from rlcore_plugin_replay.buffer import ReplayBuffer
 from rlcore_plugin_replay.prioritized import PrioritizedReplayBuffer
 from rlcore_plugin_replay.sequences import SequenceReplayBuffer
+from rlcore_plugin_testing import make_run, through_checkpoint
 from tensordict import TensorDict
 
 from rlcore.errors import ConfigError, RlcoreError, StorageError
-from rlcore.testing import make_run, through_checkpoint
 
 STACK, FRAME = 3, (2, 5)
 SIZES = {"capacity": 30, "minibatch_size": 16}

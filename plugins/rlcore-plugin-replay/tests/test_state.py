@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 from rlcore_plugin_replay.buffer import ReplayBuffer
+from rlcore_plugin_testing import make_trainer
 from tensordict import TensorDict
 
 from rlcore.errors import StorageError
 from rlcore.restore.choices import ResumeOptions
-from rlcore.testing import make_trainer
 
 BUFFER = {"use": "replay", "capacity": 40, "minibatch_size": 8, "warmup_frames": 16}
 

@@ -1,6 +1,6 @@
 """The contract of the plugin, which has no components: it adds commands, and lends names to the core."""
 
-from rlcore.testing.contracts import PluginContract
+from rlcore_plugin_testing.contracts import PluginContract
 
 
 class TestPlugin(PluginContract):

@@ -8,10 +8,10 @@ import shutil
 import pytest
 from rlcore_plugin_reports.curves import read_metrics
 from rlcore_plugin_reports.tables import differences
+from rlcore_plugin_testing.small_run import make_run
 
 from rlcore.cli.command_line import main
 from rlcore.errors import ConfigError
-from rlcore.testing.small_run import make_run
 
 CHANGED = "is not what it was at the checkpoint: some of it was changed since (frame 64)"
 

@@ -40,10 +40,10 @@ from rlcore_plugin_runners import (
 )
 from rlcore_plugin_runners.affinity import allowed
 from rlcore_plugin_runners.diagnostics import Diagnostics, read
+from rlcore_plugin_testing import make_run
 
 from rlcore import Episode
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.testing import make_run
 
 STATISTICS = ("Average", "Std", "Median", "Min", "Max")
 

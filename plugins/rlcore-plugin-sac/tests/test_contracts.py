@@ -1,9 +1,8 @@
 """The contracts of the plugin, of the losses and of the model."""
 
 import torch
-
-from rlcore.testing.contracts import LossContract, ModelContract, PluginContract
-from rlcore.testing.contracts.data import observations
+from rlcore_plugin_testing.contracts import LossContract, ModelContract, PluginContract
+from rlcore_plugin_testing.contracts.data import observations
 
 from .more_sections import CROSSQ, DISCRETE
 from .sections import AROUND, DETERMINISTIC, DETERMINISTIC_SEQUENCES, DROPOUT, ONE_CRITIC, SEQUENCES, around
@@ -48,6 +47,14 @@ class TestCrossQModel(ActorCriticContract):
         with torch.no_grad():
             found = {"critics": component.critics(seen, actions), "temperature": component.temperature()}
             return {**found, "actor": component.actor(seen)}
+
+
+class TestStateDependentExploration(ActorCriticContract):
+    config = {"hidden": [8, 8], "random_frames": 12, "sde": True, "sde_every": 2}
+
+
+class TestStateDependentExplorationWithoutRandomFrames(ActorCriticContract):
+    config = {"hidden": [8], "random_frames": 0, "sde": True, "sde_log_std": -1.0}
 
 
 class TestDiscreteModel(ModelContract):
@@ -206,8 +213,8 @@ class StatisticsKept(LossContract):
 
     use = "sac:crossq"
 
-    def make(self, context):
-        loss = super().make(context)
+    def make(self, context, **changes):
+        loss = super().make(context, **changes)
         forward = loss.forward
 
         def restoring(minibatch, names=None):

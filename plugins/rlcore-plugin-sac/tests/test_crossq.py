@@ -6,9 +6,9 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_run, make_trainer
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run, make_trainer
 
 from .more_sections import CROSSQ, REPLAY
 

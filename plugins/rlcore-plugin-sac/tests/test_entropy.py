@@ -2,12 +2,12 @@
 
 import pytest
 import tomli_w
+from rlcore_plugin_testing import make_config, make_trainer
 
 from rlcore.config.file import read
 from rlcore.config.sections import validate
 from rlcore.errors import ConfigError
 from rlcore.run.build import build
-from rlcore.testing import make_config, make_trainer
 
 from .more_sections import CROSSQ, DISCRETE
 from .sections import AROUND

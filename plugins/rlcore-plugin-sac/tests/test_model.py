@@ -8,10 +8,10 @@ from rlcore_plugin_mlp.distributions import TanhNormal
 from rlcore_plugin_sac.actors import SquashedSample, squashed_sample
 from rlcore_plugin_sac.box import ActionBox, squashed_normal
 from rlcore_plugin_sac.critics import Critics, first, frozen, members
+from rlcore_plugin_testing import make_run, make_trainer
 from torch import nn
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run, make_trainer
 
 from .sections import AROUND, around
 

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_run, make_trainer
 
 from rlcore import hookimpl
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run, make_trainer
 
 from .sections import DETERMINISTIC, around
 

@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
+from rlcore_plugin_testing import check_resumed, make_run, make_trainer
 from torch import nn
 
 from rlcore.errors import ConfigError
-from rlcore.testing import check_resumed, make_run, make_trainer
 from rlcore.types import MASK
 
 from .sections import AROUND, DETERMINISTIC_SEQUENCES, SEQUENCES

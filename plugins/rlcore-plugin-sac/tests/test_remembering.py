@@ -4,8 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
-
-from rlcore.testing import make_trainer
+from rlcore_plugin_testing import make_trainer
 
 STEPS = 6
 

@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_trainer
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.testing import make_trainer
 
 from .sections import DETERMINISTIC, DROPOUT, ONE_CRITIC, REPLAY, around
 
@@ -20,6 +20,7 @@ PRIORITIZED = {**REPLAY, "use": "replay:prioritized", "n_steps": 3}
 RUNS = {
     "sac": around(model={"random_frames": 40}, buffer=REPLAY),
     "sac three optimizers": around(model={"random_frames": 24}, buffer=PRIORITIZED, optimizer=THREE),
+    "sac sde": around(model={"random_frames": 24, "sde": True, "sde_every": 3}, buffer=REPLAY),
     "redq": around(model={"critics": 5}, loss={"target_subset": 2}, buffer=REPLAY, optimizer=THREE),
     "droq": around(model=DROPOUT, buffer=REPLAY),
     "td3": {**DETERMINISTIC, "buffer": {**PRIORITIZED, "updates_per_batch": 3}, "optimizer": THREE[:2]},

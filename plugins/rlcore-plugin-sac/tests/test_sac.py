@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_run, make_trainer
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run, make_trainer
 
 from .sections import AROUND, DROPOUT, around
 

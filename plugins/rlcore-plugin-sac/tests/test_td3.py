@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_run, make_trainer
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run, make_trainer
 
 from .sections import DETERMINISTIC, ONE_CRITIC, around
 from .test_sac import GAMMA, SAMPLES, made_up

@@ -4,11 +4,11 @@ import io
 import json
 
 import pytest
+from rlcore_plugin_testing.contracts import LoggerContract, PluginContract
+from rlcore_plugin_testing.contracts.logger import frames_of
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rlcore.errors import ConfigError
-from rlcore.testing.contracts import LoggerContract, PluginContract
-from rlcore.testing.contracts.logger import frames_of
 
 
 class TestPlugin(PluginContract):

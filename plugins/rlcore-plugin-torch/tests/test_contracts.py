@@ -4,14 +4,14 @@ import json
 
 import pytest
 import torch
+from rlcore_plugin_testing import difference
+from rlcore_plugin_testing.contracts import CheckpointerContract, PluginContract
+from rlcore_plugin_testing.contracts.checkpointer import cases
 
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.errors import StorageError
 from rlcore.state.snapshot import Snapshot
-from rlcore.testing import difference
-from rlcore.testing.contracts import CheckpointerContract, PluginContract
-from rlcore.testing.contracts.checkpointer import cases
 from rlcore.types.progress import Progress
 
 

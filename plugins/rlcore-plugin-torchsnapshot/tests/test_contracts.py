@@ -5,11 +5,11 @@ import json
 import pytest
 import torch
 import torchsnapshot
+from rlcore_plugin_testing import difference
+from rlcore_plugin_testing.contracts import CheckpointerContract, PluginContract
+from rlcore_plugin_testing.contracts.checkpointer import cases
 
 from rlcore.errors import StorageError
-from rlcore.testing import difference
-from rlcore.testing.contracts import CheckpointerContract, PluginContract
-from rlcore.testing.contracts.checkpointer import cases
 
 
 class TestPlugin(PluginContract):

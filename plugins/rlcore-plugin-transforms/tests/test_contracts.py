@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_config, make_run
+from rlcore_plugin_testing.contracts import PluginContract, TransformContract
+from rlcore_plugin_testing.contracts.data import made_up
 
 from rlcore.errors import ConfigError
-from rlcore.testing import make_config, make_run
-from rlcore.testing.contracts import PluginContract, TransformContract
-from rlcore.testing.contracts.data import made_up
 
 NEXT_STEP = {"env": {"use": "testing:toy", "reset_mode": "next_step"}}
 
@@ -209,7 +209,7 @@ def test_an_env_without_a_step_limit_has_no_time_feature(tmp_path):
     path.write_text(
         "from dataclasses import replace\n"
         "from rlcore import Component, hookimpl\n"
-        "from rlcore.testing.toy import ToyEnv\n"
+        "from rlcore_plugin_testing.toy import ToyEnv\n"
         "class Unlimited(ToyEnv):\n"
         "    def __init__(self, config, context):\n"
         "        super().__init__(config, context)\n"

@@ -3,9 +3,9 @@
 import gymnasium
 import numpy as np
 import pytest
+from rlcore_plugin_testing.contracts import TransformContract
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.testing.contracts import TransformContract
 
 NORM = TransformContract.of("gymnasium:observation-norm", {"frames": 50})
 

@@ -3,11 +3,11 @@
 import gymnasium
 import numpy as np
 import pytest
+from rlcore_plugin_testing import make_run
 from rlcore_plugin_transforms.flatten import Flatten
 
 from rlcore.envs import Packed, packed_space
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run
 from rlcore.types.context import Context
 
 spaces = gymnasium.spaces

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import tomli_w
 import torch
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.faults.recorder import compare
 
 import rlcore
 from rlcore.cli import command_line
 from rlcore.envs import Packed
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run
-from rlcore.testing.faults.recorder import compare
 from rlcore.types import MASK
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

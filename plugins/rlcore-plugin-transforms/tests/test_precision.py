@@ -4,9 +4,9 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
 from rlcore_plugin_transforms.fixed_norm import ObservationNorm
 
-from rlcore.testing import make_run
 from rlcore.types.context import Context
 
 SINCE_1970 = 1_700_000_000

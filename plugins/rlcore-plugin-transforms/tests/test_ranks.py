@@ -5,12 +5,12 @@ from dataclasses import replace
 import gymnasium
 import numpy as np
 import torch
+from rlcore_plugin_testing.ranks import in_ranks
 from rlcore_plugin_transforms.moments import Moments
 from rlcore_plugin_transforms.observation_norm import RunningObservationNorm
 from rlcore_plugin_transforms.reward_norm import RewardNorm
 from tensordict import TensorDict
 
-from rlcore.testing.ranks import in_ranks
 from rlcore.types import EnvSpec
 from rlcore.types.context import Context
 

@@ -1,8 +1,7 @@
 """A stopped and resumed run equals an uninterrupted one, whatever the transforms remember."""
 
 import pytest
-
-from rlcore.testing import make_run
+from rlcore_plugin_testing import make_run
 
 EACH = {
     "running-observation-norm": [{"use": "transforms:running-observation-norm"}],

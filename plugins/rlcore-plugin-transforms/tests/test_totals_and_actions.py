@@ -4,12 +4,12 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.contracts import TransformContract
 from rlcore_plugin_transforms.double_to_float import DoubleToFloat
 
 from rlcore import Factory
 from rlcore.errors import ConfigError
-from rlcore.testing import make_run
-from rlcore.testing.contracts import TransformContract
 
 TOTALS = [{"use": "transforms:step-counter"}, {"use": "transforms:reward-sum"}]
 

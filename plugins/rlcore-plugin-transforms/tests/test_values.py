@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import difference, make_run
 from rlcore_plugin_transforms.frame_stack import FrameStack
 from rlcore_plugin_transforms.moments import Moments
 from rlcore_plugin_transforms.observation_norm import RunningObservationNorm
@@ -14,7 +15,6 @@ from rlcore_plugin_transforms.time_feature import TimeFeature
 from tensordict import TensorDict
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.testing import difference, make_run
 
 MODES = pytest.mark.parametrize("reset_mode", ["same_step", "next_step"])
 

@@ -1,6 +1,6 @@
 """The contracts of the plugin and of the hook."""
 
-from rlcore.testing.contracts import HookContract, PluginContract
+from rlcore_plugin_testing.contracts import HookContract, PluginContract
 
 
 class TestPlugin(PluginContract):

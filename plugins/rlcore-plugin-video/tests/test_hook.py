@@ -6,11 +6,11 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
 from rlcore_plugin_video.mp4 import read_mp4
 
 from rlcore.errors import ConfigError, EnvError, StorageError
 from rlcore.loggers.writer import LogWriter
-from rlcore.testing import make_run
 
 # episodes of the seeds 10000, 10001 and 10002 have the lengths 3, 5 and 4
 LENGTHS = [3, 5, 4]
@@ -190,7 +190,7 @@ def test_a_video_shows_the_episodes_that_were_evaluated(real):
 OTHER_ENVS = """
 from pydantic import create_model
 from rlcore import Component, EnvError, hookimpl
-from rlcore.testing.toy import ToyEnv
+from rlcore_plugin_testing.toy import ToyEnv
 
 class Plain(ToyEnv):
     Config = create_model("Config", __config__={"extra": "forbid"}, num_envs=(int, 2))

@@ -4,13 +4,13 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_trainer
 from rlcore_plugin_video.pixel_render import PixelRenderTransform
 from rlcore_plugin_video.video_recorder import VideoRecorder
 from tensordict import TensorDict
 
 import rlcore
 from rlcore import ConfigError, EnvError
-from rlcore.testing import make_trainer
 
 
 def toy(num_envs=2):

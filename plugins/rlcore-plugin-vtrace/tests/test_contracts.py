@@ -1,6 +1,6 @@
 """The contracts of the plugin, of the losses and of the estimator."""
 
-from rlcore.testing.contracts import EstimatorContract, LossContract, PluginContract
+from rlcore_plugin_testing.contracts import EstimatorContract, LossContract, PluginContract
 
 ESTIMATED = {"estimator": {"use": "vtrace"}}
 REMEMBERING = {

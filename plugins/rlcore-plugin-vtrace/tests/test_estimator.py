@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-
-from rlcore.testing.contracts import EstimatorContract
+from rlcore_plugin_testing.contracts import EstimatorContract
 
 VTRACE, GAE = EstimatorContract.of("vtrace"), EstimatorContract.of("ppo:gae")
 ENDS = {(0, 3): "terminated", (1, 5): "truncated", (2, 11): "terminated"}

@@ -5,9 +5,8 @@ import shutil
 import numpy as np
 import pytest
 import torch
-
-from rlcore.testing import make_trainer
-from rlcore.testing.contracts import LossContract
+from rlcore_plugin_testing import make_trainer
+from rlcore_plugin_testing.contracts import LossContract
 
 SAMPLES = 40
 AROUND = {"estimator": {"use": "vtrace"}}

@@ -6,10 +6,10 @@ import time
 
 import numpy as np
 import pytest
+from rlcore_plugin_testing.contracts import PluginContract, SpoolingLoggerContract
+from rlcore_plugin_testing.contracts.logger import frames_of
 
 from rlcore.errors import ConfigError
-from rlcore.testing.contracts import PluginContract, SpoolingLoggerContract
-from rlcore.testing.contracts.logger import frames_of
 
 from .reading import history, id_of, offline, whole_rows
 

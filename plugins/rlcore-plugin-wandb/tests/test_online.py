@@ -9,10 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.contracts.spooling_logger import wait_until_sent
 from rlcore_plugin_wandb.logger import WandbLogger
-
-from rlcore.testing import make_run
-from rlcore.testing.contracts.spooling_logger import wait_until_sent
 
 pytestmark = pytest.mark.slow
 KEY = "0123456789" * 4

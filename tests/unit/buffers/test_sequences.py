@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
 
 from rlcore import ConfigError
-from rlcore.testing import make_run
 
 SEQUENCES = {"use": "rollout-sequences", "minibatch_size": 8, "sequence_length": 4}
 MEMORY = {"model": {"use": "testing:toy-memory"}}
@@ -39,10 +39,10 @@ def test_lengths_that_do_not_fit_are_refused(keys, message):
 
 
 def test_a_loss_and_an_estimator_that_know_no_states_are_refused(monkeypatch):
-    monkeypatch.setattr("rlcore.testing.toy_parts.ToyLoss.takes_memory", False)
+    monkeypatch.setattr("rlcore_plugin_testing.toy_parts.ToyLoss.takes_memory", False)
     refused(r"\[loss\] ToyLoss does not know policies with a state")
-    monkeypatch.setattr("rlcore.testing.toy_parts.ToyLoss.takes_memory", True)
-    monkeypatch.delattr("rlcore.testing.toy_parts.ToyEstimator.takes_memory")
+    monkeypatch.setattr("rlcore_plugin_testing.toy_parts.ToyLoss.takes_memory", True)
+    monkeypatch.delattr("rlcore_plugin_testing.toy_parts.ToyEstimator.takes_memory")
     refused(r"\[estimator\] ToyEstimator does not know policies with a state")
 
 

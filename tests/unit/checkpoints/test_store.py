@@ -12,6 +12,7 @@ import subprocess
 import pytest
 import torch
 import xxhash
+from rlcore_plugin_testing.faults.bits import forge
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
 
 from rlcore import Progress
@@ -21,7 +22,6 @@ from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.errors import StorageError
 from rlcore.state.snapshot import Snapshot
-from rlcore.testing.faults.bits import forge
 from rlcore.training.schedule import SaveSchedule
 from rlcore.types.progress import Every
 

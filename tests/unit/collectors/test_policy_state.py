@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_run, through_checkpoint
+from rlcore_plugin_testing.toy import ToyEnv
 
 from rlcore.collectors.stepping import EnvStepper
 from rlcore.envs.carrying import carried
 from rlcore.errors import PluginError, StorageError
-from rlcore.testing import make_run, through_checkpoint
-from rlcore.testing.toy import ToyEnv
 
 MODEL = {"use": "testing:toy-memory"}
 BUFFER = {"use": "rollout-sequences", "minibatch_size": 3, "sequence_length": 1}

@@ -1,12 +1,12 @@
 """The sections of several policies: what is whose, and what is refused before anything is built."""
 
 import pytest
+from rlcore_plugin_testing import TOY_CONFIG
 
 from rlcore.config.file import read
 from rlcore.config.policies import missing_sections, policies_of, policy_problems, qualified, tables
 from rlcore.config.sections import validate
 from rlcore.errors import ConfigError
-from rlcore.testing import TOY_CONFIG
 
 MODELS = {
     "hunters": {"use": "mlp", "hidden": [8], "agents": ["adversary_*"]},

@@ -7,6 +7,7 @@ import random
 
 import pytest
 import tomli_w
+from rlcore_plugin_testing import make_config
 
 import rlcore
 from rlcore import ConfigError
@@ -14,7 +15,6 @@ from rlcore.cli.config import explain
 from rlcore.config.schema import config_schema
 from rlcore.plugins.known import PUBLISHED, Published
 from rlcore.run_folder import folder as run_folder
-from rlcore.testing import make_config
 
 
 def problem(path, *overrides):

@@ -5,9 +5,9 @@ from dataclasses import replace
 import gymnasium
 import numpy as np
 import pytest
+from rlcore_plugin_testing.toy import ToyEnv
 
 from rlcore import EnvError, Factory, check_env_specs
-from rlcore.testing.toy import ToyEnv
 
 
 def toy(env=ToyEnv, **keys):

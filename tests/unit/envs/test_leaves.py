@@ -7,12 +7,12 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.toy_dict import ToyDict
 
 import rlcore
 from rlcore.envs import OnLeaf, Packed, PassThrough, packed_env
 from rlcore.errors import ConfigError, PluginError
-from rlcore.testing import make_run
-from rlcore.testing.toy_dict import ToyDict
 
 DICT = {"env": {"use": "testing:toy-dict"}, "model": {"use": "mlp", "hidden": [8]}}
 SCALED = {"use": "gymnasium:observation-norm", "leaf": "state", "frames": 50}

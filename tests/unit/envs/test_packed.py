@@ -7,11 +7,11 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.toy_dict import ToyDict
 
 from rlcore.envs import Packed, keeping_to_masks, packed_env, packed_space
 from rlcore.errors import ConfigError, EnvError, PluginError
-from rlcore.testing import make_run
-from rlcore.testing.toy_dict import ToyDict
 
 SPACES = {
     "image": gymnasium.spaces.Box(0, 255, (3, 2), np.uint8),

@@ -5,12 +5,12 @@ import copy
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing.toy import ToyEnv
 from tensordict import TensorDict
 from tensordict.nn import ProbabilisticTensorDictModule, ProbabilisticTensorDictSequential, TensorDictModule
 
 import rlcore
 from rlcore import ConfigError, EnvError, ExplorationType, Factory, rollout, set_exploration_type
-from rlcore.testing.toy import ToyEnv
 
 
 def toy(**keys):

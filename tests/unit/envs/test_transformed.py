@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from rlcore_plugin_testing.toy import ToyEnv
 
 from rlcore.envs.transformed import TransformedEnv
-from rlcore.testing.toy import ToyEnv
 
 
 class FirstRecorder:

@@ -6,6 +6,8 @@ import copy
 
 import pytest
 import torch
+from rlcore_plugin_testing.compare import difference
+from rlcore_plugin_testing.ranks import in_ranks
 from torch import nn
 
 from rlcore import Context, HookError, Progress
@@ -13,8 +15,6 @@ from rlcore.hooks.points import LoopHooks
 from rlcore.learners.gradient import GradientLearner
 from rlcore.learners.module import ModuleLearner
 from rlcore.learners.optimizers import AdamConfig, adam
-from rlcore.testing.compare import difference
-from rlcore.testing.ranks import in_ranks
 from rlcore.types import Alone, RunInfo
 
 

@@ -6,6 +6,8 @@ import copy
 
 import pytest
 import torch
+from rlcore_plugin_testing.compare import difference
+from rlcore_plugin_testing.ranks import in_ranks
 from torch import nn
 
 from rlcore import ConfigError, Context, Progress, hookimpl
@@ -15,8 +17,6 @@ from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.learners.gradient import GradientLearner
 from rlcore.learners.optimizers import AdamConfig, SGDConfig, adam, sgd
 from rlcore.learners.targets import TargetUpdater
-from rlcore.testing.compare import difference
-from rlcore.testing.ranks import in_ranks
 from rlcore.types import Alone, RunInfo
 
 

@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from rlcore_plugin_testing.ranks import in_ranks
 from torch import nn
 
 from rlcore import Context, Minibatch, NumericalError, OptimizerHook, Progress
@@ -17,7 +18,6 @@ from rlcore.learners.joint import rows_of
 from rlcore.learners.module import ModuleLearner
 from rlcore.learners.optimizers import AdamConfig, SGDConfig, adam, sgd
 from rlcore.stock.optimizer import ClippedStep
-from rlcore.testing.ranks import in_ranks
 from rlcore.types import Alone, RunInfo
 
 KINDS = {"adam": (adam, AdamConfig), "sgd": (sgd, SGDConfig)}

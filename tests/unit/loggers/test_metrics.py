@@ -244,7 +244,7 @@ def test_after_a_write_nothing_is_pending():
 
 @pytest.mark.parametrize("stop", [16, 48, 80])
 def test_the_metrics_of_a_stopped_and_resumed_run_have_the_bytes_of_an_uninterrupted_one(tmp_path, stop):
-    from rlcore.testing import make_run
+    from rlcore_plugin_testing import make_run
 
     def run(name, **options):
         sections = {"logger": [{"use": "csv"}], "evaluator": {"use": "episodes", "episodes": 2, "every": 64}}

@@ -8,11 +8,11 @@ import random
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_testing.ranks import in_ranks
 
 from rlcore import Every, Last, Progress, Sum
 from rlcore.loggers.merging import Figures, merged
 from rlcore.loggers.metrics import Metrics
-from rlcore.testing.ranks import in_ranks
 from rlcore.types import Alone
 
 

@@ -5,11 +5,11 @@ import threading
 import time
 
 import pytest
+from rlcore_plugin_testing import make_run
 
 from rlcore import ConfigError
 from rlcore.loggers import limits
-from rlcore.loggers.writer import LogWriter
-from rlcore.testing import make_run
+from rlcore.loggers.writer import LogWriter, open_writer
 
 
 class Recorder:
@@ -292,3 +292,46 @@ def test_a_run_with_a_required_logger_that_starts_is_as_any_other(tmp_path, capl
         run.trainer.train()
     assert run.trainer.metrics.writers[0].failures == 0
     assert (tmp_path / "toy" / "metrics.csv").exists()
+
+
+class OfAnOlderRlcore:
+    """Writes rows, and has none of the methods that came later."""
+
+    def __init__(self, config=None, context=None):
+        self.rows, self.sent = [], 0
+
+    def log_metrics(self, row, frames):
+        self.rows.append((row, frames))
+
+
+def test_a_logger_without_the_methods_that_came_later_goes_on_writing(caplog):
+    logger = OfAnOlderRlcore()
+    writer = open_writer("older", lambda: logger, required=True)
+    writer.begin_anew()
+    writer.load_state_dict({"position": {}})
+    writer.branch()
+    writer.start()
+    writer.log_hparams({"a": 1})
+    writer.show(lambda shown: shown.log_image("a", None, 1), 0)
+    writer.write({"a": 1.0}, 5)
+    assert writer.state_dict() == {"position": {}}
+    assert (writer.files, writer.differences, writer.unsent, writer.failures) == ([], 0, 0, 0)
+    writer.close()
+    assert logger.rows == [({"a": 1.0}, 5)]
+    assert not writer.off
+    assert "cannot show images" in caplog.text
+
+
+def test_a_component_that_cannot_log_is_refused_when_it_is_opened():
+    with pytest.raises(ConfigError, match="neither log_scalar nor log_metrics"):
+        open_writer("mute", object, required=False)
+
+
+def test_what_only_an_own_logger_knows_is_asked_of_it():
+    logger = OfAnOlderRlcore()
+    logger.unsent, logger.differences = 3, 2
+    writer = open_writer("older", lambda: logger, required=False)
+    writer.load_state_dict({"position": {}})
+    writer.drain()
+    writer.close()
+    assert (writer.unsent, writer.differences) == (3, 2)

@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from rlcore.plugins.commands import GROUP, plugin_commands
-from rlcore.plugins.known import PUBLISHED
+from rlcore.plugins.discovery import installed
+from rlcore.plugins.known import PREFIX, PUBLISHED
 
 GREET = """
     from rlcore.errors import ConfigError
@@ -68,21 +69,30 @@ def test_one_that_is_broken_or_for_another_rlcore_is_refused(site, cli):
     assert cli("--help").code == 0
 
 
-def test_one_that_is_published_and_not_installed_names_what_to_install(cli, monkeypatch):
+PUBLISHED_COMMANDS = {command: plugin for plugin, one in PUBLISHED.items() for command in one.commands}
+
+
+def test_the_published_commands_are_those_of_the_entry_points():
+    claims = {claim.name: claim.distribution for claim in installed(GROUP)}
+    assert claims == {command: PREFIX + plugin for command, plugin in PUBLISHED_COMMANDS.items()}
+
+
+@pytest.mark.parametrize("command", PUBLISHED_COMMANDS)
+def test_one_that_is_published_and_not_installed_names_what_to_install(command, cli, monkeypatch):
     monkeypatch.setenv("RLCORE_NO_PLUGINS", "1")
-    refused = cli("sweep", "study.toml")
+    distribution = PREFIX + PUBLISHED_COMMANDS[command]
+    refused = cli(command, "file.toml")
     assert refused.code == 2
-    assert "rlcore sweep is provided by rlcore-plugin-optuna, which is not installed" in refused.err
-    assert 'pip install "rlcore[optuna]"' in refused.err
-    shown = "".join(cli("--help").out.split())
-    assert "thatastudyfiledescribes;ofrlcore-plugin-optuna,whichisnotinstalled" in shown
-    assert "95%intervals,probabilityofimprovement;ofrlcore-plugin-reports,whichisnotinstalled" in shown
+    assert f"rlcore {command} is provided by {distribution}, which is not installed" in refused.err
+    assert f"pip install {distribution}" in refused.err
+    text = PUBLISHED[PUBLISHED_COMMANDS[command]].commands[command]
+    line = f"{command} {text}; of {distribution}, which is not installed"
+    assert "".join(line.split()) in "".join(cli("--help").out.split())  # a help line may end at a hyphen
 
 
 def test_they_are_in_order_of_name_without_those_of_the_core(greet):
     greet.add("another", "another", GREET, entry_point="another", group=GROUP)
-    published = [command for one in PUBLISHED.values() for command in one.commands]
-    assert [command.name for command in plugin_commands(published)] == ["another", "greet"]
+    assert [command.name for command in plugin_commands(PUBLISHED_COMMANDS)] == ["another", "greet"]
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ import threading
 
 import pytest
 import torch
+from rlcore_plugin_testing.ranks import in_ranks
 from torch import nn
 
 from rlcore.config.core import RunConfig
 from rlcore.learners.gradient_step import GradientStep
 from rlcore.process import first_calls
 from rlcore.run.process_state import prepare_process
-from rlcore.testing.ranks import in_ranks
 
 
 @pytest.fixture

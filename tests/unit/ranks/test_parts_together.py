@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_testing.ranks import digests, in_ranks
+from rlcore_plugin_testing.small_run import make_config
 
 from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
-from rlcore.testing.ranks import digests, in_ranks
-from rlcore.testing.small_run import make_config
 
 CARTPOLE = {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 4, "vectorization": "serial"}
 COMMON = {"env": CARTPOLE, "model": {"use": "mlp", "hidden": [8]}, "checkpoint": {"use": "testing:toy", "every": 64}}

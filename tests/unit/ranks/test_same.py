@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from rlcore_plugin_testing.ranks import in_ranks
+from rlcore_plugin_testing.small_run import make_config
 
 from rlcore.errors import ConfigError, EnvError
 from rlcore.ranks.same import OtherRankError, check_all_can, check_same_config, check_same_folder
 from rlcore.run_folder.launch import read_launch, write_launch
 from rlcore.run_folder.run_id import new_id, write_id
-from rlcore.testing.ranks import in_ranks
-from rlcore.testing.small_run import make_config
 
 
 def said(check):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_testing.ranks import digests, in_ranks
+from rlcore_plugin_testing.small_run import make_config
 
 from rlcore.checkpoints.manifest import scan
 from rlcore.errors import RlcoreError
 from rlcore.hooks.specs import hookimpl
 from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
-from rlcore.testing.ranks import digests, in_ranks
-from rlcore.testing.small_run import make_config
 from rlcore.types import Alone
 
 SECTIONS = {

@@ -6,13 +6,13 @@ import copy
 
 import pytest
 import torch
+from rlcore_plugin_testing import make_config, make_run
 
 from rlcore.checkpoints.manifest import scan
 from rlcore.config.changes import FREE, changes, check_unchanged
 from rlcore.errors import ConfigError, StorageError
 from rlcore.restore.choices import ResumeOptions
 from rlcore.restore.components import Restored, restore
-from rlcore.testing import make_config, make_run
 
 # restoring
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_mlp import network as mlp
+from rlcore_plugin_testing import make_run, make_trainer
 
 import rlcore
 from rlcore import ConfigError, EnvError, PluginError, RlcoreError, hookimpl
 from rlcore.plugins.component import Component
 from rlcore.plugins.registry import Owner, Provided
-from rlcore.testing import make_run, make_trainer
 
 PENDULUM = {"env": {"use": "gymnasium", "id": "Pendulum-v1"}, "model": {"use": "mlp", "hidden": [8]}}
 

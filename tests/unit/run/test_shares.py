@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from rlcore_plugin_testing.small_run import make_config
 
 from rlcore.cli import command_line as cli
 from rlcore.errors import ConfigError
 from rlcore.run.build import build
 from rlcore.run.shares import divided
-from rlcore.testing.small_run import make_config
 
 ENVS = {"env": {"use": "testing:toy", "num_envs": 4}}
 

@@ -14,6 +14,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from rlcore_plugin_testing.faults.disk import FailingDisk
 
 from rlcore.errors import RlcoreError, StorageError
 from rlcore.files.lock import Lock
@@ -21,7 +22,6 @@ from rlcore.spooling import sender as spool_sender
 from rlcore.spooling.logger import SpoolingLogger, own_spool
 from rlcore.spooling.sender import lock_spool
 from rlcore.spooling.spool import Spool
-from rlcore.testing.faults.disk import FailingDisk
 
 SERVER = """
 import json, os, random, time

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
+from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.toy_parts import ToyCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
 import rlcore
@@ -17,8 +19,6 @@ from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.state.memory import PIECE_BYTES, bytes_of, copy_in_pieces, in_shared_file, let_go, pieces
 from rlcore.state.snapshot import Snapshot
-from rlcore.testing import make_run
-from rlcore.testing.toy_parts import ToyCheckpointer
 from rlcore.types.progress import Progress
 
 BACKENDS = {"toy": ToyCheckpointer, "torchsnapshot": TorchsnapshotCheckpointer, "dcp": DcpCheckpointer}

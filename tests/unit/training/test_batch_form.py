@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from rlcore_plugin_replay.buffer import ReplayBuffer
+from rlcore_plugin_testing import make_trainer
 from tensordict import TensorDict
 
 from rlcore import Trainer, hookimpl
-from rlcore.testing import make_trainer
 from rlcore.types import CollectedBatch, Context, Progress, RunInfo
 
 REPLAY = {

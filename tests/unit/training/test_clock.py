@@ -10,14 +10,14 @@ import pytest
 import torch
 from rlcore_plugin_reports.curves import read_metrics
 from rlcore_plugin_reports.run_files import RunFiles
+from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
+from rlcore_plugin_testing.resumed import check_resumed, differing_parts
+from rlcore_plugin_testing.small_run import make_config, make_run, make_trainer
 
 from rlcore import ConfigError
 from rlcore.checkpoints.manifest import read_manifest, scan
 from rlcore.errors import StorageError
 from rlcore.run_folder.folder import read_config
-from rlcore.testing.contracts.data_buffer import COLLECTS_NOTHING
-from rlcore.testing.resumed import check_resumed, differing_parts
-from rlcore.testing.small_run import make_config, make_run, make_trainer
 from rlcore.types.progress import ENDLESS, Progress
 
 UPDATES = {"run": {**COLLECTS_NOTHING["run"], "total_updates": 40}}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import rlcore
 from pydantic import ValidationError
-from rlcore.testing.contracts import EnvContract, PluginContract
+from rlcore_plugin_testing.contracts import EnvContract, PluginContract
 
 EXAMPLE = Path(__file__).parents[1] / "example.toml"
 UP, RIGHT, DOWN, LEFT = range(4)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import rlcore
-from rlcore.testing import make_trainer
-from rlcore.testing.contracts import HookContract, PluginContract
+from rlcore_plugin_testing import make_trainer
+from rlcore_plugin_testing.contracts import HookContract, PluginContract
 
 EXAMPLE = Path(__file__).parents[1] / "example.toml"
 

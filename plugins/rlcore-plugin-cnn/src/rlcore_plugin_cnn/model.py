@@ -65,6 +65,10 @@ class _ImageModel(MLPModel):
             MLPModel.Config(
                 parts=config.parts,
                 hidden=config.hidden,
+                actor_hidden=None,
+                critic_hidden=None,
+                sde=False,
+                sde_every=0,
                 activation=config.activation,
                 initialisation=config.initialisation,
                 log_std=config.log_std,

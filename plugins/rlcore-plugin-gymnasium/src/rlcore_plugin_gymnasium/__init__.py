@@ -12,7 +12,7 @@ def provide_components() -> list[Component]:
             "gymnasium",
             f"{__name__}.env:make",
             f"{__name__}.config:Config",
-            "Gymnasium environments whose observations are one array",
+            "Gymnasium environments: observations are an array, or a dict or tuple of arrays",
         ),
         Component(
             "transform",

@@ -13,8 +13,7 @@ import numpy as np
 
 from rlcore.envs import keeping_to_masks
 from rlcore.errors import FROM_OUTSIDE, describe
-from rlcore.state import untouched_generators
-from rlcore.testing import through_checkpoint
+from rlcore.state import through_checkpoint, untouched_generators
 from rlcore.types import Env, Heart, Stateful
 from rlcore_plugin_gymnasium.held import contents
 

@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, Self
 
 import gymnasium
 import torch
-from pydantic import BaseModel, Field, PositiveInt
+from pydantic import BaseModel, Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_mlp.by_leaf import LeafEncoder
 from rlcore_plugin_mlp.distributions import UNIT_SCALE, Normal
-from rlcore_plugin_mlp.encoder import EncodedMLP
 from rlcore_plugin_mlp.leaves import ActionMask, mask_of
+from rlcore_plugin_mlp.model_parts import Actor as Actor
+from rlcore_plugin_mlp.model_parts import ActorPolicy as ActorPolicy
 from rlcore_plugin_mlp.network import Activation, Initialisation
 from rlcore_plugin_mlp.networks import Network, Networks
 from rlcore_plugin_mlp.spaces import for_space
+from rlcore_plugin_mlp.state_dependent import StateDependentActor, StateDependentPolicy
 
 Part = Literal["actor", "critic", "q_values"]
-
-
-class Actor(nn.Module):
-    """Observations `[..., *shape]` to parameters `[..., num_parameters]` of a distribution over actions."""
-
-    def __init__(self, network: Network, distribution: Any) -> None:
-        super().__init__()
-        self.network = network
-        self.distribution = distribution
-
-    def forward(self, observation: Tensor) -> Tensor:
-        """Return the parameters of the distribution."""
-        return self.network(observation)  # type: ignore[no-any-return]
-
-    def of_features(self, features: Tensor) -> Tensor:
-        """Return the parameters of the distribution, from what the encoder made of observations."""
-        assert isinstance(self.network, EncodedMLP)
-        return self.network.of_features(features)
-
-    def raw(self) -> Callable[[Tensor], Tensor]:
-        """Return the forward pass without gradients over the weights as they lie in memory now; see `MLP.raw`."""
-        return self.network.raw()
 
 
 class MaskedActor(Actor):
@@ -126,46 +106,6 @@ class SteadyActor(Actor):
         return forward
 
 
-class ActorPolicy:
-    """Samples from the actor during collection; takes the mode in evaluation."""
-
-    writes = ("sample_log_prob",)
-
-    def __init__(self, actor: Actor) -> None:
-        self._actor = actor
-        self._distribution = actor.distribution
-        self._forward = actor.raw()
-
-    def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """Sample the noise of a batch `[time, env, ...]`."""
-        return self._distribution.noise((steps, num_envs), generator)  # type: ignore[no-any-return]
-
-    def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Return sampled actions, and the outputs of the network."""
-        outputs = self._forward(observation)
-        return self._distribution.sample(outputs, noise), outputs
-
-    def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
-        """Return `sample_log_prob` `[..., 1]`."""
-        return {"sample_log_prob": self._distribution.log_prob(parameters, action)}
-
-    def mode(self, observation: Tensor) -> Tensor:
-        """Return the likeliest actions."""
-        return self._distribution.mode(self._forward(observation))  # type: ignore[no-any-return]
-
-    def mean(self, observation: Tensor) -> Tensor:
-        """Return the mean actions.
-
-        Raises:
-            ConfigError: actions are discrete.
-        """
-        return self._distribution.mean(self._forward(observation))  # type: ignore[no-any-return]
-
-    def refresh(self) -> None:
-        """Follow the weights, also after they were moved or replaced."""
-        self._forward = self._actor.raw()
-
-
 class MLPModel(nn.Module):
     """An MLP for each part: `actor` (with a distribution), `critic` (one value), `q_values` (one per action).
 
@@ -176,14 +116,20 @@ class MLPModel(nn.Module):
         """Shape of the networks."""
 
         parts: list[Part] = Field(["actor", "critic"], min_length=1, description="networks to build")
-        hidden: list[PositiveInt] = Field([64, 64], description="hidden sizes")
+        hidden: list[PositiveInt] = Field([64, 64], description="hidden sizes of each network")
+        actor_hidden: list[PositiveInt] | None = Field(None, description="of the actor; default: hidden")
+        critic_hidden: list[PositiveInt] | None = Field(None, description="of the critic; default: hidden")
         activation: Activation = Field("tanh", description="tanh, relu or silu")
         initialisation: Initialisation = Field("torch", description="torch (its default) or orthogonal")
         log_std: float | None = Field(
             None,
             allow_inf_nan=False,
             description="let the log standard deviations of the actor be parameters that begin here; default: outputs "
-            "of its network",
+            "of its network; with sde 0",
+        )
+        sde: bool = Field(False, description="explore by noise that is a function of the observation (gSDE)")
+        sde_every: int = Field(
+            0, ge=0, description="steps after which another one is drawn; 0: at the beginning of a batch alone"
         )
         encoder: str | None = Field(None, description="'module:Name' of a network of your own before the MLPs")
         encoder_kwargs: dict[str, Any] = Field(default_factory=dict, description="its further arguments")
@@ -192,6 +138,20 @@ class MLPModel(nn.Module):
         )
         share_encoder: bool = Field(False, description="one encoder for all parts, instead of one for each")
 
+        @model_validator(mode="after")
+        def _counts(self) -> Self:
+            if self.sde_every and not self.sde:
+                raise ValueError("sde_every counts for nothing without sde = true; leave it out")
+            for part in ("actor", "critic"):
+                if f"{part}_hidden" in self.model_fields_set and part not in self.parts:
+                    raise ValueError(f"{part}_hidden counts for nothing, as parts has no {part!r}; leave it out")
+            return self
+
+        def hidden_of(self, part: Part) -> list[int]:
+            """Return the hidden sizes of a part."""
+            own = {"actor": self.actor_hidden, "critic": self.critic_hidden}.get(part)
+            return self.hidden if own is None else own
+
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
         spec = context.env_spec
@@ -199,15 +159,16 @@ class MLPModel(nn.Module):
         mask = mask_of(spec.observation_space, spec.action_space)
         shared = Networks.of(config, spec.observation_space, context.seed("encoder")) if config.share_encoder else None
         for part in config.parts:
-            outputs, gain, distribution = head_of(part, spec.action_space, context.device, config.log_std is not None)
+            steady = config.sde or config.log_std is not None
+            outputs, gain, distribution = head_of(part, spec.action_space, context.device, steady)
             networks = shared or Networks.of(config, spec.observation_space, context.seed(f"{part} encoder"))
             generator = torch.Generator().manual_seed(context.seed(part))
-            network = networks.network(outputs, gain, generator)
-            self.add_module(part, _part(part, network, distribution, config.log_std, mask))
+            network = networks.network(outputs, gain, generator, config.hidden_of(part))
+            self.add_module(part, _part(part, network, distribution, config, mask))
         if shared is not None and {"actor", "critic"} <= {*self._parts}:
             self.actor_and_critic = self._actor_and_critic
         if "actor" in self._parts:
-            self.policy = ActorPolicy(self.actor)  # type: ignore[arg-type]
+            self.policy = _policy_of(self.actor, config)
 
     def parts(self) -> tuple[str, ...]:
         """Return the names of the networks."""
@@ -235,7 +196,9 @@ def head_of(part: Part, space: gymnasium.Space[Any], device: torch.device, stead
     if part == "actor":
         distribution = for_space(space, device, log_scale=steady)
         if steady and not isinstance(distribution, Normal):
-            raise ConfigError(f"[model] log_std: actions in {space} have no standard deviation; leave the key out")
+            raise ConfigError(
+                f"[model] log_std, sde: actions in {space} have no standard deviation; leave these keys out"
+            )
         return distribution.num_parameters // (2 if steady else 1), 0.01, distribution
     if part == "critic":
         return 1, 1.0, None
@@ -244,10 +207,18 @@ def head_of(part: Part, space: gymnasium.Space[Any], device: torch.device, stead
     return int(space.n), 1.0, None
 
 
-def _part(part: Part, network: Network, distribution: Any, log_std: float | None, mask: ActionMask | None) -> nn.Module:
+def _part(
+    part: Part, network: Network, distribution: Any, config: MLPModel.Config, mask: ActionMask | None
+) -> nn.Module:
+    if distribution is not None and config.sde:
+        return StateDependentActor(network, distribution, config.log_std or 0.0)
     if distribution is not None:
-        return actor_of(network, distribution, log_std) if mask is None else MaskedActor(network, distribution, mask)
+        return MaskedActor(network, distribution, mask) if mask else actor_of(network, distribution, config.log_std)
     return MaskedValues(network, mask) if part == "q_values" and mask is not None else network
+
+
+def _policy_of(actor: Any, config: MLPModel.Config) -> ActorPolicy:
+    return StateDependentPolicy(actor, config.sde_every or None) if config.sde else ActorPolicy(actor)
 
 
 def actor_of(network: Network, distribution: Any, log_std: float | None) -> Actor:

@@ -135,6 +135,15 @@ class MLP(nn.Module):
             inputs = activate(layer(inputs))
         return last(inputs)  # type: ignore[no-any-return]
 
+    def with_latent(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what the last layer sees, and its outputs."""
+        activate = ACTIVATIONS[self._activation]
+        *hidden, last = self.layers._modules.values()
+        latent = inputs.float()
+        for layer in hidden:
+            latent = activate(layer(latent))
+        return latent, last(latent)
+
     def raw(self) -> Callable[[Tensor], Tensor]:
         """Return the forward pass for `[row, inputs]` over views of the weights as they lie in memory now.
 

@@ -102,17 +102,20 @@ class Networks:
             )
         return cls(config, space, None, space.shape[0])
 
-    def network(self, outputs: int, last_gain: float, generator: torch.Generator) -> Network:
+    def network(
+        self, outputs: int, last_gain: float, generator: torch.Generator, hidden: Sequence[int] | None = None
+    ) -> Network:
         """Return a network.
 
         Args:
             outputs: of its last layer.
             last_gain: orthogonal gain of the last layer.
             generator: samples the weights of the MLP.
+            hidden: sizes of its hidden layers; default: those of the config.
         """
         config = self.config
         kind = mlp_for(self.space) if self.encoder is None else MLP
-        sizes = [self.inputs, *config.hidden, outputs]
+        sizes = [self.inputs, *(config.hidden if hidden is None else hidden), outputs]
         network = kind(sizes, config.activation, config.initialisation, last_gain, generator)
         return network if self.encoder is None else EncodedMLP(self.encoder, network, self.space.shape or ())
 

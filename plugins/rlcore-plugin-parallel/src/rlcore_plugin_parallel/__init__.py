@@ -20,4 +20,10 @@ def provide_components() -> list[Component]:
             f"{__name__}.central:CentralCollector",
             summary="steps the envs in worker processes, and acts for all of them in the process of the learner",
         ),
+        Component(
+            "collector",
+            "each-step",
+            f"{__name__}.each_step:EachStepCollector",
+            summary="steps the envs in the process of the learner, and calls a function of yours after each step",
+        ),
     ]

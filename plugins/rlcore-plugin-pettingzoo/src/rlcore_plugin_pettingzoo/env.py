@@ -60,7 +60,7 @@ class PettingZooEnv:
                 f"so num_envs is a multiple of it, as {least} or {least + self._per_game}",
                 remedy={"env": {"num_envs": least}},
             )
-        if hidden and context.name.endswith("evaluation"):
+        if hidden:
             log.warning(
                 "%s: %d agents are asked for, so %d more of the last game act at random; an evaluation has as many "
                 "agents as episodes: let [evaluator] episodes be a multiple of %d",

@@ -18,9 +18,11 @@ from rlcore_plugin_sac.box import ActionBox, squashed_normal
 from rlcore_plugin_sac.critics import Critics
 from rlcore_plugin_sac.norms import Norm
 from rlcore_plugin_sac.policy import NoisyPolicy, SamplingPolicy, UniformFirst
+from rlcore_plugin_sac.state_dependent import StateDependentActor, StateDependentPolicy
 from rlcore_plugin_sac.temperature import Temperature
 
-_OF_STOCHASTIC: Final = ("log_std_min", "log_std_max", "initial_temperature")
+_OF_STOCHASTIC: Final = ("log_std_min", "log_std_max", "initial_temperature", "sde", "sde_every", "sde_log_std")
+_OF_SDE: Final = ("sde_every", "sde_log_std")
 
 
 class ActorCriticModel(nn.Module):
@@ -59,6 +61,15 @@ class ActorCriticModel(nn.Module):
         initial_temperature: float = Field(
             1.0, gt=0, le=1e6, allow_inf_nan=False, description="weight of the entropy in the beginning"
         )
+        sde: bool = Field(False, description="explore by noise that is a function of the observation (gSDE)")
+        sde_every: int = Field(
+            0, ge=0, description="steps after which another one is drawn; 0: at the beginning of a batch alone"
+        )
+        sde_log_std: float = Field(
+            -3.0,
+            allow_inf_nan=False,
+            description="log standard deviation of its matrix in the beginning",
+        )
         noise: float = Field(
             0.1, ge=0, le=1, description="standard deviation of a deterministic actor's noise, in halves of the range"
         )
@@ -73,8 +84,11 @@ class ActorCriticModel(nn.Module):
         @model_validator(mode="after")
         def _fits_the_actor(self) -> Self:
             others = ("noise",) if self.actor == "stochastic" else _OF_STOCHASTIC
-            if without := [key for key in self.model_dump(exclude_defaults=True) if key in others]:
+            changed = self.model_dump(exclude_defaults=True)
+            if without := [key for key in changed if key in others]:
                 raise ValueError(f"{' and '.join(without)} count for nothing with a {self.actor} actor; leave them out")
+            if not self.sde and (without := [key for key in _OF_SDE if key in changed]):
+                raise ValueError(f"{' and '.join(without)} count for nothing without sde = true; leave them out")
             return self
 
     def __init__(self, config: Config, context: Context) -> None:
@@ -88,10 +102,20 @@ class ActorCriticModel(nn.Module):
         generator = torch.Generator().manual_seed(context.seed("actor"))
         networks = Networks.of(config, spec.observation_space, context.seed("actor encoder"))
         if config.actor == "stochastic":
-            network = networks.network(distribution.num_parameters, 0.01, generator)
-            self.actor: nn.Module = StochasticActor(network, distribution, (config.log_std_min, config.log_std_max))
-            self.temperature = Temperature(config.initial_temperature)
-            self.policy: UniformFirst = SamplingPolicy(self.actor, self.box, config.random_frames, context)
+            limits = (config.log_std_min, config.log_std_max)
+            self.actor: nn.Module
+            self.policy: UniformFirst
+            if config.sde:
+                network = networks.network(self.box.size, 0.01, generator)
+                actor = StateDependentActor(network, distribution, limits, config.sde_log_std)
+                every = config.sde_every or None
+                self.policy = StateDependentPolicy(actor, self.box, config.random_frames, context, every)
+                self.actor = actor
+            else:
+                network = networks.network(distribution.num_parameters, 0.01, generator)
+                self.actor = StochasticActor(network, distribution, limits)
+                self.policy = SamplingPolicy(self.actor, self.box, config.random_frames, context)
+            self.temperature = Temperature(config.initial_temperature)  # after the actor: optimizers go by this order
             return
         self.actor = DeterministicActor(networks.network(self.box.size, 0.01, generator), self.box)
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from rlcore_plugin_mlp.network import MLP, Activation
 from rlcore_plugin_recurrent.body import Body, BodyConfig, Kind
 from rlcore_plugin_recurrent.memories import places
@@ -122,6 +123,12 @@ class RecurrentActorCriticModel(nn.Module):
 
         cell: Kind = Field("lstm", description="the recurrent layer: lstm or gru")
         activation: Activation = Field("relu", description="tanh, relu or silu")
+
+        @model_validator(mode="after")
+        def _has_no_sde(self) -> Self:
+            if self.sde:
+                raise ValueError("sde: a model with a memory explores without it; leave it out, or use actor-critic")
+            return self
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
