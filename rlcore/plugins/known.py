@@ -124,6 +124,21 @@ PUBLISHED: Final = {
     "ray": Published({"collector": ("actors",), "launcher": ("ray",)}),
     "recurrent": Published({"model": ("gru", "lstm")}),
     "replay": Published({"buffer": ("hindsight", "prioritized", "prioritized-hindsight", "replay", "sequences")}),
+    "reports": Published(
+        {},
+        {
+            "rlcore.cli": {"train_seeds": "seeds.training"},
+            "rlcore.front": {"read_metrics": "curves"},
+            "rlcore.run": {"plot_runs": "plotting"},
+        },
+        commands={
+            "compare": "compare settings over their seeds: mean, interquartile mean (IQM), 95% intervals, probability "
+            "of improvement",
+            "plot": "plot the curves of one or several runs on one figure",
+            "report": "write one HTML page about one or several runs, with nothing outside of it",
+            "runs": "list what has been trained",
+        },
+    ),
     "runners": Published({"hook": ("diagnostics",)}),
     "sac": Published(
         {
@@ -300,8 +315,13 @@ def lent_to(package: str) -> dict[str, tuple[str, str]]:
     }
 
 
-def lend(package: str, name: str) -> Any:
+def lend(package: str, name: str, need: str = "") -> Any:
     """Return a name that a plugin lends to a package of the core.
+
+    Args:
+        package: of the core.
+        name: lent to it.
+        need: what a user asked for, where that is not the name itself.
 
     Raises:
         PluginError: the plugin is not installed; says how to install it.
@@ -311,7 +331,7 @@ def lend(package: str, name: str) -> Any:
     if name not in lent:
         raise unknown(package, name)
     plugin, module = lent[name]
-    return getattr(_module(plugin, f".{module}", f"{package}.{name}"), name)  # the table holds names
+    return getattr(_module(plugin, f".{module}", need or f"{package}.{name}"), name)  # the table holds names
 
 
 def _module(plugin: str, below: str, what: str) -> ModuleType:

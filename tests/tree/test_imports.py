@@ -48,15 +48,13 @@ ROOMS = {
         "files types process hooks plugins config state loggers restore policies checkpoints run_folder training "
         "stock assembly scripts"
     ),
-    "reports": "files types config checkpoints run_folder training run",
-    "front": "types process plugins config presets run_folder stock run reports",
-    "seeds": "files process run_folder training",
+    "front": "types process plugins config presets run_folder stock run",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
-    "ranks": "files types process config state restore checkpoints run_folder stock run reports",
+    "ranks": "files types process config state restore checkpoints run_folder stock run",
     "cli": (
         "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder stock "
-        "assembly run reports seeds ranks"
+        "assembly run ranks"
     ),
 }
 FOR_ALL = ("errors", "lazy")
