@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     from rlcore.envs.transformed import observation_dtype as observation_dtype
     from rlcore.envs.transformed import reward_readers as reward_readers
     from rlcore.envs.transformed import transformed_spec as transformed_spec
+    from rlcore.types.exports import ActionModule as ActionModule
+    from rlcore.types.exports import MemoryModule as MemoryModule
+    from rlcore.types.exports import ObservationModule as ObservationModule
+    from rlcore.types.optional import EpisodeKeeper as EpisodeKeeper
+    from rlcore.types.optional_transforms import ActionChanger as ActionChanger
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
@@ -64,5 +69,8 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.action_check": "ActionCheck",
         "rlcore.envs.carrying": "Carrying Playing",
         "rlcore.envs.spec_records": "recorded_spec spec_record",
+        "rlcore.types.optional_transforms": "ActionChanger",
+        "rlcore.types.optional": "EpisodeKeeper",
+        "rlcore.types.exports": "ActionModule MemoryModule ObservationModule",
     },
 )

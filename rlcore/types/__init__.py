@@ -47,9 +47,6 @@ if TYPE_CHECKING:
     from rlcore.types.envs import InfoTeller as InfoTeller
     from rlcore.types.envs import RenderableEnv as RenderableEnv
     from rlcore.types.envs import Transform as Transform
-    from rlcore.types.exports import ActionModule as ActionModule
-    from rlcore.types.exports import MemoryModule as MemoryModule
-    from rlcore.types.exports import ObservationModule as ObservationModule
     from rlcore.types.group import Alone as Alone
     from rlcore.types.group import Group as Group
     from rlcore.types.heart import Heart as Heart
@@ -70,9 +67,7 @@ if TYPE_CHECKING:
     from rlcore.types.models import Policy as Policy
     from rlcore.types.models import StatefulPolicy as StatefulPolicy
     from rlcore.types.models import has_memory as has_memory
-    from rlcore.types.optional import EpisodeKeeper as EpisodeKeeper
     from rlcore.types.optional import offers as offers
-    from rlcore.types.optional_transforms import ActionChanger as ActionChanger
     from rlcore.types.outputs import Checkpointer as Checkpointer
     from rlcore.types.outputs import InPlaceCheckpointer as InPlaceCheckpointer
     from rlcore.types.outputs import Logger as Logger
@@ -115,7 +110,7 @@ __all__, __getattr__, __dir__ = lazy(
         ),
         "rlcore.types.learning": "Estimator Learner Loss Scheduler",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
-        "rlcore.types.optional": "EpisodeKeeper offers",
+        "rlcore.types.optional": "offers",
         "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
         "rlcore.types.progress": "Clock ENDLESS Every Progress unit_of",
         "rlcore.types.records": (
@@ -124,7 +119,5 @@ __all__, __getattr__, __dir__ = lazy(
         ),
         "rlcore.types.settings": "FREE_AT_RESUME Interval Secret",
         "rlcore.types.trainer": "Trainer",
-        "rlcore.types.optional_transforms": "ActionChanger",
-        "rlcore.types.exports": "ActionModule MemoryModule ObservationModule",
     },
 )

@@ -9,8 +9,10 @@ import numpy as np
 import torch
 
 from rlcore.envs import (
+    ActionChanger,
     ActionCheck,
     Carrying,
+    EpisodeKeeper,
     Packed,
     PassThrough,
     Playing,
@@ -20,7 +22,7 @@ from rlcore.envs import (
     transformed_spec,
 )
 from rlcore.errors import ArgumentTypeError, ConfigError
-from rlcore.types import ActionChanger, EnvSpec, EpisodeKeeper, Policy, StatefulPolicy, Transform, offers
+from rlcore.types import EnvSpec, Policy, StatefulPolicy, Transform, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray

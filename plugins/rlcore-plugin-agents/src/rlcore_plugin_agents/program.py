@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from rlcore.assembly import AgentParts
-from rlcore.envs import Packed, observation_dtype, transformed_spec
+from rlcore.envs import ActionModule, MemoryModule, ObservationModule, Packed, observation_dtype, transformed_spec
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
-from rlcore.types import ActionModule, MemoryModule, ObservationModule, Transform, has_memory, offers
+from rlcore.types import Transform, has_memory, offers
 from rlcore_plugin_agents.agent import acts_on_actions, changes_observations
 
 Observed = Tensor | dict[str, Tensor]
