@@ -82,7 +82,6 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     _compare(commands)
     _report(commands)
     _runs(commands)
-    _sync(commands)
     _env(commands)
     if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:
         add_plugin_commands(commands)
@@ -313,15 +312,6 @@ def _report(commands: argparse._SubParsersAction[Parser]) -> None:
         "--watch", action="store_true", help="serve the page on this machine, and follow the runs until Ctrl-C"
     )
     report.add_argument("--port", type=_port, metavar="N", help="of --watch; default: 0, any that is free")
-
-
-def _sync(commands: argparse._SubParsersAction[Parser]) -> None:
-    text = "send what the loggers of a run left waiting for their servers; exit code 1 when something is left"
-    sync = commands.add_parser("sync", help=text)
-    sync.add_argument("run", metavar="RUN", help="a run folder")
-    sync.add_argument(
-        "--seconds", type=_seconds, default=60.0, metavar="N", help="how long to wait for a server; default: 60"
-    )
 
 
 def _env(commands: argparse._SubParsersAction[Parser]) -> None:

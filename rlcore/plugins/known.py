@@ -128,6 +128,7 @@ PUBLISHED: Final = {
             "td3": ("td3-generic",),
         },
     ),
+    "spool": Published({}, commands=("sync",)),
     "tensorboard": Published({"logger": ("tensorboard",)}, {"rlcore.loggers": {"TensorboardLogger": "logger"}}),
     "testing": Published(
         {

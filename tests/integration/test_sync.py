@@ -5,10 +5,9 @@ import tomllib
 
 import pytest
 import tomli_w
+from rlcore_plugin_spool.sender import lock_spool
+from rlcore_plugin_spool.spool import Spool
 from rlcore_plugin_testing import make_run
-
-from rlcore.spooling.sender import lock_spool
-from rlcore.spooling.spool import Spool
 
 
 def test_a_run_without_servers_has_nothing_to_send(tmp_path, cli):
@@ -24,7 +23,7 @@ def test_what_is_no_run_folder_is_refused(tmp_path, cli):
 
 @pytest.mark.slow
 def test_a_spool_that_a_run_in_training_sends_is_left_to_it(tmp_path, cli, monkeypatch):
-    monkeypatch.setattr("rlcore.cli.sync.LINGER", 1.0)  # the run is of this process, which may look at its own
+    monkeypatch.setattr("rlcore_plugin_spool.sync.LINGER", 1.0)  # the run is of this process, which may look at its own
     pytest.importorskip("fcntl")
     import subprocess
     import sys
@@ -33,7 +32,7 @@ def test_a_spool_that_a_run_in_training_sends_is_left_to_it(tmp_path, cli, monke
     run.trainer.metrics.close()
     spool = tmp_path / "toy" / "spool" / "wandb"
     code = (
-        "import sys; from pathlib import Path; from rlcore.spooling.sender import lock_spool; "
+        "import sys; from pathlib import Path; from rlcore_plugin_spool.sender import lock_spool; "
         f"lock = lock_spool(Path({str(spool)!r}), 60); print('held', flush=True); sys.stdin.readline()"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

@@ -29,7 +29,6 @@ ROOMS = {
     "state": "types",
     "envs": "types state",
     "loggers": "types process plugins",
-    "spooling": "files plugins loggers",
     "restore": "types",
     "learners": "types process",
     "collectors": "types envs restore",
@@ -56,7 +55,7 @@ ROOMS = {
     "algorithms": "types state restore stock scripts",
     "ranks": "files types process config state restore checkpoints run_folder stock run reports",
     "cli": (
-        "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder stock "
+        "version files types process hooks plugins config presets envs restore checkpoints run_folder stock "
         "assembly run agents reports seeds ranks"
     ),
 }
