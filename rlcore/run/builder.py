@@ -64,7 +64,7 @@ class Builder:
         self._build(further_hooks)
         try:
             self._problems.end()
-            return ConfiguredTrainer(self._parts(), self._assembly)
+            return ConfiguredTrainer(self._parts(), self._context.built)
         except BaseException:
             built = self._context.built
             if (opened := built.get("collector") or built.get("env")) is not None:

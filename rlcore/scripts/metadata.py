@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from rlcore.checkpoints.retention import CheckpointRotation
 from rlcore.errors import did_you_mean
-from rlcore.scripts.arguments import Arguments
-from rlcore.scripts.registering import RegisteringTrainer
+from rlcore.training.loop import Loop
 
 log = logging.getLogger(__name__)
 
 
-def metadata(trainer: RegisteringTrainer) -> Callable[[], dict[str, Any]] | None:
+def metadata(
+    trainer: Loop, ask_script: Callable[[Any], Mapping[str, Any]] | None, rotation: CheckpointRotation | None
+) -> Callable[[], dict[str, Any]] | None:
     """Return what is asked at each save; None where nobody wants to say anything."""
-    ask_script, rated_by = trainer.checkpoint_metadata, _rated_by(trainer)
+    rated_by = rotation.keep_best[0] if rotation is not None and isinstance(rotation.keep_best, tuple) else None
     if ask_script is None and rated_by is None:
         return None
 
@@ -33,9 +35,3 @@ def metadata(trainer: RegisteringTrainer) -> Callable[[], dict[str, Any]] | None
         return said if rating is None else {**said, rated_by: rating}
 
     return ask
-
-
-def _rated_by(arguments: Arguments) -> str | None:
-    """Return the name of the number by which a checkpoint is the best; None where that is its evaluation."""
-    rotation = arguments.checkpoint_rotation
-    return rotation.keep_best[0] if rotation is not None and isinstance(rotation.keep_best, tuple) else None

@@ -46,7 +46,7 @@ ROOMS = {
     ),
     "run": (
         "files types process hooks plugins config state loggers restore policies checkpoints run_folder training "
-        "stock assembly scripts"
+        "stock assembly"
     ),
     "agents": "version files types plugins config state envs restore policies checkpoints run_folder assembly run",
     "reports": "files types config checkpoints run_folder training run",
