@@ -25,11 +25,10 @@ from rlcore.run.several import JointParts
 from rlcore.run.trainer import ConfiguredTrainer
 from rlcore.run_folder import folder as run_folder
 from rlcore.state.sources import module_of, modules_of
+from rlcore.training.checks import check_some_envs, check_source, keepers_of
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
-from rlcore.training.some_envs import check_some_envs, keepers_of
-from rlcore.training.updates import check_source
 from rlcore.types.context import Context
 from rlcore.types.hook_parts import OfRanks
 from rlcore.types.optional import offers

@@ -13,9 +13,7 @@ from rlcore.config.sections import Config, Section
 from rlcore.config.validation import checked
 from rlcore.errors import ConfigError, NotBuiltError
 from rlcore.policies.shares import check_one_policy
-from rlcore.training.entries import check_entries, writers_of
-from rlcore.training.memory import check_memory
-from rlcore.training.updates import check_paces, warn_of_no_updates
+from rlcore.training.checks import check_entries, check_memory, check_paces, warn_of_no_updates, writers_of
 from rlcore.types.context import Context
 from rlcore.types.optional import Schedulable, offers
 from rlcore.types.progress import Progress

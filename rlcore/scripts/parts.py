@@ -21,11 +21,9 @@ from rlcore.state.generators import seed_all
 from rlcore.state.sources import modules_of
 from rlcore.state.torchrl import complete
 from rlcore.stock.progress_bar import ProgressBar
-from rlcore.training.entries import check_entries, writers_of
+from rlcore.training.checks import check_entries, check_memory, check_some_envs, keepers_of, writers_of
 from rlcore.training.loop import Loop
-from rlcore.training.memory import check_memory
 from rlcore.training.parts import TrainerParts
-from rlcore.training.some_envs import check_some_envs, keepers_of
 from rlcore.types.context import Context
 from rlcore.types.foreign import Collects, MakesMinibatches, WarmsUp, WithParamGroups
 from rlcore.types.optional import Seedable, offers

@@ -1,4 +1,4 @@
-"""Where a script's trainer saves checkpoints, when, and how it finds one."""
+"""Where a script's trainer saves checkpoints, when, what their manifests say besides, and how it finds one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlcore.assembly.backends import open_backend
 from rlcore.assembly.trainer_parts import Storage
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, read_manifest
 from rlcore.checkpoints.retention import CheckpointRotation
-from rlcore.errors import ArgumentTypeError, ConfigError, NoCheckpointError, StorageError
+from rlcore.errors import ArgumentTypeError, ConfigError, NoCheckpointError, StorageError, did_you_mean
 from rlcore.restore.optimizers import optimizer_of
 from rlcore.state.exactness import outside
 from rlcore.state.kinds import KINDS, kind_of
@@ -160,3 +160,27 @@ def open_storage(
         opened.store(directory / FAULTS),
         SaveSchedule(Every(interval), keep_best=rotation.keep_best is True),
     )
+
+
+def metadata(
+    trainer: Loop, ask_script: Callable[[Any], Mapping[str, Any]] | None, rotation: CheckpointRotation | None
+) -> Callable[[], dict[str, Any]] | None:
+    """Return what is asked at each save; None where nobody wants to say anything."""
+    rated_by = rotation.keep_best[0] if rotation is not None and isinstance(rotation.keep_best, tuple) else None
+    if ask_script is None and rated_by is None:
+        return None
+
+    def ask() -> dict[str, Any]:
+        said = {} if ask_script is None else dict(ask_script(trainer))
+        if rated_by is None or rated_by in said:
+            return said
+        counts = {"collected_frames": trainer.progress.frames, "optim_steps": trainer.progress.updates}
+        rating = counts.get(rated_by, trainer.metrics.newest(rated_by))
+        if rating is None and trainer.progress.frames:
+            log.warning(
+                "keep_best: there is no metric %r at frame %d%s", rated_by, trainer.progress.frames,
+                did_you_mean(rated_by, trainer.metrics.latest),
+            )  # fmt: skip
+        return said if rating is None else {**said, rated_by: rating}
+
+    return ask

@@ -20,9 +20,8 @@ from rlcore.plugins.host import PluginHost
 from rlcore.scripts import parts as made
 from rlcore.scripts.arguments import check, horizon
 from rlcore.scripts.hooks import ArgumentHooks, updater_of
-from rlcore.scripts.metadata import metadata
 from rlcore.scripts.policies import LossOfPolicies
-from rlcore.scripts.storage import load_checkpoint, open_storage
+from rlcore.scripts.storage import load_checkpoint, metadata, open_storage
 from rlcore.state.torchrl import complete
 from rlcore.stock.timing import LogTiming
 from rlcore.training.loop import Loop

@@ -13,10 +13,10 @@ from rlcore.loggers.metrics import Averages
 from rlcore.process import forks
 from rlcore.process.signals import GraceExpired
 from rlcore.training.batch_form import BatchForm
+from rlcore.training.checks import check_intervals
 from rlcore.training.interface import TrainerInterface
 from rlcore.training.lockstep import Collected
 from rlcore.training.parts import TrainerParts, close_parts
-from rlcore.training.updates import check_intervals
 from rlcore.types import BackgroundCollector, Episode
 from rlcore.types.optional import BatchSized, Follower, offers
 from rlcore.types.optional_learning import UpdateCounter
