@@ -7,7 +7,7 @@ import torch
 from rlcore_plugin_testing import make_trainer as make_configured
 
 from rlcore import ConfigError, LRSchedulerHook, TargetNetUpdaterHook, Trainer, hookimpl
-from rlcore.errors import NoSuchAttributeError
+from rlcore.errors import MissingStateError, NoSuchAttributeError
 from rlcore.learners.schedules import Linear, ScheduleConfig
 from rlcore.training.foreign import INSTEAD
 from tests.trainer.scripts import Batches, Regression, Rows, make, make_batch, weights
@@ -83,6 +83,24 @@ def test_a_trainer_of_a_config_shows_them_and_leaves_changing_to_the_config():
     with pytest.raises(NoSuchAttributeError):
         trainer.total_frame = 3
     trainer.stop_at = 16
+
+
+def test_a_trainer_of_a_config_is_a_loop_with_operations_modules_and_a_folder(tmp_path):
+    trainer = make_configured("run.total_frames=32", folder=tmp_path / "run")
+    module, frames = torch.nn.Linear(2, 1), []
+    trainer.register_module("mine", module)
+    trainer.register_op("post_steps", lambda: frames.append(trainer.collected_frames))
+    trainer.train()
+    assert not isinstance(trainer, Trainer)
+    assert frames[-1] == 32
+    assert trainer.app_state["mine"] is module
+    again = make_configured("run.total_frames=32", folder=tmp_path / "again")
+    again.load_state_dict(trainer.state_dict(), owners=trainer.parts.provenance.owners)
+    with pytest.raises(MissingStateError, match="mine"):
+        again.train()
+    other = torch.nn.Linear(2, 1)
+    again.register_module("mine", other)
+    assert torch.equal(other.weight, module.weight)
 
 
 @pytest.mark.parametrize("name", ["progress", "run_info", "seed"])
