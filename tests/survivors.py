@@ -47,7 +47,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.presets.catalogue", "rlcore.presets.choice", "rlcore.presets.filling"), (f"{UNIT}/presets",)),
     (("rlcore.config.file", "rlcore.config.sections"), (f"{UNIT}/config", f"{FAULTS}/test_i_config.py")),
     (
-        ("rlcore.training.entries", "rlcore.config.problems"),
+        ("rlcore.training.checks", "rlcore.config.problems"),
         (f"{FAULTS}/test_i_entries.py", f"{FAULTS}/test_i_all_at_once.py"),
     ),
     (("rlcore.state.memory", "rlcore.checkpoints.tensor_files"), (f"{UNIT}/state/test_memory.py",)),

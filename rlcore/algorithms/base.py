@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from rlcore.algorithms.recipes import Recipe
 from rlcore.errors import ConfigError
-from rlcore.scripts.arguments import Arguments
 from rlcore.scripts.trainer import Trainer
 from rlcore.stock.log_scalar import LogScalar
 from rlcore.stock.replay_buffer import ReplayBufferTrainer
@@ -54,7 +53,7 @@ class NamedTrainer(Trainer):
         self.prepare(collector, arguments)
         super().__init__(collector=collector, total_frames=total_frames, **arguments)
         # kept alone: a hook of its own saves it and samples from it, so that no part follows
-        Arguments._set_argument(self, "replay_buffer", buffer)
+        vars(self)["replay_buffer"] = buffer
         self.replay: Any = None
         self.before_replay()
         if buffer is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,26 +17,25 @@ from rlcore.config.policies import policies_of
 from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config, Section
 from rlcore.errors import ConfigError
-from rlcore.hooks.points import Hook
+from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.resolution import check_marks, marked
 from rlcore.loggers.writer import LogWriter, close_all, open_writer
-from rlcore.run.learning import NEEDS, Learning, OnePolicy
-from rlcore.run.several import SeveralPolicies
+from rlcore.run.policy import PolicyBuilder, SectionBuilder
+from rlcore.run.several import JointParts
 from rlcore.run.trainer import ConfiguredTrainer
 from rlcore.run_folder import folder as run_folder
 from rlcore.state.sources import module_of, modules_of
+from rlcore.training.checks import check_some_envs, check_source, keepers_of
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
-from rlcore.training.some_envs import check_some_envs, keepers_of
-from rlcore.training.updates import check_source
 from rlcore.types.context import Context
 from rlcore.types.hook_parts import OfRanks
 from rlcore.types.optional import offers
 from rlcore.types.progress import Every
 
 
-class Builder:
+class Builder(SectionBuilder):
     """Builds one run.
 
     Attributes:
@@ -44,16 +43,13 @@ class Builder:
     """
 
     def __init__(self, config: Config, context: Context) -> None:
-        self._config = config
-        self._context = context
-        self._assembly = Assembly(context)
-        self._problems = BuildProblems(config.raw.path, config.missing())
-        learning = SeveralPolicies if policies_of(config.raw) else OnePolicy
-        self._learning: Learning = learning(config, self._assembly, self._problems)
+        super().__init__(config, Assembly(context), BuildProblems(config.raw.path, config.missing()))
+        self._policies: list[PolicyBuilder] = []
+        self._joint: JointParts | None = None
         section = config.one("checkpoint")
         if section is not None:
             build = partial(self._assembly.build, section.provided, section.config, section.name)
-            self.backend = Backend(self._attempt("checkpoint", build), section.provided.component.name)
+            self.backend = Backend(self.attempt("checkpoint", build), section.provided.component.name)
 
     def trainer(self, further_hooks: Iterable[Any]) -> ConfiguredTrainer:
         """Build everything and return the trainer; `further_hooks` come after those of the config.
@@ -64,57 +60,76 @@ class Builder:
         self._build(further_hooks)
         try:
             self._problems.end()
-            return ConfiguredTrainer(self._parts(), self._assembly)
+            return ConfiguredTrainer(self._parts(), self.context.built)
         except BaseException:
-            built = self._context.built
+            built = self.context.built
             if (opened := built.get("collector") or built.get("env")) is not None:
                 opened.close()
             raise
 
     def _build(self, further_hooks: Iterable[Any]) -> None:
         """Build the parts in the order in which they need each other; one that fails is reported at the end."""
-        parts, sections, learning = self._context.built, self._config.sections, self._learning
-        if (env := self._config.one("env")) is not None:
-            if self._context.group.rank:
-                parts["first_env"] = self._context.group.rank * dict(env.config)["num_envs"]
-            self._attempt("env", partial(self._assembly.env, env.provided, env.config, env.name))
-        elif self._problems.has("env") and (buffer := self._config.one("buffer")) is not None:
-            self._attempt("env", partial(self._spaces_of_data, buffer))
-        for entry in sections["transform"]:
-            build = partial(self._assembly.transform, entry.provided, entry.config, entry.name, entry.leaf)
-            self._attempt("transform", build)
-        learning.build_policies()
-        self._build_one("collector")
+        parts = self.context.built
+        self._build_env()
+        self._share_out()
+        for policy in self._policies:
+            policy.build_model()
+        self._join("model")
+        self._join("estimator")
+        self.build_one("collector")
         if self._problems.has("collector") and self._problems.has("buffer"):
-            self._attempt("buffer", self._check_source)
-        learning.build_buffers()
-        hooks = self._hooks([*learning.part_hooks(), *further_hooks])
-        if (resolved := self._attempt("hooks", lambda: learning.points(hooks))) is not None:
+            self.attempt("buffer", self._check_source)
+        if self._joint is None or self.attempt("buffer", self._joint.share_out_batches) is not None:
+            for policy in self._policies:
+                policy.build_one("buffer")
+            self._join("buffer")
+        brought = [hook for policy in self._policies for hook in policy.part_hooks()]
+        hooks = self._hooks([*brought, *further_hooks])
+        points = LoopHooks if self._joint is None else self._joint.points
+        if (resolved := self.attempt("hooks", lambda: points(hooks))) is not None:
             parts["hooks"] = resolved
-        learning.build_learners()
-        if self._context.group.rank:
+        for policy in self._policies:
+            policy.build_learner()
+        self._join("learner")
+        if self.context.group.rank:
             parts["evaluator"] = None  # one evaluates, and its figures are the run's
         else:
-            self._build_one("evaluator")
-        learning.check()
-        self._attempt("some envs", self._check_some_envs)
+            self.build_one("evaluator")
+        for policy in self._policies:
+            policy.check()
+        self.attempt("some envs", self._check_some_envs)
+
+    def _build_env(self) -> None:
+        """Build envs and transforms, or take the spaces of the data that are there in their place."""
+        if (env := self._config.one("env")) is not None:
+            if self.context.group.rank:
+                self.context.built["first_env"] = self.context.group.rank * dict(env.config)["num_envs"]
+            self.attempt("env", partial(self._assembly.env, env.provided, env.config, env.name))
+        elif self._problems.has("env") and (buffer := self._config.one("buffer")) is not None:
+            self.attempt("env", partial(self._spaces_of_data, buffer))
+        for entry in self._config.sections["transform"]:
+            build = partial(self._assembly.transform, entry.provided, entry.config, entry.name, entry.leaf)
+            self.attempt("transform", build)
+
+    def _share_out(self) -> None:
+        """Find out which policy acts for whom; one policy acts for all."""
+        if policies_of(self._config.raw):
+            self._joint = self.attempt("model", partial(JointParts, self._config, self._assembly, self._problems))
+            self._policies = [] if self._joint is None else list(self._joint.policies.values())
+        else:
+            self._policies = [PolicyBuilder(self._config, self._assembly, self._problems)]
+
+    def _join(self, kind: str) -> None:
+        """Put the joint part of a kind in its place, where every one of several policies has its own."""
+        if self._joint is not None:
+            joint = self._joint
+            makers = {"model": joint.model, "estimator": joint.estimator, "buffer": joint.buffer}
+            self.build_one(kind, {**makers, "learner": joint.learner}[kind])
 
     def _check_some_envs(self) -> None:
-        built = self._context.built
-        keepers = keepers_of(self._context.transforms, built.get("buffer"), built["hooks"])
-        check_some_envs(built["collector"], self._context.env_spec.num_envs, keepers)
-
-    def _attempt(self, kind: str, build: Callable[[], Any]) -> Any:
-        return self._problems.attempt(kind, build, NEEDS.get(kind, ()))
-
-    def _build_one(self, kind: str) -> None:
-        """Build the only part of a kind; one that fails is not there for others."""
-        if not self._problems.has(kind):
-            return
-        section = self._config.one(kind)
-        built = None if section is None else self._attempt(kind, partial(self._assembly.section, section, single=True))
-        if self._problems.has(kind):
-            self._context.built[kind] = built
+        built = self.context.built
+        keepers = keepers_of(self.context.transforms, built.get("buffer"), built["hooks"])
+        check_some_envs(built["collector"], self.context.env_spec.num_envs, keepers)
 
     def _spaces_of_data(self, buffer: Section) -> None:
         """Take the spaces from the data of the buffer, in the place of an env; nothing can be evaluated then.
@@ -125,16 +140,15 @@ class Builder:
         if self._config.one("evaluator") is not None:
             raise ConfigError("[evaluator]: it plays episodes in the env; add a section [env], or leave this one out")
         giver: Any = buffer.provided.target()
-        self._assembly.spaces(giver.spec_of(buffer.config, self._context.for_component("buffer", buffer.name)))
+        self._assembly.spaces(giver.spec_of(buffer.config, self.context.for_component("buffer", buffer.name)))
 
     def _check_source(self) -> None:
         """Refuse a run that collects nothing where something waits for it; the class speaks for the buffer."""
-        section = self._config.one("buffer")
-        assert section is not None
-        check_source(section.provided.target(), str(section.provided), self._context)
+        section = self._required("buffer")
+        check_source(section.provided.target(), str(section.provided), self.context)
 
     def _parts(self) -> TrainerParts:
-        built = self._context.built
+        built = self.context.built
         parts = trainer_parts(
             self._assembly,
             model=built["model"],
@@ -153,7 +167,7 @@ class Builder:
         return parts
 
     def _provenance(self) -> Provenance:
-        config, resolved = self._config, self._context.run.resolved_config
+        config, resolved = self._config, self.context.run.resolved_config
         common = provenance(self._assembly, config.host, self._modules(), config.run.threads)
         digest = config_hash(resolved, config.free_keys(), hooks_among(common.observers))
         return replace(common, config=recorded(resolved), config_hash=digest, versions=resolved["versions"])
@@ -163,20 +177,20 @@ class Builder:
         for kind, sections in self._config.sections.items():
             for section in sections if kind != "logger" else ():
                 yield module_of(section.provided.component.target)
-        yield from modules_of(self._context.built["env"])
+        yield from modules_of(self.context.built["env"])
         yield from named_modules(self._config.raw)
-        for hook in self._context.built["hooks"].hooks:
+        for hook in self.context.built["hooks"].hooks:
             yield type(hook.instance).__module__
 
     def _hooks(self, further: Iterable[Any]) -> list[Hook]:
         hooks = []
         for section in self._config.sections["hook"]:
-            if self._context.group.rank and _of_first_rank(section.provided.target()):
+            if self.context.group.rank and _of_first_rank(section.provided.target()):
                 continue
-            self._attempt("hook", partial(_check_class, section))
-            instance = self._attempt("hook", partial(self._assembly.section, section))
+            self.attempt("hook", partial(_check_class, section))
+            instance = self.attempt("hook", partial(self._assembly.section, section))
             hook = Hook(section.name, instance, str(section.provided.owner))
-            if instance is not None and self._attempt("hook", partial(_checked, hook)):
+            if instance is not None and self.attempt("hook", partial(_checked, hook)):
                 hooks.append(hook)
         for number, instance in enumerate(further, start=1):
             name = f"{type(instance).__name__}-{number}"
@@ -186,7 +200,7 @@ class Builder:
         return hooks
 
     def _writers(self) -> list[LogWriter]:
-        if self._context.run.folder is None:
+        if self.context.run.folder is None:
             return []
         writers: list[LogWriter] = []
         try:
@@ -201,11 +215,11 @@ class Builder:
         return writers
 
     def _storage(self) -> Storage:
-        folder, settings = self._context.run.folder, self._config.checkpoint
+        folder, settings = self.context.run.folder, self._config.checkpoint
         if folder is None:
             return Storage()
         checkpoints, check_place = folder / run_folder.CHECKPOINTS, run_folder.Presence(folder).check
-        every = settings.every or max(1, self._context.progress.total // 10)
+        every = settings.every or max(1, self.context.progress.total // 10)
         return Storage(
             self.backend.store(checkpoints, settings.keep_last, settings.keep_best, check_place),
             self.backend.store(folder / FAULTS),

@@ -10,7 +10,7 @@ from rlcore.config.sections import Config
 from rlcore.restore.components import Restored, forget_episodes, restore
 from rlcore.run_folder.folder import CHECKPOINTS
 from rlcore.run_folder.origin import origin_in
-from rlcore.scripts.trainer import Trainer
+from rlcore.training.loop import Loop
 
 
 @dataclass(repr=False)
@@ -23,7 +23,7 @@ class Run:
         backend: writes and reads the checkpoints.
     """
 
-    trainer: Trainer
+    trainer: Loop
     config: Config
     folder: Path | None
     report: list[Restored]

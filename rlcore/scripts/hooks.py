@@ -7,9 +7,9 @@ from typing import Any
 
 from rlcore.errors import ArgumentTypeError
 from rlcore.scripts.policies import OptimizerOfPolicy
-from rlcore.scripts.registering import RegisteringTrainer
 from rlcore.stock.optimizer import OptimizerHook
 from rlcore.stock.target_net_updater import TargetNetUpdaterHook
+from rlcore.training.loop import Loop
 from rlcore.types.foreign import Stepping
 from rlcore.types.hook_parts import RegistersItself, TargetMover
 from rlcore.types.optional import WithTargetUpdater, offers
@@ -18,86 +18,92 @@ from rlcore.types.optional import WithTargetUpdater, offers
 class ArgumentHooks:
     """The hooks that a trainer registered for its arguments.
 
+    Args:
+        trainer: with whom they are registered.
+
     Attributes:
         optimizers: take the steps of the trainer's optimizer, under an empty name, or of that of each policy under its
             own; empty where a stepper does, or a script's own hook.
         targets: moves the targets; None where a script registered a hook for the same updater.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, trainer: Loop) -> None:
         self.optimizers: dict[str, OptimizerHook] = {}
         self.targets: TargetNetUpdaterHook | None = None
+        self._trainer = trainer
         self._stepper: Any = None
         self._saved_optimizers: dict[str, Any] = {}
 
-    def follow_optimizer(self, trainer: RegisteringTrainer) -> None:
-        """Let the trainer's optimizer take the steps, unless a stepper does; its state is saved in either case."""
-        new = _by_policy(trainer.optimizer)
-        if trainer.optimization_stepper is not None:
-            self._take_away(trainer, list(self.optimizers))
-            self._save_as_modules(trainer, new)
+    def use_optimizer(self, optimizer: Any) -> None:
+        """Let an optimizer take the steps, unless a stepper does; its state is saved in either case."""
+        new = _by_policy(optimizer)
+        if self._stepper is not None:
+            self._take_away(list(self.optimizers))
+            self._save_as_modules(new)
             return
-        self._save_as_modules(trainer, {})
-        self._take_away(trainer, [name for name in self.optimizers if name not in new])
-        for name, optimizer in new.items():
+        self._save_as_modules({})
+        self._take_away([name for name in self.optimizers if name not in new])
+        for name, chosen in new.items():
             if name in self.optimizers:
-                self.optimizers[name].use(optimizer)
+                self.optimizers[name].use(chosen)
             else:
-                hook = OptimizerOfPolicy(optimizer, name) if name else OptimizerHook(optimizer)
-                hook.register(trainer, _module_name(name))
+                hook = OptimizerOfPolicy(chosen, name) if name else OptimizerHook(chosen)
+                hook.register(self._trainer, _module_name(name))
                 self.optimizers[name] = hook
 
-    def follow_stepper(self, trainer: RegisteringTrainer) -> None:
-        """Let the trainer's stepper take the place of loss and step.
+    def use_stepper(self, stepper: Any) -> None:
+        """Let a stepper take the place of loss and step; None for those.
 
         Raises:
             ArgumentTypeError: it has no method `step`.
         """
-        new = trainer.optimization_stepper
-        if new is not None and not offers(new, Stepping):
+        trainer: Any = self._trainer
+        if stepper is not None and not offers(stepper, Stepping):
             raise ArgumentTypeError(
-                f"optimization_stepper: a {type(new).__name__} has no method step(trainer, sub_batch)"
+                f"optimization_stepper: a {type(stepper).__name__} has no method step(trainer, sub_batch)"
             )
         if self._stepper is not None:
-            trainer._operations.forget(self._stepper)
-            trainer._replace_part("optimization_stepper", self._stepper, None)
-        self._stepper = new
-        if offers(new, RegistersItself):
-            new.register(trainer)
-        trainer.learner.replace_step(  # type: ignore[attr-defined]
-            None if new is None else lambda minibatch: new.step(trainer, minibatch)
-        )
+            self._forget("optimization_stepper", self._stepper)
+        self._stepper = stepper
+        if offers(stepper, RegistersItself):
+            stepper.register(trainer)
+        trainer.learner.replace_step(None if stepper is None else lambda minibatch: stepper.step(trainer, minibatch))
 
-    def follow_targets(self, trainer: RegisteringTrainer) -> None:
-        """Move the targets of the trainer's updater, or of that which the loss module brings."""
-        updater = trainer.target_net_updater or updater_of(trainer.loss_module)
+    def use_targets(self, updater: Any, loss: Any) -> None:
+        """Move the targets of an updater; without one, of that which the loss module brings."""
+        updater = updater or updater_of(loss)
         hook = None if updater is None else TargetNetUpdaterHook(updater)
         if self.targets is not None:
-            trainer._operations.forget(self.targets)
-            trainer._replace_part("target_net_updater", self.targets, None)
+            self._forget("target_net_updater", self.targets)
         self.targets = hook
         if hook is not None:
-            hook.register(trainer)
+            hook.register(self._trainer)
 
-    def step_aside(self, trainer: RegisteringTrainer, operation: Any) -> None:
+    def step_aside(self, operation: Any) -> None:
         """Move no targets where a script registers a hook for the same updater: they would move twice."""
         updater = operation.target_params_updater if offers(operation, TargetMover) else None
         if self.targets is None or operation is self.targets or updater is not self.targets.target_params_updater:
             return
-        trainer._operations.forget(self.targets)
-        trainer._replace_part("target_net_updater", self.targets, None)
+        self._forget("target_net_updater", self.targets)
         self.targets = None
 
-    def _take_away(self, trainer: RegisteringTrainer, names: Iterable[str]) -> None:
+    def _take_away(self, names: Iterable[str]) -> None:
         for name in names:
-            hook = self.optimizers.pop(name)
-            trainer._operations.forget(hook)
-            trainer._replace_part(_module_name(name), hook, None)
+            self._forget(_module_name(name), self.optimizers.pop(name))
 
-    def _save_as_modules(self, trainer: RegisteringTrainer, new: Mapping[str, Any]) -> None:
+    def _forget(self, name: str, hook: Any) -> None:
+        """Call a hook no more, and save it no more."""
+        self._trainer._operations.forget(hook)
+        self._trainer._replace_part(name, hook, None)
+
+    def _save_as_modules(self, new: Mapping[str, Any]) -> None:
         """Save the states of optimizers by which a stepper takes the steps, in place of those before."""
-        for name in dict.fromkeys([*self._saved_optimizers, *new]):
-            _save_as_module(trainer, _module_name(name), self._saved_optimizers.get(name), new.get(name))
+        for policy in dict.fromkeys([*self._saved_optimizers, *new]):
+            name, old, optimizer = _module_name(policy), self._saved_optimizers.get(policy), new.get(policy)
+            if old is not None or optimizer is None:
+                self._trainer._replace_part(name, old, optimizer)
+            else:
+                self._trainer.register_module(name, optimizer)
         self._saved_optimizers = dict(new)
 
 
@@ -115,10 +121,3 @@ def _module_name(policy: str) -> str:
 def updater_of(loss: Any) -> Any:
     """Return what moves the target networks of a loss; None for one without."""
     return loss.target_updater if offers(loss, WithTargetUpdater) else None
-
-
-def _save_as_module(trainer: RegisteringTrainer, name: str, old: Any, new: Any) -> None:
-    if old is not None or new is None:
-        trainer._replace_part(name, old, new)
-    else:
-        trainer.register_module(name, new)

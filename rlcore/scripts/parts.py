@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from rlcore.assembly.assembly import Assembly
-from rlcore.assembly.trainer_parts import provenance, trainer_parts
 from rlcore.buffers.whole_batch import WholeBatches
 from rlcore.collectors.iterable import IterableCollector
 from rlcore.hooks.points import Hook, LoopHooks
@@ -18,17 +16,14 @@ from rlcore.hooks.specs import hookimpl
 from rlcore.learners.module import ModuleLearner
 from rlcore.loggers.metrics import Last
 from rlcore.loggers.writer import LogWriter
-from rlcore.plugins.host import PluginHost
 from rlcore.restore.optimizers import optimizer_of
-from rlcore.scripts.arguments import Arguments
-from rlcore.scripts.storage import open_storage
 from rlcore.state.generators import seed_all
 from rlcore.state.sources import modules_of
 from rlcore.state.torchrl import complete
-from rlcore.training.entries import check_entries, writers_of
-from rlcore.training.memory import check_memory
+from rlcore.stock.progress_bar import ProgressBar
+from rlcore.training.checks import check_entries, check_memory, check_some_envs, keepers_of, writers_of
+from rlcore.training.loop import Loop
 from rlcore.training.parts import TrainerParts
-from rlcore.training.some_envs import check_some_envs, keepers_of
 from rlcore.types.context import Context
 from rlcore.types.foreign import Collects, MakesMinibatches, WarmsUp, WithParamGroups
 from rlcore.types.optional import Seedable, offers
@@ -39,49 +34,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def make_parts(arguments: Arguments, hooks: Iterable[Any], evaluator: Any, assembly: Assembly) -> TrainerParts:
-    """Return the parts that a trainer runs, registered in the assembly.
-
-    Args:
-        arguments: of the trainer.
-        hooks: of rlcore, with methods marked `@hookimpl`.
-        evaluator: of rlcore; None where nothing measures the policy.
-        assembly: the parts that a `Factory` built, or none.
-
-    Raises:
-        ConfigError: an argument that cannot be used.
-    """
-    context = assembly.context
-    collector = as_collector(arguments)
-    if arguments.seed is not None:
-        seed_with(collector, arguments.seed)
-    loop_hooks = LoopHooks(_hooks(arguments, hooks, assembly))
-    _register_handed_over(arguments, collector, evaluator, assembly)
-    parts = trainer_parts(
-        assembly,
-        model=context.built.get("model", arguments.loss_module),
-        collector=collector,
-        buffer=make_buffer(arguments, collector, loop_hooks),
-        learner=_learner(arguments, assembly, loop_hooks),
-        hooks=loop_hooks,
-        evaluator=evaluator,
-        frame_skip=arguments.frame_skip or 1,
-        writers=open_writers(make_writers(arguments), assembly),
-        log_interval=arguments.log_interval,
-        storage=open_storage(arguments),
-        update_prefix="" if arguments.auto_log_optim_steps else None,
-    )
-    parts.check = partial(_check_entries, parts, context)
-    parts.provenance = provenance(assembly, PluginHost(), _modules(assembly), torch.get_num_threads())
-    return parts
-
-
 def seed_with(collector: Any, seed: int) -> None:
     """Seed a collector that takes a seed, and torch, NumPy and Python with the seed that follows from it."""
     seed_all(collector.set_seed(seed) if offers(collector, Seedable) else seed)
 
 
-def _check_entries(parts: TrainerParts, context: Context) -> None:
+def check_parts(parts: TrainerParts, context: Context) -> None:
     """Refuse a loss of rlcore that reads entries which nothing writes, and what does not know the model's memory.
 
     Registered operations count.
@@ -95,18 +53,14 @@ def _check_entries(parts: TrainerParts, context: Context) -> None:
         check_entries(loss, type(loss).__name__, writers, parts.estimator)
 
 
-def as_collector(arguments: Arguments) -> Any:
+def as_collector(collector: Any, in_background: bool) -> Any:
     """Return what collects: the collector itself if it is one of rlcore, or else one over the iterable."""
-    if offers(arguments.collector, Collects):
-        return arguments.collector
-    return IterableCollector(arguments.collector, arguments.async_collection)
+    return collector if offers(collector, Collects) else IterableCollector(collector, in_background)
 
 
-def _register_handed_over(arguments: Arguments, collector: Any, evaluator: Any, assembly: Assembly) -> None:
+def register_handed_over(assembly: Assembly, loss: Any, **parts: Any) -> None:
     """Register what was handed over and has a state that training changes, unless a `Factory` registered it."""
-    handed_over = {"collector": collector, "buffer": complete(arguments.replay_buffer), "evaluator": evaluator}
-    if isinstance(arguments.loss_module, torch.nn.Module):
-        handed_over["loss_module"] = complete(arguments.loss_module)
+    handed_over = {**parts, "loss_module": complete(loss) if isinstance(loss, torch.nn.Module) else None}
     # a loss that a factory built has the weights of the model, which are registered
     registered = [*assembly.stateful.values(), assembly.context.built.get("loss")]
     for name, part in handed_over.items():
@@ -114,22 +68,21 @@ def _register_handed_over(arguments: Arguments, collector: Any, evaluator: Any, 
             assembly.register(name, part)
 
 
-def _hooks(arguments: Arguments, instances: Iterable[Any], assembly: Assembly) -> list[Hook]:
+def make_hooks(assembly: Assembly, instances: Iterable[Any], bar: bool, auto_log: bool) -> LoopHooks:
+    """Return the hooks that were handed over, and those that show a bar and log the count of optimisation steps."""
     hooks = []
     for number, instance in enumerate(instances, start=1):
         hooks.append(Hook(f"{type(instance).__name__}-{number}", instance))
         assembly.register(f"hook.{hooks[-1].name}", instance)
-    if arguments.progress_bar:
+    if bar:
         hooks.append(progress_bar_hook(assembly.context))
-    if arguments.auto_log_optim_steps:
+    if auto_log:
         hooks.append(auto_log_hook())
-    return hooks
+    return LoopHooks(hooks)
 
 
 def progress_bar_hook(context: Context) -> Hook:
     """Return the hook that shows a bar."""
-    from rlcore.stock.progress_bar import ProgressBar
-
     return Hook("progress-bar", ProgressBar(ProgressBar.Config(), context))
 
 
@@ -146,18 +99,17 @@ class _OptimSteps:
         return {"optim_steps": Last(trainer.progress.updates)}
 
 
-def make_writers(arguments: Arguments) -> list[LogWriter]:
+def make_writers(logger: Any) -> list[LogWriter]:
     """Return the loggers that were handed over, each behind a thread that waits to begin.
 
     Raises:
         ConfigError: something that cannot log.
     """
-    given = arguments.logger
-    loggers = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
+    loggers = list(logger) if isinstance(logger, list | tuple) else [] if logger is None else [logger]
     writers = []
-    for number, logger in enumerate(loggers, start=1):
-        name = type(logger).__name__ if len(loggers) == 1 else f"{type(logger).__name__}-{number}"
-        writers.append(LogWriter(name, logger))
+    for number, one in enumerate(loggers, start=1):
+        name = type(one).__name__ if len(loggers) == 1 else f"{type(one).__name__}-{number}"
+        writers.append(LogWriter(name, one))
     return writers
 
 
@@ -169,31 +121,68 @@ def open_writers(writers: list[LogWriter], assembly: Assembly) -> list[LogWriter
     return writers
 
 
-def make_buffer(arguments: Arguments, collector: Any, hooks: LoopHooks) -> Any:
-    """Return what makes minibatches: a buffer of rlcore, or whole batches of which hooks make them."""
-    if offers(arguments.replay_buffer, MakesMinibatches):
-        return arguments.replay_buffer
+def replace_writers(trainer: Loop, writers: list[LogWriter]) -> None:
+    """Write metrics to other loggers from here on, and close those before."""
+    trainer.metrics.close()
+    for name in [name for name in trainer.app_state if name.startswith("logger.")]:
+        trainer._replace_part(name, None, None)
+    for writer in writers:
+        writer.start()
+        trainer._replace_part(f"logger.{writer.name}", None, writer)
+    trainer.metrics.writers = writers
+
+
+def switch(trainer: Loop, hook: Hook, on: bool) -> None:
+    """Add a hook under its name, or take the one of that name away, from the next iteration on."""
+    present = [other for other in trainer.hooks.coming if other.name == hook.name]
+    if on and not present:
+        trainer.hooks.replace([], [hook])
+    elif not on:
+        for other in present:
+            if isinstance(other.instance, ProgressBar):
+                other.instance.shutdown(trainer)
+        trainer.hooks.replace(present, [])
+
+
+def make_buffer(replay_buffer: Any, collector: Any, hooks: LoopHooks, epochs: int, steps: int | None) -> Any:
+    """Return what makes minibatches: a buffer of rlcore, or whole batches of which hooks make them.
+
+    Args:
+        replay_buffer: that was handed over, or None.
+        collector: of the trainer.
+        hooks: of the trainer.
+        epochs: over a whole batch.
+        steps: of an epoch; None for as many as the hooks make minibatches of.
+    """
+    if offers(replay_buffer, MakesMinibatches):
+        return replay_buffer
     source = handed_over_as(collector)
-    return WholeBatches(
-        arguments.num_epochs,
-        arguments.optim_steps_per_batch,
-        int(source.init_random_frames or 0) if offers(source, WarmsUp) else 0,
-        lambda: hooks.used("process_optim_batch"),
-    )
+    warmup = int(source.init_random_frames or 0) if offers(source, WarmsUp) else 0
+    return WholeBatches(epochs, steps, warmup, lambda: hooks.used("process_optim_batch"))
 
 
-def _learner(arguments: Arguments, assembly: Assembly, hooks: LoopHooks) -> ModuleLearner:
+def make_learner(
+    loss: Any, hooks: LoopHooks, context: Context, stateful: Callable[[], Mapping[str, Any]]
+) -> ModuleLearner:
+    """Return what takes the steps.
+
+    Args:
+        loss: that is minimised.
+        hooks: of the trainer.
+        context: of the run.
+        stateful: returns what takes part in checkpoints, as optimizers of whom the learning rates are logged do.
+    """
+
     def learning_rates() -> dict[str, float]:
         optimizers = {
             name: optimizer_of(part)
-            for name, part in assembly.stateful.items()
+            for name, part in stateful().items()
             if name.partition(".")[0].startswith("optimizer")
         }
         rates = {name: o.param_groups[0]["lr"] for name, o in optimizers.items() if offers(o, WithParamGroups)}
         return {"lr" if len(rates) == 1 else f"lr/{name}": float(rate) for name, rate in rates.items()}
 
-    loss: Any = arguments.loss_module  # those of several policies are one module by now
-    return ModuleLearner(loss, hooks, assembly.context.progress, None, learning_rates, assembly.context.group)
+    return ModuleLearner(loss, hooks, context.progress, None, learning_rates, context.group)
 
 
 def handed_over_as(part: Any) -> Any:
@@ -201,7 +190,7 @@ def handed_over_as(part: Any) -> Any:
     return part.source if isinstance(part, IterableCollector) else part
 
 
-def _modules(assembly: Assembly) -> Iterator[str]:
+def modules(assembly: Assembly) -> Iterator[str]:
     """Yield the names of the modules that a script's run is written in: its own, and those of what it hands over."""
     yield "__main__"
     for part in assembly.stateful.values():

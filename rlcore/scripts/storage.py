@@ -1,7 +1,8 @@
-"""Where a script's trainer saves checkpoints, when, and how it finds one."""
+"""Where a script's trainer saves checkpoints, when, what their manifests say besides, and how it finds one."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,43 @@ from rlcore.assembly.backends import open_backend
 from rlcore.assembly.trainer_parts import Storage
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, read_manifest
 from rlcore.checkpoints.retention import CheckpointRotation
-from rlcore.errors import ArgumentTypeError, ConfigError, StorageError
-from rlcore.scripts.arguments import Arguments
+from rlcore.errors import ArgumentTypeError, ConfigError, NoCheckpointError, StorageError, did_you_mean
+from rlcore.restore.optimizers import optimizer_of
+from rlcore.state.exactness import outside
 from rlcore.state.kinds import KINDS, kind_of
+from rlcore.training.interface import SCRIPT
+from rlcore.training.loop import Loop
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
+from rlcore.types.foreign import WithParamGroups
+from rlcore.types.optional import offers
 from rlcore.types.progress import Every
+
+log = logging.getLogger(__name__)
+
+
+def load_checkpoint(
+    trainer: Loop, path: Path, backend: str | None, map_location: Any, mmap: bool, options: Mapping[str, Any]
+) -> None:
+    """Restore the latest checkpoint in a folder, or the one that `path` is; see `Trainer.load_from_file`."""
+    for name in options:
+        if name not in ("drop", "fresh"):
+            raise ArgumentTypeError(
+                f"load_from_file: no option {name!r}; they are weights_only, map_location, mmap, drop and fresh"
+            )
+    if not path.exists():
+        raise NoCheckpointError(f"load_from_file: {str(path)!r} does not exist")
+    entry, states = open_checkpoint(path, backend)
+    owners = entry.manifest["owners"]
+    # the parts of rlcore know where their tensors belong, and optimizers put theirs beside their parameters
+    stay = [name for name in states if owners.get(name) != SCRIPT and name != "loss_module"]
+    stay += [name for name, part in trainer.app_state.items() if offers(optimizer_of(part), WithParamGroups)]
+    trainer.load_state_dict(placed(states, map_location, mmap, stay), owners=owners, **options)
+    provenance = trainer.parts.provenance
+    here = outside(entry.manifest, provenance.domain, provenance.versions)
+    for reason in here:
+        log.warning("exact = false: %s", reason)
+    trainer.parts.provenance = provenance.with_reasons([*entry.manifest["inexact"], *here])
 
 
 def open_checkpoint(path: Path, backend: str | None) -> tuple[CheckpointEntry, dict[str, Any]]:
@@ -101,24 +133,54 @@ def _moved_parts(value: Any, parts: Any, move: Callable[[Tensor], Tensor], mmap:
     return moved
 
 
-def open_storage(arguments: Arguments) -> Storage:
+def open_storage(
+    folder: str | Path | None, rotation: CheckpointRotation | None, backend: str | None, interval: int
+) -> Storage:
     """Return where checkpoints go, and when.
+
+    Args:
+        folder: of the checkpoints; None where the rotation says it, or nothing is saved.
+        rotation: which are kept, and where.
+        backend: name of the checkpoint back end, or None for the default.
+        interval: environment frames between checkpoints.
 
     Raises:
         ConfigError: the folder is a file.
     """
-    rotation = arguments.checkpoint_rotation
-    if rotation is None and arguments.save_trainer_file is not None:
-        rotation = CheckpointRotation(arguments.save_trainer_file)
-    every = Every(arguments.save_trainer_interval)
+    if rotation is None and folder is not None:
+        rotation = CheckpointRotation(folder)
     if rotation is None:
-        return Storage(schedule=SaveSchedule(every, keep_best=False))
-    folder = Path(rotation.directory)
-    if folder.is_file():
-        raise ConfigError(f"save_trainer_file: {folder} is a file; checkpoints are saved into a folder")
-    backend = open_backend(arguments.checkpoint)
+        return Storage(schedule=SaveSchedule(Every(interval), keep_best=False))
+    directory = Path(rotation.directory)
+    if directory.is_file():
+        raise ConfigError(f"save_trainer_file: {directory} is a file; checkpoints are saved into a folder")
+    opened = open_backend(backend)
     return Storage(
-        backend.store(folder, rotation.keep_last, rotation.keep_best or False),
-        backend.store(folder / FAULTS),
-        SaveSchedule(every, keep_best=rotation.keep_best is True),
+        opened.store(directory, rotation.keep_last, rotation.keep_best or False),
+        opened.store(directory / FAULTS),
+        SaveSchedule(Every(interval), keep_best=rotation.keep_best is True),
     )
+
+
+def metadata(
+    trainer: Loop, ask_script: Callable[[Any], Mapping[str, Any]] | None, rotation: CheckpointRotation | None
+) -> Callable[[], dict[str, Any]] | None:
+    """Return what is asked at each save; None where nobody wants to say anything."""
+    rated_by = rotation.keep_best[0] if rotation is not None and isinstance(rotation.keep_best, tuple) else None
+    if ask_script is None and rated_by is None:
+        return None
+
+    def ask() -> dict[str, Any]:
+        said = {} if ask_script is None else dict(ask_script(trainer))
+        if rated_by is None or rated_by in said:
+            return said
+        counts = {"collected_frames": trainer.progress.frames, "optim_steps": trainer.progress.updates}
+        rating = counts.get(rated_by, trainer.metrics.newest(rated_by))
+        if rating is None and trainer.progress.frames:
+            log.warning(
+                "keep_best: there is no metric %r at frame %d%s", rated_by, trainer.progress.frames,
+                did_you_mean(rated_by, trainer.metrics.latest),
+            )  # fmt: skip
+        return said if rating is None else {**said, rated_by: rating}
+
+    return ask

@@ -1,41 +1,44 @@
-"""The trainer as scripts use it: a keyword constructor, operations registered at destinations, saving to a path.
-
-The constructor is made of the fields of `arguments.py`, and calls `__post_init__`. The trainer is built of layers: the
-loop (`training/loop.py`), what is registered with it (`registering.py`), arguments that are set later (`following.py`).
-"""
+"""The trainer as scripts use it: from keyword arguments to the parts of a loop, and saving to a path."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
 
 from rlcore.assembly.assembly import Assembly
-from rlcore.errors import ArgumentTypeError, NoCheckpointError
+from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
+from rlcore.checkpoints.retention import CheckpointRotation
+from rlcore.errors import ConfigError
+from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Last
-from rlcore.restore.optimizers import optimizer_of
+from rlcore.plugins.host import PluginHost
+from rlcore.scripts import parts as made
 from rlcore.scripts.arguments import check, horizon
-from rlcore.scripts.following import FollowingTrainer
-from rlcore.scripts.foreign import check_name
-from rlcore.scripts.metadata import metadata
-from rlcore.scripts.parts import make_parts, seed_with
-from rlcore.scripts.registering import SCRIPT
-from rlcore.scripts.storage import open_checkpoint, placed
-from rlcore.state.exactness import outside
+from rlcore.scripts.hooks import ArgumentHooks, updater_of
+from rlcore.scripts.policies import LossOfPolicies
+from rlcore.scripts.storage import load_checkpoint, metadata, open_storage
+from rlcore.state.torchrl import complete
 from rlcore.stock.timing import LogTiming
+from rlcore.training.loop import Loop
+from rlcore.training.parts import TrainerParts
 from rlcore.types.context import Context
-from rlcore.types.foreign import WithParamGroups
+from rlcore.types.foreign import MakesMinibatches
 from rlcore.types.optional import offers
+from rlcore.types.progress import Every
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-log = logging.getLogger(__name__)
+# arguments of the constructor that are no attributes
+_HANDED_OVER: Final = ("log_timings", "hooks", "evaluator", "assembly")
 
 
-class Trainer(FollowingTrainer):
+class Trainer(Loop):
     """Trains a loss module on what a collector yields.
 
     Everything that happens between is registered: operations with `register_op`, hook objects with their `register`,
@@ -78,48 +81,142 @@ class Trainer(FollowingTrainer):
         assembly: the parts that a `Factory` built.
 
     Every argument but `hooks`, `evaluator`, `log_timings` and `assembly` is an attribute of its name: setting it takes
-    effect as if it had been handed over, from the next iteration on. Setting an attribute that does not exist is an
-    error; a subclass may have attributes of its own.
+    effect as if it had been handed over, from the next iteration on, or is refused. Setting an attribute that does not
+    exist is an error; a subclass may have attributes of its own.
 
     Raises:
         ConfigError: an argument that cannot be used.
     """
 
-    _strict = False
+    total_frames: int | None
+    frame_skip: int | None
+    optim_steps_per_batch: int | None
+    optimization_stepper: Any
+    logger: Any
+    progress_bar: bool
+    seed: int | None
+    save_trainer_interval: int
+    log_interval: int
+    save_trainer_file: str | Path | None
+    num_epochs: int
+    async_collection: bool
+    auto_log_optim_steps: bool
+    target_net_updater: Any
+    checkpoint: str | None
+    checkpoint_rotation: CheckpointRotation | None
+    checkpoint_metadata: Callable[[Any], Mapping[str, Any]] | None
+    learner_backend: str
+    batch_size: int | None
+    learner_backend_options: Mapping[str, Any] | None
+    learner_poll_interval: float
+
+    _arguments: frozenset[str] = frozenset()  # those that are set already; later values take effect
     _iterating = False
 
-    def __post_init__(self, log_timings: bool, hooks: Iterable[Any], evaluator: Any, assembly: Assembly | None) -> None:
-        """Build the parts that the arguments stand for, and register the hooks that do."""
-        self.learner_backend_options = dict(self.learner_backend_options or {})
-        check(self)
-        assembly = assembly or Assembly(Context.alone("trainer", self.seed or 0, horizon(self)))
-        self._become_loop(make_parts(self, hooks, evaluator, assembly), assembly)
-        self.parts.provenance = replace(self.parts.provenance, metadata=metadata(self))
-        self._argument_hooks.follow_stepper(self)
-        self._argument_hooks.follow_optimizer(self)
-        self._argument_hooks.follow_targets(self)
+    def __init__(
+        self,
+        *,
+        collector: Any,
+        total_frames: int | None,
+        loss_module: Callable[[Any], Any] | Mapping[str, Callable[[Any], Any]] | None = None,
+        frame_skip: int | None = 1,
+        optim_steps_per_batch: int | None = None,
+        optimizer: torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer] | None = None,
+        optimization_stepper: Any = None,
+        logger: Any = None,
+        clip_grad_norm: bool = True,
+        clip_norm: float | None = None,
+        progress_bar: bool = True,
+        seed: int | None = None,
+        save_trainer_interval: int = 10_000,
+        log_interval: int = 10_000,
+        save_trainer_file: str | Path | None = None,
+        num_epochs: int = 1,
+        async_collection: bool = False,
+        log_timings: bool = False,
+        auto_log_optim_steps: bool = True,
+        replay_buffer: Any = None,
+        target_net_updater: Any = None,
+        checkpoint: str | None = None,
+        checkpoint_rotation: CheckpointRotation | None = None,
+        checkpoint_metadata: Callable[[Any], Mapping[str, Any]] | None = None,
+        learner_backend: str = "local",
+        batch_size: int | None = None,
+        learner_backend_options: Mapping[str, Any] | None = None,
+        learner_poll_interval: float = 0.05,
+        hooks: Iterable[Any] = (),
+        evaluator: Any = None,
+        assembly: Assembly | None = None,
+    ) -> None:
+        arguments = {name: value for name, value in locals().items() if name not in ("self", *_HANDED_OVER)}
+        arguments["learner_backend_options"] = dict(learner_backend_options or {})
+        if isinstance(loss_module, Mapping):
+            arguments["loss_module"] = LossOfPolicies(loss_module)
+        check(**arguments)
+        vars(self).update(arguments)
+        assembly = assembly or Assembly(Context.alone("trainer", seed or 0, horizon(total_frames)))
+        super().__init__(self._make_parts(hooks, evaluator, assembly))
+        self._context = assembly.context
+        self._argument_hooks = ArgumentHooks(self)
+        self._arguments = frozenset(arguments)
+        self._use_metadata()
+        self._use_steps()
+        self._argument_hooks.use_targets(target_net_updater, self.loss_module)
         if log_timings:
             LogTiming().register(self)
         self._strict = type(self) is Trainer
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self.__dict__ and not hasattr(type(self), name):  # any name that a script may set
-            check_name(name, (*dir(type(self)), *vars(self)) if self._strict else None)
+        if name in self._arguments:
+            self._set_argument(name, value)
+            return
         super().__setattr__(name, value)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self).__name__
+            if "parts" in vars(self):
+                raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+            raise AttributeError(f"{kind}.{name} is not set before Trainer.__init__ is called")
+
     @property
-    def collected_frames(self) -> int:
-        """Environment frames collected so far."""
-        return self.progress.frames
+    def collector(self) -> Any:
+        """What collects the batches, as it was handed over."""
+        if "collector" not in vars(self):
+            raise AttributeError
+        return vars(self)["collector"]
 
-    @collected_frames.setter
-    def collected_frames(self, frames: int) -> None:
-        self.progress.frames = int(frames)
+    @collector.setter
+    def collector(self, collector: Any) -> None:
+        vars(self)["collector"] = collector
 
-    def shutdown(self) -> None:
-        """Close the collector and the loggers, as the end of `train` does; again is nothing."""
-        if not self._closed:
-            self._shutdown()
+    def _make_parts(self, hooks: Iterable[Any], evaluator: Any, assembly: Assembly) -> TrainerParts:
+        """Return the parts that the arguments stand for, registered in the assembly."""
+        context = assembly.context
+        collector = made.as_collector(self.collector, self.async_collection)
+        if self.seed is not None:
+            made.seed_with(collector, self.seed)
+        loop_hooks = made.make_hooks(assembly, hooks, self.progress_bar, self.auto_log_optim_steps)
+        buffer = complete(self.replay_buffer)
+        made.register_handed_over(assembly, self.loss_module, collector=collector, buffer=buffer, evaluator=evaluator)
+        parts = trainer_parts(
+            assembly,
+            model=context.built.get("model", self.loss_module),
+            collector=collector,
+            buffer=self._make_buffer(collector, loop_hooks),
+            learner=made.make_learner(self.loss_module, loop_hooks, context, lambda: self.parts.stateful),
+            hooks=loop_hooks,
+            evaluator=evaluator,
+            frame_skip=self.frame_skip or 1,
+            writers=made.open_writers(made.make_writers(self.logger), assembly),
+            log_interval=self.log_interval,
+            storage=self._open_storage(),
+            update_prefix="" if self.auto_log_optim_steps else None,
+        )
+        parts.check = partial(made.check_parts, parts, context)
+        parts.provenance = provenance(assembly, PluginHost(), made.modules(assembly), torch.get_num_threads())
+        return parts
 
     def optim_steps(self, batch: TensorDict | None) -> None:
         """Run the epochs of optimisation that follow a batch `[env, time]`, with their hooks, in `train` or outside."""
@@ -139,15 +236,7 @@ class Trainer(FollowingTrainer):
         """
         seed = self.seed if seed is None else seed
         if seed is not None:
-            seed_with(self.parts.collector, seed)
-
-    def save_trainer(self, force_save: bool = False) -> Path | None:
-        """Save a checkpoint if one is due, or in any case; return its folder, or None where nothing was saved."""
-        if self.saver is None:
-            return None
-        if force_save or self.saver.due(self.progress, None):
-            return self.save()
-        return None
+            made.seed_with(self.parts.collector, seed)
 
     def load_from_file(
         self,
@@ -174,24 +263,7 @@ class Trainer(FollowingTrainer):
             StorageError: there is none, it is damaged, or does not fit what is registered.
             ArgumentTypeError: another option.
         """
-        for name in options:
-            if name not in ("drop", "fresh"):
-                raise ArgumentTypeError(
-                    f"load_from_file: no option {name!r}; they are weights_only, map_location, mmap, drop and fresh"
-                )
-        entry, states = self._checkpoints(Path(file))
-        owners = entry.manifest["owners"]
-        parts = self.parts.stateful
-        # the parts of rlcore know where their tensors belong, and optimizers put theirs beside their parameters
-        stay = [name for name in states if owners.get(name) != SCRIPT and name != "loss_module"]
-        stay += [name for name, part in parts.items() if offers(optimizer_of(part), WithParamGroups)]
-        states = placed(states, map_location, mmap, stay)
-        self.load_state_dict(states, owners=owners, **options)
-        provenance = self.parts.provenance
-        here = outside(entry.manifest, provenance.domain, provenance.versions)
-        for reason in here:
-            log.warning("exact = false: %s", reason)
-        self.parts.provenance = provenance.with_reasons([*entry.manifest["inexact"], *here])
+        load_checkpoint(self, Path(file), self.checkpoint, map_location, mmap, options)
         return self
 
     def __repr__(self) -> str:
@@ -204,14 +276,117 @@ class Trainer(FollowingTrainer):
         kinds = (f"{name}={None if part is None else type(part).__name__}" for name, part in parts.items())
         return f"Trainer({', '.join(kinds)})"
 
-    def _checkpoints(self, path: Path) -> Any:
-        if not path.exists():
-            raise NoCheckpointError(f"load_from_file: {str(path)!r} does not exist")
-        return open_checkpoint(path, self.checkpoint)
+    def _set_argument(self, name: str, value: Any) -> None:
+        """Keep a value that the constructor would take, and let the parts follow; else change nothing."""
+        arguments = vars(self)
+        before = arguments[name]
+        arguments[name] = LossOfPolicies(value) if name == "loss_module" and isinstance(value, Mapping) else value
+        try:
+            check(**{argument: arguments[argument] for argument in self._arguments})
+            self._follow(name)
+        except BaseException:
+            arguments[name] = before
+            raise
+
+    def _follow(self, name: str) -> None:
+        """Let the parts follow an argument that was set; those without a case are read where they are used.
+
+        Raises:
+            ConfigError: the argument is what it was when the trainer was built.
+        """
+        match name:
+            case "async_collection" | "log_interval" | "replay_buffer" | "target_net_updater":
+                raise ConfigError(f"{name} is what it was when the trainer was built; hand it to the constructor")
+            case "total_frames":
+                self.parts.run = replace(self.parts.run, total_frames=horizon(self.total_frames))
+                self.progress.total_frames = self.stop_at = self.run_info.total_frames
+            case "frame_skip":
+                self.parts.frame_skip = self.frame_skip or 1
+            case "optim_steps_per_batch" | "num_epochs":
+                if offers(self.replay_buffer, MakesMinibatches):
+                    raise ConfigError(
+                        "the replay buffer of this trainer says how many minibatches there are; set it there"
+                    )
+                self.parts.buffer = self._make_buffer(self.parts.collector, self.hooks)
+            case "collector":
+                replaced, self.parts.collector = (
+                    self.parts.collector,
+                    made.as_collector(self.collector, self.async_collection),
+                )
+                self._replace_part("collector", replaced, self.parts.collector)
+                self.parts.buffer = self._make_buffer(self.parts.collector, self.hooks)
+            case "loss_module":
+                self._use_loss(complete(self.loss_module))
+            case "optimization_stepper" | "optimizer":
+                self._use_steps()
+            case "logger":
+                made.replace_writers(self, made.make_writers(self.logger))
+            case "progress_bar":
+                made.switch(self, made.progress_bar_hook(self._context), self.progress_bar)
+            case "auto_log_optim_steps":
+                made.switch(self, made.auto_log_hook(), self.auto_log_optim_steps)
+                self.parts.update_prefix = "" if self.auto_log_optim_steps else None
+            case _:
+                self._follow_saving(name)
+
+    def _follow_saving(self, name: str) -> None:
+        """Let checkpoints follow an argument that was set."""
+        match name:
+            case "save_trainer_interval":
+                assert self.parts.schedule is not None, "a script's trainer has one"
+                self.parts.schedule.every = Every(self.save_trainer_interval)
+                self.parts.schedule.every.catch_up(self.progress)
+            case "save_trainer_file" | "checkpoint" | "checkpoint_rotation":
+                self._use_storage()
+            case "checkpoint_metadata":
+                self._use_metadata()
+
+    def _make_buffer(self, collector: Any, hooks: LoopHooks) -> Any:
+        return made.make_buffer(self.replay_buffer, collector, hooks, self.num_epochs, self.optim_steps_per_batch)
+
+    def _open_storage(self) -> Storage:
+        every = self.save_trainer_interval
+        return open_storage(self.save_trainer_file, self.checkpoint_rotation, self.checkpoint, every)
+
+    def _use_steps(self) -> None:
+        """Let the stepper, or the optimizer, take the steps."""
+        self._argument_hooks.use_stepper(self.optimization_stepper)
+        self._argument_hooks.use_optimizer(self.optimizer)
+
+    def _use_loss(self, loss: Any) -> None:
+        """Minimise another loss, and move the targets that it brings."""
+        learner: Any = self.learner
+        replaced, learner.loss_module = learner.loss_module, loss
+        self._replace_part("loss_module", replaced, loss if isinstance(loss, torch.nn.Module) else None)
+        if self.model is replaced:
+            self.parts.model = loss
+        if updater_of(replaced) is not updater_of(loss):
+            self._argument_hooks.use_targets(self.target_net_updater, loss)
+
+    def _use_storage(self) -> None:
+        """Save elsewhere, or nowhere, at the interval that there was."""
+        replaced, storage = self.parts.schedule, self._open_storage()
+        assert replaced is not None, "a script's trainer has one"
+        assert storage.schedule is not None, "a script's storage has one"
+        storage.schedule.every = replaced.every
+        storage.schedule.load_state_dict(replaced.state_dict())
+        self.parts.schedule, self.parts.store, self.parts.fault_store = (
+            storage.schedule,
+            storage.store,
+            storage.fault_store,
+        )
+        self._replace_part("checkpoints", replaced, storage.schedule)
+        self.saving.saver = self.parts.saver()
+        self._use_metadata()
+
+    def _use_metadata(self) -> None:
+        """Say in the manifests of checkpoints what the script wants."""
+        asked = metadata(self, self.checkpoint_metadata, self.checkpoint_rotation)
+        self.parts.provenance = replace(self.parts.provenance, metadata=asked)
 
     def _registered(self, source: Any) -> None:
         """Move no targets where a script registers a hook that moves them."""
-        self._argument_hooks.step_aside(self, source)
+        self._argument_hooks.step_aside(source)
 
     def _iteration(self) -> bool:
         self._iterating = True

@@ -1,4 +1,4 @@
-"""The parts of a trainer as its attributes: what hooks and scripts read of it, and set where they replace a part.
+"""A part of a trainer as its attribute: what hooks and scripts read of it, and set where they replace a part.
 
 A part lies in `trainer.parts` and nowhere else. The loop reads it there.
 """
@@ -6,12 +6,6 @@ A part lies in `trainer.parts` and nowhere else. The loop reads it there.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
-
-from rlcore.hooks.points import LoopHooks
-from rlcore.loggers.metrics import Metrics
-from rlcore.training.parts import TrainerParts
-from rlcore.types import Buffer, Estimator, Evaluator, Learner, RunInfo, Transform
-from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
     from typing import Self
@@ -37,9 +31,9 @@ class PartAttribute(Generic[Part]):
     def __get__(self, trainer: None, owner: type) -> Self: ...
 
     @overload
-    def __get__(self, trainer: PartAttributes, owner: type) -> Part: ...
+    def __get__(self, trainer: object, owner: type) -> Part: ...
 
-    def __get__(self, trainer: PartAttributes | None, owner: type) -> Self | Part:
+    def __get__(self, trainer: object | None, owner: type) -> Self | Part:
         if trainer is None:
             return self
         parts = vars(trainer).get("parts")
@@ -49,41 +43,5 @@ class PartAttribute(Generic[Part]):
         part: Part = getattr(parts, self._name)  # one descriptor for all names
         return part
 
-    def __set__(self, trainer: PartAttributes, value: Part) -> None:
+    def __set__(self, trainer: Any, value: Part) -> None:
         setattr(trainer.parts, self._name, value)
-
-
-class PartAttributes:
-    """The attributes of a trainer that are its parts.
-
-    Attributes:
-        parts: what the trainer runs.
-        run_info: name, seed, folder and horizon.
-        progress: the clocks.
-        model: what is trained.
-        buffer: what makes minibatches of the batches.
-        learner: what takes the optimisation steps.
-        metrics: the metrics of the run.
-        hooks: the hooks of the run.
-        transforms: between the envs and the policy, in order.
-        estimator: what writes advantages into batches; None where nothing does.
-        evaluator: what measures the policy; None where nothing does.
-    """
-
-    parts: TrainerParts
-
-    run_info = PartAttribute[RunInfo]("run")
-    progress = PartAttribute[Progress]()
-    model = PartAttribute[Any]()
-    buffer = PartAttribute[Buffer]()
-    learner = PartAttribute[Learner]()
-    metrics = PartAttribute[Metrics]()
-    hooks = PartAttribute[LoopHooks]()
-    transforms = PartAttribute[list[Transform]]()
-    estimator = PartAttribute[Estimator | None]()
-    evaluator = PartAttribute[Evaluator | None]()
-
-    @property
-    def collector(self) -> Any:
-        """What collects the batches."""
-        return self.parts.collector

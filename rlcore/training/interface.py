@@ -5,38 +5,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from rlcore.errors import HookError
+from rlcore.hooks.operations import Operations, source_of
+from rlcore.hooks.points import LoopHooks
+from rlcore.loggers.metrics import Metrics
 from rlcore.restore.components import Restored, restore
+from rlcore.state.exactness import unrestored_parts
 from rlcore.state.snapshot import Snapshot
-from rlcore.training.attributes import PartAttributes
+from rlcore.state.torchrl import complete
+from rlcore.training.attributes import PartAttribute
+from rlcore.training.foreign import check_name
 from rlcore.training.lockstep import Lockstep
 from rlcore.training.lost import lost
 from rlcore.training.metric_rows import MetricRows
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import Saver
 from rlcore.training.saving import Saving
-from rlcore.training.stateful import states_of
-from rlcore.types import CollectedBatch, EvaluationResult
+from rlcore.training.stateful import in_order, observers, states_of
+from rlcore.types import (
+    Buffer,
+    CollectedBatch,
+    Estimator,
+    EvaluationResult,
+    Evaluator,
+    Learner,
+    RunInfo,
+    Stateful,
+    Transform,
+)
+from rlcore.types.foreign import UpdatesPolicyWeights
+from rlcore.types.hook_parts import HookObject
 from rlcore.types.optional import Follower, offers
+from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
+log = logging.getLogger(__name__)
 
-class TrainerInterface(PartAttributes):
+# whose the state of a module is that a script registered
+SCRIPT: Final = "script"
+
+
+class TrainerInterface:
     """What hooks and scripts may do with a trainer besides having it train.
 
     Args:
         parts: what it runs; hooks and scripts see them as attributes.
 
     Attributes:
+        parts: what the trainer runs.
+        run_info: name, seed, folder and horizon.
+        progress: the clocks.
+        model: what is trained.
+        buffer: what makes minibatches of the batches.
+        learner: what takes the optimisation steps.
+        metrics: the metrics of the run.
+        hooks: the hooks of the run.
+        transforms: between the envs and the policy, in order.
+        estimator: what writes advantages into batches; None where nothing does.
+        evaluator: what measures the policy; None where nothing does.
         stop_reason: why the run was asked to stop, or None.
         stop_at: where it stops, on the clock of the run; its horizon unless it is told otherwise.
         saving: saves checkpoints when their time has come.
     """
+
+    parts: TrainerParts
+
+    run_info = PartAttribute[RunInfo]("run")
+    progress = PartAttribute[Progress]()
+    model = PartAttribute[Any]()
+    buffer = PartAttribute[Buffer]()
+    learner = PartAttribute[Learner]()
+    metrics = PartAttribute[Metrics]()
+    hooks = PartAttribute[LoopHooks]()
+    transforms = PartAttribute[list[Transform]]()
+    estimator = PartAttribute[Estimator | None]()
+    evaluator = PartAttribute[Evaluator | None]()
+
+    # whether an attribute that does not exist is refused; those of a subclass may have any name
+    _strict = False
+    # what hook objects ask every trainer for; a script hands them over
+    loss_module: Any = None
+    optimizer: Any = None
+    replay_buffer: Any = None
+    clip_grad_norm: bool = True
+    clip_norm: float | None = None
 
     def __init__(self, parts: TrainerParts) -> None:
         self.parts = parts
@@ -47,7 +107,31 @@ class TrainerInterface(PartAttributes):
         self._lockstep = Lockstep(parts.group)
         self._batch: Any = None
         self._first_frame = self._first_now = 0
+        self._operations = Operations(self.hooks, lambda: (self.clip_grad_norm, self.clip_norm))
+        # states of a checkpoint whose modules are yet to be registered
+        self._waiting: dict[str, Any] = {}
+        # hook objects that were told of this trainer
+        self._attached: list[Any] = []
         self._enter("setup")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in vars(self) and not hasattr(type(self), name):  # any name that a script may set
+            check_name(name, (*dir(type(self)), *vars(self)) if self._strict else None)
+        super().__setattr__(name, value)
+
+    @property
+    def collector(self) -> Any:
+        """What collects the batches."""
+        return self.parts.collector
+
+    @property
+    def collected_frames(self) -> int:
+        """Environment frames collected so far."""
+        return self.progress.frames
+
+    @collected_frames.setter
+    def collected_frames(self, frames: int) -> None:
+        self.progress.frames = int(frames)
 
     def request_stop(self, reason: str | None = None) -> None:
         """Ask the run to stop; the iteration is finished, every hook of it runs, the final checkpoint is saved."""
@@ -117,6 +201,14 @@ class TrainerInterface(PartAttributes):
         """
         return self.saving.now()
 
+    def save_trainer(self, force_save: bool = False) -> Path | None:
+        """Save a checkpoint if one is due, or in any case; return its folder, or None where nothing was saved."""
+        if self.saver is None:
+            return None
+        if force_save or self.saver.due(self.progress, None):
+            return self.save()
+        return None
+
     @property
     def saver(self) -> Saver | None:
         """What writes checkpoints; None for a run that writes nothing."""
@@ -131,6 +223,71 @@ class TrainerInterface(PartAttributes):
     def why_inexact(self) -> tuple[str, ...]:
         """Why a resume from here would not give the bits of an uninterrupted run; empty where it would."""
         return self.parts.provenance.inexact
+
+    @property
+    def app_state(self) -> dict[str, Any]:
+        """Everything that takes part in checkpoints, by name."""
+        return dict(self.parts.stateful)
+
+    def register_op(self, dest: str, op: Callable[..., Any], **kwargs: Any) -> None:
+        """Call `op` at a destination, after what is registered there, from the next iteration on.
+
+        A hook object is told of this trainer, as its `register` does.
+
+        Args:
+            dest: one of `rlcore.hooks.operations.DESTINATIONS`, which says what `op` is called with and returns.
+            op: a function, bound method or callable object.
+            kwargs: further arguments of every call.
+
+        Raises:
+            HookError: there is no such destination, or `op` cannot be called.
+        """
+        self._operations.add(dest, op, kwargs)
+        source = source_of(op)
+        self._registered(source)
+        if offers(source, HookObject) and not any(source is hook for hook in self._attached):
+            self._attached.append(source)
+            source.attach(self)
+
+    register_hook = register_op
+
+    def unregister_op(self, op: Any, dest: str | None = None) -> None:
+        """Call `op` no more, at one destination or at all; a hook object takes all of its methods away.
+
+        Raises:
+            HookError: it is not registered there.
+        """
+        self._operations.remove(op, dest)
+
+    def register_module(self, module_name: Any, module: Any) -> None:
+        """Make an object with `state_dict` and `load_state_dict` part of every checkpoint.
+
+        The two arguments may come in either order. An object that is registered after a resume gets its state then.
+
+        Raises:
+            HookError: the name is taken, or the object has no state.
+        """
+        if not isinstance(module_name, str) and isinstance(module, str):
+            module_name, module = module, module_name
+        if module_name in self.parts.stateful:
+            taken = type(self.parts.stateful[module_name]).__name__
+            raise HookError(f"register_module: the name {module_name!r} is taken by a {taken}; choose another one")
+        if not offers(complete(module), Stateful):
+            raise HookError(
+                f"register_module({module_name!r}): a {type(module).__name__} has no state_dict and load_state_dict"
+            )
+        self._replace_part(module_name, None, module, SCRIPT)
+        self._operations.name(module, module_name)
+        if module_name in self._waiting:
+            restore({module_name: module}, {module_name: self._waiting.pop(module_name)}, {})
+            self._tell_collector()
+
+    def compute_loss(self, sub_batch: TensorDict, method: str | None = None) -> Any:
+        """Return the losses of a sub-batch, of the loss module or of one of its methods."""
+        if self.loss_module is None:
+            raise HookError("compute_loss: there is no loss_module")
+        # any method that the caller names
+        return (self.loss_module if method is None else getattr(self.loss_module, method))(sub_batch)
 
     def lost(self) -> dict[str, int]:
         """Return what the run lost without ending, by cause: episodes, updates, checkpoints, rows of logs."""
@@ -148,15 +305,59 @@ class TrainerInterface(PartAttributes):
     def load_state_dict(
         self, states: Mapping[str, Any], notes: Mapping[str, str] | None = None, **options: Any
     ) -> list[Restored]:
-        """Restore everything that has state; return what became of each component. `options` are those of `restore`."""
-        parts = self.parts
-        report = restore(parts.stateful, states, notes or {}, moved=parts.heart.beat, **options)
+        """Restore everything that has state; return what became of each component. `options` are those of `restore`.
+
+        What a script has yet to register as a module waits for that.
+        """
+        parts, owners = self.parts, options.get("owners") or {}
+        self._waiting |= {
+            name: state
+            for name, state in states.items()
+            if owners.get(name) == SCRIPT and name not in parts.stateful and name not in options.get("drop", ())
+        }
+        present = {name: state for name, state in states.items() if name not in self._waiting}
+        report = restore(parts.stateful, present, notes or {}, moved=parts.heart.beat, **options)
         if offers(parts.learner, Follower) and any(map(_learner_starts_over, report)):
             parts.learner.follow()  # one that was restored has followed already
         self._first_frame, self._first_now = parts.progress.frames, parts.progress.now
         if self.saver is not None:
             self.saver.saved_at = parts.progress.now
+        self._tell_collector()
+        self._say_inexact(unrestored_parts(parts.stateful))
         return report
+
+    def _registered(self, source: Any) -> None:
+        """Hear of an object of which an operation was registered."""
+
+    def _replace_part(self, name: str, old: Any, new: Any, owner: str = "rlcore") -> None:
+        """Let the checkpoints from here on hold `new` in place of `old`, or under `name`.
+
+        Args:
+            name: of `new` in checkpoints, where `old` is not among the parts.
+            old: what is replaced; None for nothing.
+            new: what has a state; None to leave a part out.
+            owner: whose `new` is.
+        """
+        parts, owners = dict(self.parts.stateful), dict(self.parts.provenance.owners)
+        name = next((taken for taken, part in parts.items() if old is not None and part is old), name)
+        if new is None:
+            parts.pop(name, None)
+            owners.pop(name, None)
+        else:
+            parts[name], owners[name] = new, owner
+        self.parts.stateful = in_order(parts)
+        self.parts.provenance = replace(self.parts.provenance, owners=owners).with_observers(observers(parts))
+
+    def _say_inexact(self, reasons: list[str]) -> None:
+        """Log, and let every checkpoint from here on say, why a resume is not exact."""
+        for reason in reasons:
+            log.warning("exact = false: %s", reason)
+        self.parts.provenance = self.parts.provenance.with_reasons(reasons)
+
+    def _tell_collector(self) -> None:
+        """Let a collector that acts with copies of the weights have the restored ones."""
+        if offers(self.collector, UpdatesPolicyWeights):
+            self.collector.update_policy_weights_()
 
     def _evaluation_here(self) -> float | None:
         """Return the mean return of the evaluation that was made here, if there was one."""

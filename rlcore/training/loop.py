@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rlcore.errors import EndOfData, EndOfEpoch, RlcoreError, note
+from rlcore.errors import EndOfData, EndOfEpoch, MissingStateError, RlcoreError, note
 from rlcore.loggers.metrics import Averages
 from rlcore.process import forks
 from rlcore.process.signals import GraceExpired
 from rlcore.training.batch_form import BatchForm
+from rlcore.training.checks import check_intervals
 from rlcore.training.interface import TrainerInterface
 from rlcore.training.lockstep import Collected
 from rlcore.training.parts import TrainerParts, close_parts
-from rlcore.training.updates import check_intervals
 from rlcore.types import BackgroundCollector, Episode
 from rlcore.types.optional import BatchSized, Follower, offers
 from rlcore.types.optional_learning import UpdateCounter
@@ -60,7 +60,16 @@ class Loop(TrainerInterface):
         return self.parts.progress
 
     def __iter__(self) -> Iterator[Progress]:
-        """Train; yield the clocks after each iteration."""
+        """Train; yield the clocks after each iteration.
+
+        Raises:
+            StorageError: the checkpoint has state of a module that was not registered since.
+        """
+        if self._waiting:
+            raise MissingStateError(
+                f"the checkpoint has state of {', '.join(self._waiting)}, which a script registered as a module; "
+                "register it before training, or leave the state out with drop"
+            )
         if self._closed:
             raise RlcoreError("this trainer has run to its end and is closed; build another one to go on")
         left = False
@@ -262,6 +271,11 @@ class Loop(TrainerInterface):
         self.saving.at_end(news=evaluates)
         if not done:
             self._write_metrics(force=True)
+
+    def shutdown(self) -> None:
+        """Close the collector and the loggers, as the end of `train` does; again is nothing."""
+        if not self._closed:
+            self._shutdown()
 
     def _shutdown(self) -> None:
         """Close everything; whatever interrupts that, the folder is free for the next run."""

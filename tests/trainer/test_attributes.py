@@ -7,9 +7,9 @@ import torch
 from rlcore_plugin_testing import make_trainer as make_configured
 
 from rlcore import ConfigError, LRSchedulerHook, TargetNetUpdaterHook, Trainer, hookimpl
-from rlcore.errors import NoSuchAttributeError
+from rlcore.errors import MissingStateError, NoSuchAttributeError
 from rlcore.learners.schedules import Linear, ScheduleConfig
-from rlcore.scripts.foreign import INSTEAD
+from rlcore.training.foreign import INSTEAD
 from tests.trainer.scripts import Batches, Regression, Rows, make, make_batch, weights
 
 
@@ -83,6 +83,24 @@ def test_a_trainer_of_a_config_shows_them_and_leaves_changing_to_the_config():
     with pytest.raises(NoSuchAttributeError):
         trainer.total_frame = 3
     trainer.stop_at = 16
+
+
+def test_a_trainer_of_a_config_is_a_loop_with_operations_modules_and_a_folder(tmp_path):
+    trainer = make_configured("run.total_frames=32", folder=tmp_path / "run")
+    module, frames = torch.nn.Linear(2, 1), []
+    trainer.register_module("mine", module)
+    trainer.register_op("post_steps", lambda: frames.append(trainer.collected_frames))
+    trainer.train()
+    assert not isinstance(trainer, Trainer)
+    assert frames[-1] == 32
+    assert trainer.app_state["mine"] is module
+    again = make_configured("run.total_frames=32", folder=tmp_path / "again")
+    again.load_state_dict(trainer.state_dict(), owners=trainer.parts.provenance.owners)
+    with pytest.raises(MissingStateError, match="mine"):
+        again.train()
+    other = torch.nn.Linear(2, 1)
+    again.register_module("mine", other)
+    assert torch.equal(other.weight, module.weight)
 
 
 @pytest.mark.parametrize("name", ["progress", "run_info", "seed"])
@@ -174,15 +192,11 @@ def test_a_stepper_comes_and_goes():
 
 
 def test_targets_move_once_where_a_script_hands_the_updater_over_and_registers_a_hook_too():
-    updater, other = Counter(), Counter()
+    updater = Counter()
     trainer = make(total_frames=16, target_net_updater=updater)
     TargetNetUpdaterHook(updater).register(trainer, "mine")
     trainer.train()
     assert updater.steps == 2
-    trainer = make(total_frames=16, target_net_updater=updater)
-    trainer.target_net_updater = other
-    trainer.train()
-    assert (updater.steps, other.steps) == (2, 2)
 
 
 def test_another_loss_brings_its_own_targets():
@@ -195,17 +209,21 @@ def test_another_loss_brings_its_own_targets():
     assert (first.target_updater.steps, second.target_updater.steps) == (0, 2)
 
 
-def test_another_replay_buffer_is_saved_in_place_of_the_one_before():
-    first, second = Batches(), Batches()  # whatever has a state
+@pytest.mark.parametrize("name", ["async_collection", "log_interval", "replay_buffer", "target_net_updater"])
+def test_what_the_trainer_was_built_of_stays(name):
     trainer = make()
-    trainer.replay_buffer = first
-    assert trainer.app_state["buffer"] is first
-    trainer.num_epochs = 2
-    assert trainer.app_state["buffer"] is first
-    trainer.replay_buffer = second
-    assert trainer.app_state["buffer"] is second
-    trainer.replay_buffer = None
-    assert "buffer" not in trainer.app_state
+    before = getattr(trainer, name)
+    with pytest.raises(ConfigError, match=f"{name} is what it was when the trainer was built"):
+        setattr(trainer, name, Batches())
+    assert getattr(trainer, name) is before
+
+
+@pytest.mark.parametrize(("argument", "value"), [("num_epochs", 2), ("optim_steps_per_batch", None)])
+def test_another_count_of_steps_leaves_what_is_saved(argument, value):
+    replay = Batches()  # whatever has a state
+    trainer = make(replay_buffer=replay)
+    setattr(trainer, argument, value)
+    assert trainer.app_state["buffer"] is replay
 
 
 def test_a_logger_that_cannot_log_leaves_the_one_before():

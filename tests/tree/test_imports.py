@@ -45,7 +45,7 @@ ROOMS = {
     ),
     "run": (
         "files types process hooks plugins config state loggers restore policies checkpoints run_folder training "
-        "stock assembly scripts"
+        "stock assembly"
     ),
     "front": "types process plugins config presets run_folder stock run",
     "helpers": "types plugins config envs learners stock scripts",

@@ -10,7 +10,7 @@ from rlcore_plugin_testing import make_run
 
 from rlcore import ConfigError, Context, Progress
 from rlcore.buffers.rollout import RolloutBuffer
-from rlcore.training.updates import most_updates
+from rlcore.training.checks import most_updates
 from rlcore.types import RunInfo
 
 REPLAY = {"use": "replay", "capacity": 64, "minibatch_size": 4, "updates_per_batch": 3}

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcore.scripts.trainer import Trainer
+from rlcore.training.loop import Loop
 from rlcore_plugin_testing.small_run import make_trainer
 
 
 def check_resumed(
     folder: Path, *overrides: str, sections: Mapping[str, Any] | None = None, stop_at: int | None = None
-) -> Trainer:
+) -> Loop:
     """Check that a small run which stops and resumes ends in the same state as without a stop, to the bit.
 
     What the parts of observers hold, hooks that only look, does not matter.
@@ -40,14 +40,14 @@ def check_resumed(
     return whole
 
 
-def differing_parts(whole: Trainer, resumed: Trainer) -> list[str]:
+def differing_parts(whole: Loop, resumed: Loop) -> list[str]:
     """Return the names of the parts whose last saved state differs, but for those of observers."""
     expected, found = newest(whole)["digests"], newest(resumed)["digests"]
     observers = whole.parts.provenance.observers
     return [name for name in expected if expected[name] != found[name] and name not in observers]
 
 
-def newest(trainer: Trainer) -> Mapping[str, Any]:
+def newest(trainer: Loop) -> Mapping[str, Any]:
     """Return the manifest of the latest checkpoint of a run."""
     assert trainer.parts.store is not None
     return trainer.parts.store.entries()[-1].manifest

@@ -14,7 +14,7 @@ from rlcore.config.sections import Config, validate
 from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
 from rlcore.run.ready import Run
-from rlcore.scripts.trainer import Trainer
+from rlcore.training.loop import Loop
 
 TOY_CONFIG: Final[Mapping[str, Any]] = {
     "run": {"name": "toy", "seed": 1, "total_frames": 64, "device": "cpu"},
@@ -81,7 +81,7 @@ def make_trainer(
     folder: str | Path | None = None,
     sections: Mapping[str, Any] | None = None,
     resume: bool | ResumeOptions = False,
-) -> Trainer:
+) -> Loop:
     """Return a trainer of toy parts that is ready to train; the arguments are those of `make_run`.
 
     Example:

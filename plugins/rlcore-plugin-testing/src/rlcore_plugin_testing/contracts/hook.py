@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.resolution import marked
-from rlcore.scripts.trainer import Trainer
+from rlcore.training.loop import Loop
 from rlcore_plugin_testing.compare import difference, snapshot
 from rlcore_plugin_testing.contracts.base import ComponentContract, saved
 from rlcore_plugin_testing.contracts.data import collected
@@ -26,7 +26,7 @@ class HookContract(ComponentContract):
     kind = "hook"
     transient: ClassVar[tuple[str, ...]] = ()
 
-    def in_a_run(self) -> tuple[Any, Trainer]:
+    def in_a_run(self) -> tuple[Any, Loop]:
         """Return a hook inside a small run, and its trainer."""
         trainer = self.run().trainer
         return trainer.hooks.hooks[-1].instance, trainer

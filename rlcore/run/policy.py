@@ -1,22 +1,19 @@
-"""Building what one policy is and learns by: model, loss, estimator, optimizers, schedules, buffer and learner."""
+"""Building the sections of a config, and of them what one policy is and learns by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from rlcore.assembly.assembly import Assembly, hooks_of, to_device
 from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config, Section
 from rlcore.config.validation import checked
-from rlcore.errors import ConfigError
-from rlcore.hooks.points import Hook, LoopHooks
+from rlcore.errors import ConfigError, NotBuiltError
 from rlcore.policies.shares import check_one_policy
-from rlcore.training.entries import check_entries, writers_of
-from rlcore.training.memory import check_memory
-from rlcore.training.updates import check_paces, warn_of_no_updates
+from rlcore.training.checks import check_entries, check_memory, check_paces, warn_of_no_updates, writers_of
 from rlcore.types.context import Context
 from rlcore.types.optional import Schedulable, offers
 from rlcore.types.progress import Progress
@@ -39,103 +36,95 @@ NEEDS: Final = {
 }
 
 
-class Learning(Protocol):
-    """Builds the parts of a run that belong to its policies, in the order of these methods."""
-
-    def build_policies(self) -> None:
-        """Build models, losses, estimators, optimizers and schedulers."""
-
-    def build_buffers(self) -> None:
-        """Build buffers; the collector is there."""
-
-    def part_hooks(self) -> list[Any]:
-        """Return the hooks that losses and buffers bring."""
-        ...
-
-    def points(self, hooks: list[Hook]) -> LoopHooks:
-        """Return the points of the run, where these hooks are called."""
-        ...
-
-    def build_learners(self) -> None:
-        """Build learners, and check what they are asked to do."""
-
-    def check(self) -> None:
-        """Check that the parts fit each other; all are there."""
-
-
-class OnePolicy:
-    """Builds the parts of one policy.
+class SectionBuilder:
+    """Builds the components of sections, each when those are there that it needs.
 
     Args:
-        config: its own sections, and those of all.
+        config: has the sections.
         assembly: takes the parts.
         problems: takes what is wrong with them.
+        policy: whose parts they are, for messages; empty where a run has one policy, or for the parts of all.
     """
 
-    def __init__(self, config: Config, assembly: Assembly, problems: BuildProblems) -> None:
+    def __init__(self, config: Config, assembly: Assembly, problems: BuildProblems, policy: str = "") -> None:
         self._config = config
         self._assembly = assembly
         self._problems = problems
+        self._policy = policy
 
     @property
     def context(self) -> Context:
         """What the parts are built with; has them afterwards."""
         return self._assembly.context
 
-    def build_policies(self) -> None:
+    def attempt(self, kind: str, build: Callable[..., Any]) -> Any:
+        """Return what `build` returns, or None where it fails, which is reported at the end."""
+        build = partial(self._named, build) if self._policy else build
+        return self._problems.attempt(kind, build, NEEDS.get(kind, ()))
+
+    def build_one(self, kind: str, build: Callable[..., Any] | None = None) -> None:
+        """Build the only part of a kind; one that fails is not there for others."""
+        if not self._problems.has(kind):
+            return
+        built = self.attempt(kind, build or partial(self._one, kind))
+        if self._problems.has(kind):
+            self.context.built[kind] = built
+
+    def _one(self, kind: str, **keys: Any) -> Any:
+        section = self._config.one(kind)
+        return None if section is None else self._assembly.section(section, not section.policy, **keys)
+
+    def _required(self, kind: str) -> Section:
+        section = self._config.one(kind)
+        assert section is not None
+        return section
+
+    def _named(self, build: Callable[..., Any], **keys: Any) -> Any:
+        """Call `build`; an error of the config says whose part it is."""
+        try:
+            return build(**keys)
+        except NotBuiltError:
+            raise
+        except ConfigError as error:
+            raise ConfigError(f"policy {self._policy!r}: {error}", remedy=error.remedy) from error
+
+
+class PolicyBuilder(SectionBuilder):
+    """Builds what one policy is and learns by; the config has its own sections, and those of all."""
+
+    def build_model(self) -> None:
         """Build the model, and what its weights are trained by."""
         parts, sections = self.context.built, self._config.sections
         if self._problems.has("env") and "env_spec" in parts:
-            self._attempt("env", lambda: check_one_policy(parts["env_spec"]))
-        self._build_one("model")
-        self._build_one("loss", self._loss)
-        self._build_one("estimator", self._estimator)
+            self.attempt("env", lambda: check_one_policy(parts["env_spec"]))
+        self.build_one("model")
+        self.build_one("loss", self._loss)
+        self.build_one("estimator", self._estimator)
         for kind in ("optimizer", "scheduler"):
             built = {
-                own_name(entry): self._attempt(kind, partial(self._assembly.section, entry)) for entry in sections[kind]
+                own_name(entry): self.attempt(kind, partial(self._assembly.section, entry)) for entry in sections[kind]
             }
             if self._problems.has(kind):
                 parts[f"{kind}s"] = built if kind == "optimizer" else list(built.values())
-
-    def count_own_updates(self, name: str) -> None:
-        """Let the learner have clocks of its own, in checkpoints under the name of the policy."""
-        own = self._assembly.register(f"progress.{name}", Progress(self.context.run.total_frames))
-        self._assembly.context = replace(self.context, progress=own)
-
-    def build_buffers(self) -> None:
-        """Build the buffer."""
-        self._build_one("buffer")
 
     def part_hooks(self) -> list[Any]:
         """Return the hooks that the loss and the buffer bring."""
         built = self.context.built
         return [*hooks_of(built.get("loss")), *hooks_of(built.get("buffer"))]
 
-    def points(self, hooks: list[Hook]) -> LoopHooks:
-        """Return the points of the run."""
-        return LoopHooks(hooks)
-
-    def build_learners(self) -> None:
-        """Build the learner, and check schedules and paces."""
-        self._build_one("learner")
-        self._attempt("ranges", self._check_ranges)
-        self._attempt("paces", self._check_updates)
+    def build_learner(self) -> None:
+        """Build the learner, and check schedules and paces; one of several policies counts its own updates."""
+        if self._policy:
+            clocks = self._assembly.register(f"progress.{self._policy}", Progress(self.context.run.total_frames))
+            self._assembly.context = replace(self.context, progress=clocks)
+        self.build_one("learner")
+        self.attempt("ranges", self._check_ranges)
+        self.attempt("paces", self._check_updates)
 
     def check(self) -> None:
         """Check what the parts read, and whether all know a policy with a state."""
-        self._attempt("entries", self._check_entries)
-        self._attempt("memory", self._check_memory)
-
-    def _attempt(self, kind: str, build: Callable[[], Any]) -> Any:
-        return self._problems.attempt(kind, build, NEEDS.get(kind, ()))
-
-    def _build_one(self, kind: str, build: Callable[[], Any] | None = None) -> None:
-        """Build the only part of a kind; one that fails is not there for others."""
-        if not self._problems.has(kind):
-            return
-        built = self._attempt(kind, build or partial(self._one, kind))
-        if self._problems.has(kind):
-            self.context.built[kind] = built
+        self.attempt("entries", self._check_entries)
+        self.attempt("memory", self._check_memory)
 
     def _estimator(self) -> Any:
         if (section := self._config.one("estimator")) is not None:
@@ -186,15 +175,6 @@ class OnePolicy:
     def _check_updates(self) -> None:
         check_paces(self.context.optimizers, self.context)
         warn_of_no_updates(self.context)
-
-    def _required(self, name: str) -> Section:
-        section = self._config.one(name)
-        assert section is not None
-        return section
-
-    def _one(self, name: str, **keys: Any) -> Any:
-        section = self._config.one(name)
-        return None if section is None else self._assembly.section(section, not section.policy, **keys)
 
     def _check_model_parts(self, requiring: Any, section: Section) -> None:
         self._assembly.check_model_parts(requiring, section.provided, str(self._required("model").provided))
