@@ -39,6 +39,17 @@ class Published:
 PUBLISHED: Final = {
     "atari": Published({"env": ("atari",)}),
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
+    "compile": Published(
+        {},
+        {
+            "rlcore.learners": {
+                "CompiledUpdate": "compiled",
+                "check_compiler": "compiling",
+                "compiled_update": "compiling",
+                "side_by_side": "side_by_side",
+            }
+        },
+    ),
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
     "datasets": Published(
         {"buffer": ("dataset", "dataset-sequences", "mixed"), "hook": ("record",)}, commands=("data",)
@@ -285,8 +296,13 @@ def lent_to(package: str) -> dict[str, tuple[str, str]]:
     }
 
 
-def lend(package: str, name: str) -> Any:
+def lend(package: str, name: str, needed: str = "") -> Any:
     """Return a name that a plugin lends to a package of the core.
+
+    Args:
+        package: of the core.
+        name: in it.
+        needed: what asks for it, as a user knows it; default: the name.
 
     Raises:
         PluginError: the plugin is not installed; says how to install it.
@@ -296,7 +312,7 @@ def lend(package: str, name: str) -> Any:
     if name not in lent:
         raise unknown(package, name)
     plugin, module = lent[name]
-    return getattr(_module(plugin, f".{module}", f"{package}.{name}"), name)  # the table holds names
+    return getattr(_module(plugin, f".{module}", needed or f"{package}.{name}"), name)  # the table holds names
 
 
 def _module(plugin: str, below: str, what: str) -> ModuleType:

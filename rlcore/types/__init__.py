@@ -62,12 +62,15 @@ if TYPE_CHECKING:
     from rlcore.types.learning import Learner as Learner
     from rlcore.types.learning import Loss as Loss
     from rlcore.types.learning import Scheduler as Scheduler
+    from rlcore.types.mappings import FoundEntries as FoundEntries
+    from rlcore.types.mappings import Rows as Rows
     from rlcore.types.models import Distribution as Distribution
     from rlcore.types.models import Model as Model
     from rlcore.types.models import Policy as Policy
     from rlcore.types.models import StatefulPolicy as StatefulPolicy
     from rlcore.types.models import has_memory as has_memory
     from rlcore.types.optional import offers as offers
+    from rlcore.types.optional_learning import SideBySideLoss as SideBySideLoss
     from rlcore.types.outputs import Checkpointer as Checkpointer
     from rlcore.types.outputs import InPlaceCheckpointer as InPlaceCheckpointer
     from rlcore.types.outputs import Logger as Logger
@@ -108,8 +111,10 @@ __all__, __getattr__, __dir__ = lazy(
             "JoiningLauncher Launcher Mailbox MeetingPlace PlacingLauncher RankEnd RankPlace RankProgram"
         ),
         "rlcore.types.learning": "Estimator Learner Loss Scheduler",
+        "rlcore.types.mappings": "FoundEntries Rows",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
         "rlcore.types.optional": "offers",
+        "rlcore.types.optional_learning": "SideBySideLoss",
         "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
         "rlcore.types.progress": "Clock ENDLESS Every Progress",
         "rlcore.types.records": (

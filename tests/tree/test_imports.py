@@ -31,7 +31,7 @@ ROOMS = {
     "loggers": "types process plugins",
     "spooling": "files plugins loggers",
     "restore": "types",
-    "learners": "types process",
+    "learners": "types process plugins",
     "collectors": "types envs restore",
     "buffers": "types",
     "policies": "types hooks envs",

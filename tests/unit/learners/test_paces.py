@@ -509,7 +509,7 @@ def test_each_compiled_optimizer_skips_by_itself():
 @pytest.mark.slow
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_replayed_function_is_the_function():
-    from rlcore.learners.cuda_graph import CudaGraph
+    from rlcore_plugin_compile.cuda_graph import CudaGraph
 
     def step(entries, state):
         state[0].add_(entries[0])
@@ -525,7 +525,7 @@ def test_a_replayed_function_is_the_function():
 @pytest.mark.slow
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_compiled_function_replays_columns_of_wider_rows():
-    from rlcore.learners.cuda_graph import CudaGraph
+    from rlcore_plugin_compile.cuda_graph import CudaGraph
 
     rows = torch.arange(80.0, device="cuda").reshape(8, 10)
     graph = CudaGraph(torch.compile(lambda entries: (entries[0] * 2,), fullgraph=True, dynamic=False))

@@ -16,8 +16,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, fx
 
-from rlcore.learners.graph_nodes import call, replace
-from rlcore.learners.torch_private import look_up
+from rlcore_plugin_compile.graph_nodes import call, replace
+from rlcore_plugin_compile.torch_private import look_up
 
 # multiplications of a product from which on it is worth the constant costs of oneDNN, and of copies in its order
 _LARGE: Final = 2**21

@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from rlcore.learners.graph_nodes import call, replace
+from rlcore_plugin_compile.graph_nodes import call, replace
 
 _aten = torch.ops.aten
 _PRODUCTS: Final[tuple[Any, ...]] = (_aten.mm.default, _aten.bmm.default)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from rlcore.learners.graph_nodes import call, replace
+from rlcore_plugin_compile.graph_nodes import call, replace
 
 _aten = torch.ops.aten
 _WITHOUT: Final[dict[Any, Any]] = {_aten.addmm.default: _aten.mm.default, _aten.baddbmm.default: _aten.bmm.default}

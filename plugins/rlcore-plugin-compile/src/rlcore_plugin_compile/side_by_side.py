@@ -19,17 +19,13 @@ import torch
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
-from rlcore.learners.gradient_step import total_loss
-from rlcore.learners.modes import trained_layers
-from rlcore.learners.paces import is_separable, takes_turns
-from rlcore.learners.side_threads import SideThread, run_side_by_side
-from rlcore.process.cores import usable_cores
-from rlcore.types.optional import offers
-from rlcore.types.optional_learning import SideBySideLoss
+from rlcore.learners import is_separable, takes_turns, total_loss, trained_layers
+from rlcore.process import usable_cores
+from rlcore.types import SideBySideLoss, offers
+from rlcore_plugin_compile.side_threads import SideThread, run_side_by_side
 
 if TYPE_CHECKING:
-    from rlcore.learners.gradient_step import GradientStep
-    from rlcore.learners.paces import Due
+    from rlcore.learners import Due, GradientStep
     from rlcore.types import Context, Key
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlcore.learners.torch_private import graph_compiler
+from rlcore_plugin_compile.torch_private import graph_compiler
 
 # from the tensors of a graph to those that it returns
 Kernels = Callable[..., Sequence[Tensor]]
