@@ -71,7 +71,8 @@ class CompiledUpdate:
         self._adams = [TracedAdam(step, name) for name, step in steps.items()]
         self._names: dict[Due, list[str]] = {}  # of what an update returns
         self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
-        # on a device with graphs of its own, what changes from call to call is copied to where they read it
+        # gathered in the graph, rows save 6 % of an iteration of DQN on CartPole; on a device with graphs of its own,
+        # what changes from call to call is copied to where they read it, and there the minibatch gathers
         self._gathers = self._adams[0].adam.step.device.type == "cpu"
         self._columns: Mapping[Key, Tensor] = {}  # of which rows are gathered
         self._without_gradients = torch.no_grad()  # made once: to make it costs more than to enter it
@@ -239,7 +240,8 @@ class CompiledUpdate:
             options["cpp_wrapper"] = True  # calls the kernels from C++: Python would cost more than they do
             options["post_grad_custom_post_pass"] = graph_pass()
         no_guards = look_up(torch.compiler, "skip_all_guards_unsafe")
-        # The guards compare what this class fixes: one function per size, and tensors that are never exchanged.
+        # The guards compare before each call what this class fixes: one function per size, and tensors that are never
+        # exchanged. A torch without the option keeps them.
         further = {} if no_guards is None else {"guard_filter_fn": no_guards}
         if device.type == "cpu":
             return DirectCalls(_own_copy(method), options, further)

@@ -2,7 +2,7 @@
 
 The gradient of the first layer's weights is one: few inputs, many units. MKL goes along the columns of the right
 matrix, and where these are few and lie in rows, most of its vectors are empty. The transposed product has the same
-numbers, in an eighth to the whole of the time (`benchmarks/narrow_products.py`).
+numbers, in an eighth to the whole of the time (`benchmarks/results/narrow-products.md`). Wider ones stay as they are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Large matrix products of a compiled update by oneDNN, on processors whose widest vectors MKL leaves unused.
 
 On a CPU torch multiplies matrices of float32 by MKL, which computes with AVX-512 on the processors of one maker alone.
-oneDNN, which torch brings along too, does on all of them, in half the time. Whether it is taken follows from the
-processor and not from a measurement, so that two runs on one machine have the same bits.
+oneDNN, which torch brings along too, does on all of them, in half the time. Elsewhere products are
+MKL's. Whether it is taken follows from the processor and not from a measurement, so that two runs on one machine have
+the same bits.
 """
 
 from __future__ import annotations
