@@ -66,7 +66,7 @@ class GradientLearner(Updating):
         parallel: bool | None = Field(
             None,
             description="compute losses that share no parameters side by side, each on a thread; default: where the "
-            "first updates are faster so. It changes no number, and needs rlcore-plugin-compile",
+            "first updates are faster so. It changes no number, and is done by rlcore-plugin-compile",
             json_schema_extra=FREE_AT_RESUME,
         )
         on_nonfinite: Literal["stop", "skip"] = Field(

@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from rlcore.types.models import StatefulPolicy as StatefulPolicy
     from rlcore.types.models import has_memory as has_memory
     from rlcore.types.optional import offers as offers
-    from rlcore.types.optional_learning import SideBySideLoss as SideBySideLoss
     from rlcore.types.outputs import Checkpointer as Checkpointer
     from rlcore.types.outputs import InPlaceCheckpointer as InPlaceCheckpointer
     from rlcore.types.outputs import Logger as Logger
@@ -114,7 +113,6 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.mappings": "FoundEntries Rows",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
         "rlcore.types.optional": "offers",
-        "rlcore.types.optional_learning": "SideBySideLoss",
         "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
         "rlcore.types.progress": "Clock ENDLESS Every Progress",
         "rlcore.types.records": (

@@ -1,7 +1,11 @@
-"""Fixtures of tests that compile."""
+"""Fixtures of tests that compile; those of the tiny run are the core's."""
 
 import pytest
 import torch
+
+from tests.conftest import build, workdir, write_config
+
+__all__ = ["build", "workdir", "write_config"]
 
 
 @pytest.fixture

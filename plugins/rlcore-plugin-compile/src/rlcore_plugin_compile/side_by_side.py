@@ -23,7 +23,6 @@ from torch import Tensor, nn
 from rlcore.errors import ConfigError
 from rlcore.learners import is_separable, takes_turns, total_loss, trained_layers
 from rlcore.process import usable_cores
-from rlcore.types import SideBySideLoss, offers
 from rlcore_plugin_compile.side_threads import SideThread, run_side_by_side
 
 if TYPE_CHECKING:
@@ -273,7 +272,7 @@ def side_by_side(
 
 
 def _obstacle(loss: Any, context: Context, hooked: bool) -> str | None:
-    if not offers(loss, SideBySideLoss) or len(loss.sides) < 2 or not is_separable(loss):
+    if len(getattr(loss, "sides", ())) < 2 or not is_separable(loss):
         return f"{type(loss).__name__} declares no `sides` of which each can be computed alone"
     if takes_turns(loss):
         return f"the losses of {type(loss).__name__} follow each other ([loss] in_turn = true)"
