@@ -39,7 +39,7 @@ from rlcore.types import Key
 from rlcore.types.context import Context
 from rlcore.types.optional import WithTargetUpdater, offers
 from rlcore.types.optional_learning import SideBySideLoss
-from rlcore.types.settings import FREE_AT_RESUME
+from rlcore.types.settings import FREE_AT_RESUME, done_by
 
 log = logging.getLogger(__name__)
 
@@ -61,13 +61,15 @@ class GradientLearner(Updating):
 
         max_grad_norm: float | None = Field(None, gt=0, description="clip the norm of all gradients of an optimizer")
         compile: bool = Field(
-            False, description="compile loss, backward, clipping and step as one graph, by rlcore-plugin-compile"
+            False,
+            description="compile loss, backward, clipping and step as one graph, by rlcore-plugin-compile",
+            json_schema_extra=done_by("compile"),
         )
         parallel: bool | None = Field(
             None,
             description="compute losses that share no parameters side by side, each on a thread; default: where the "
             "first updates are faster so. It changes no number, and is done by rlcore-plugin-compile",
-            json_schema_extra=FREE_AT_RESUME,
+            json_schema_extra=FREE_AT_RESUME | done_by("compile"),
         )
         on_nonfinite: Literal["stop", "skip"] = Field(
             "stop",
@@ -323,7 +325,7 @@ class GradientLearner(Updating):
             self._compiled.reload()
 
     def _compiled_update(self, context: Context) -> Any:
-        build = lend("rlcore.learners", "compiled_update", "[learner] compile = true")
+        build = lend("rlcore.learners", "compiled_update")
         return build(self._loss, self._named_steps, self._schedules, self._joint, context, self._hooked())
 
     def _side_by_side(self, config: Config, context: Context) -> Any:
@@ -331,7 +333,7 @@ class GradientLearner(Updating):
         if not config.parallel and (config.compile or not offers(self._loss, SideBySideLoss)):
             return None
         try:
-            build = lend("rlcore.learners", "side_by_side", "[learner] parallel = true")
+            build = lend("rlcore.learners", "side_by_side")
         except MissingPluginError as error:
             if config.parallel:
                 raise

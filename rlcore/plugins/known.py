@@ -296,13 +296,8 @@ def lent_to(package: str) -> dict[str, tuple[str, str]]:
     }
 
 
-def lend(package: str, name: str, needed: str = "") -> Any:
+def lend(package: str, name: str) -> Any:
     """Return a name that a plugin lends to a package of the core.
-
-    Args:
-        package: of the core.
-        name: in it.
-        needed: what asks for it, as a user knows it; default: the name.
 
     Raises:
         PluginError: the plugin is not installed; says how to install it.
@@ -312,7 +307,7 @@ def lend(package: str, name: str, needed: str = "") -> Any:
     if name not in lent:
         raise unknown(package, name)
     plugin, module = lent[name]
-    return getattr(_module(plugin, f".{module}", needed or f"{package}.{name}"), name)  # the table holds names
+    return getattr(_module(plugin, f".{module}", f"{package}.{name}"), name)  # the table holds names
 
 
 def _module(plugin: str, below: str, what: str) -> ModuleType:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from types import ModuleType
 
 import pytest
 import torch
 from rlcore_plugin_testing import make_trainer
 
-from rlcore.errors import MissingPluginError
+from rlcore.errors import ConfigError
+from rlcore.plugins import host
 
 PLUGIN = "rlcore_plugin_compile"
 PPO = {
@@ -22,17 +22,18 @@ PPO = {
 
 @pytest.fixture
 def without_the_plugin(monkeypatch):
-    """Let imports of the plugin fail as where it is not installed."""
-    modules: dict[str, ModuleType | None] = dict.fromkeys((PLUGIN, f"{PLUGIN}.compiling", f"{PLUGIN}.side_by_side"))
-    for name in modules:
+    """Let the plugin be as if it were not installed."""
+    others = [plugin for plugin in host.installed() if plugin.name != "compile"]
+    monkeypatch.setattr(host, "installed", lambda: others)
+    for name in (PLUGIN, f"{PLUGIN}.compiling", f"{PLUGIN}.side_by_side"):
         monkeypatch.setitem(sys.modules, name, None)
 
 
 @pytest.mark.usefixtures("without_the_plugin")
 @pytest.mark.parametrize("key", ["compile", "parallel"])
 def test_a_key_of_what_is_not_installed_is_refused_when_the_run_is_built(key):
-    told = rf"\[learner\] {key} = true is provided by rlcore-plugin-compile, .*: pip install rlcore-plugin-compile"
-    with pytest.raises(MissingPluginError, match=told):
+    told = rf"\[learner\] {key} = true: .* is provided by rlcore-plugin-compile, .*: pip install rlcore-plugin-compile"
+    with pytest.raises(ConfigError, match=told):
         make_trainer(f"learner.{key}=true", sections=PPO)
 
 
@@ -66,3 +67,9 @@ def test_a_run_that_asks_for_none_of_it_imports_none_of_it(key, imported):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == str(imported)
+
+
+@pytest.mark.parametrize("compiled", ["false", "true"])
+def test_the_version_of_the_plugin_belongs_to_a_compiled_run(compiled):
+    trainer = make_trainer(f"learner.compile={compiled}", "learner.parallel=false", sections=PPO)
+    assert ("rlcore-plugin-compile" in trainer.parts.provenance.versions) == (compiled == "true")
