@@ -1,4 +1,4 @@
-"""Products of few columns and their transposes, as `rlcore/learners/narrow_products.py` chooses between them.
+"""Products of few columns and their transposes, as `narrow_products.py` of rlcore-plugin-compile chooses between them.
 
     python benchmarks/narrow_products.py
 

@@ -64,6 +64,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.loggers",), (f"{UNIT}/loggers", "plugins/rlcore-plugin-csv/tests", "tests/trainer/test_loop.py")),
     (("rlcore.restore",), (f"{UNIT}/restore", f"{FAULTS}/test_c_resume.py")),
     (("rlcore.learners",), (f"{UNIT}/learners", COMPONENTS)),
+    (("rlcore_plugin_compile",), ("plugins/rlcore-plugin-compile/tests",)),
     (("rlcore.collectors",), (f"{UNIT}/collectors", COMPONENTS, "tests/trainer")),
     (("rlcore.buffers",), (f"{UNIT}/buffers", COMPONENTS)),
     (("rlcore.policies", "rlcore.config.policies"), (f"{UNIT}/policies", f"{UNIT}/config/test_policies.py", ZOO)),

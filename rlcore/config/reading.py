@@ -84,7 +84,19 @@ def _section(reading: Reading, section: str, table: Table, taken: set[str]) -> S
     config = _validated(reading, provided, label, table.place, keys)
     if config is None:
         return None
+    _load_plugins_of_keys(reading, label, config)
     return Section(label, name, provided, config, required is True, leaf, table.policy, tuple(agents or ()))
+
+
+def _load_plugins_of_keys(reading: Reading, label: str, config: BaseModel) -> None:
+    """Import the plugins that do what keys of a section ask for, so that their versions are those of the run too."""
+    for key, value in config:
+        extra = type(config).model_fields[key].json_schema_extra
+        if isinstance(extra, dict) and "plugin" in extra and value:
+            try:
+                reading.host.load(str(extra["plugin"]))
+            except PluginError as error:
+                reading.problems.append(f"[{label}] {key} = true: {error}")
 
 
 def _name(said: str, provided: Provided, table: Table, taken: set[str]) -> str:

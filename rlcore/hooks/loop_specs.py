@@ -173,7 +173,7 @@ class LoopSpecs:
 
         Called in `rlcore/learners/gradient.py`:
 
-            losses = self._loss(entries) if names is None else self._loss(entries, names)
+            losses = self._loss(entries) if due.names is None else self._loss(entries, due.names)
             losses = hooks.post_loss(losses, minibatch, self)
         """
 

@@ -1,20 +1,22 @@
 """One optimisation step: loss, post_loss, backward, clip, step, targets, post_optim; and the schedules.
 
-The compiled step is in `compiled.py`. Collecting is somewhere else entirely.
+`update` of the base calls `take_step`, that `_minimise` for each turn, and that `step`, which ends in `_apply`. The
+compiled update and losses computed side by side are those of rlcore-plugin-compile. Collecting is somewhere else
+entirely.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.errors import ConfigError, NumericalError
+from rlcore.errors import ConfigError, MissingPluginError, NumericalError
 from rlcore.learners.base import Updating
 from rlcore.learners.gradient_step import GradientStep
 from rlcore.learners.joint import JointGradients, rows_of
@@ -30,18 +32,14 @@ from rlcore.learners.paces import (
     losses_of,
     takes_turns,
 )
-from rlcore.learners.schedules import Scheduled, ScheduledOfPart, bind
-from rlcore.learners.side_by_side import SideBySide, side_by_side
+from rlcore.learners.schedules import ScheduledOfPart, bind
 from rlcore.learners.statistics import statistics_of
-from rlcore.learners.targets import TargetUpdater
-from rlcore.learners.torch_private import WatchedStep
+from rlcore.plugins.known import lend
 from rlcore.types import Key
 from rlcore.types.context import Context
 from rlcore.types.optional import WithTargetUpdater, offers
-from rlcore.types.settings import FREE_AT_RESUME
-
-if TYPE_CHECKING:
-    from rlcore.learners.compiled import CompiledUpdate
+from rlcore.types.optional_learning import SideBySideLoss
+from rlcore.types.settings import FREE_AT_RESUME, done_by
 
 log = logging.getLogger(__name__)
 
@@ -62,12 +60,16 @@ class GradientLearner(Updating):
         """How a step is taken."""
 
         max_grad_norm: float | None = Field(None, gt=0, description="clip the norm of all gradients of an optimizer")
-        compile: bool = Field(False, description="compile loss, backward, clipping and step as one graph")
+        compile: bool = Field(
+            False,
+            description="compile loss, backward, clipping and step as one graph, by rlcore-plugin-compile",
+            json_schema_extra=done_by("compile"),
+        )
         parallel: bool | None = Field(
             None,
             description="compute losses that share no parameters side by side, each on a thread; default: where the "
-            "first updates are faster so. It changes no number",
-            json_schema_extra=FREE_AT_RESUME,
+            "first updates are faster so. It changes no number, and is done by rlcore-plugin-compile",
+            json_schema_extra=FREE_AT_RESUME | done_by("compile"),
         )
         on_nonfinite: Literal["stop", "skip"] = Field(
             "stop",
@@ -89,7 +91,6 @@ class GradientLearner(Updating):
         self._max_grad_norm = config.max_grad_norm
         self.skipped_updates = 0
         self._skip_budget = config.skip_budget if config.on_nonfinite == "skip" else 0
-        self._names = tuple(self.optimizers)
         self._steps = [
             GradientStep(
                 optimizer, config.max_grad_norm, context.device, losses_of(optimizer), every=every_of(optimizer)
@@ -97,6 +98,8 @@ class GradientLearner(Updating):
             for optimizer in self.optimizers.values()
         ]
         self._named_steps = dict(zip(self.optimizers, self._steps, strict=True))
+        self._alone = len(self._steps) == 1
+        self._norms = ["grad_norm" if self._alone else f"grad_norm/{name}" for name in self.optimizers]
         self._flags = [step.skipped for step in self._steps]
         self._reads_at_once = len(self._flags) > 1 and context.device.type != "cpu"  # each one read is waited for
         check_optimizers(self._named_steps)
@@ -110,7 +113,7 @@ class GradientLearner(Updating):
         if self._paces.loss_names is not None:
             check_losses(self._named_steps, self._paces.loss_names)
         check_trained(self._named_steps, self._loss, self.model)
-        self._due = self._paces.at(1)[0]
+        self._due = self._paces.at(1)[0]  # what `step` minimises, which a hook may call
         self._schedules = bind(context.schedulers, self.optimizers, context.built)
         of_parts = [schedule for schedule in self._schedules if isinstance(schedule, ScheduledOfPart)]
         self._of_parts = {schedule.scheduler.target: schedule for schedule in of_parts}
@@ -118,14 +121,9 @@ class GradientLearner(Updating):
         self._noise: LossNoise | None = noise_of(self._loss, context)
         self._statistics = statistics_of(self._loss, context.group)
         self._layers = trained_layers(self._loss)
-        self._moved = False  # whether the targets moved in the graph of this update
-        self._first_turn = self._last_turn = True
-        self._entries: Mapping[Key, Tensor] = {}
         self._targets: Any = self._loss.target_updater if offers(self._loss, WithTargetUpdater) else None
-        self._compiled: CompiledUpdate | None = self._compile(context) if config.compile else None
-        self._beside: SideBySide | None = side_by_side(
-            config.parallel, self._loss, self._steps, context, self._hooked(), config.compile
-        )
+        self._compiled: Any = self._compiled_update(context) if config.compile else None
+        self._beside: Any = self._side_by_side(config, context) if config.parallel is not False else None
         self.apply_schedules()  # what a schedule begins with need not be the value of the config
 
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
@@ -134,59 +132,55 @@ class GradientLearner(Updating):
         Nothing is computed where no optimizer steps.
         """
         turns = self._paces.at(self.progress.updates + 1)
-        self._moved = False
-        with in_training(self._layers) if self._layers else _NO_LAYERS:
-            metrics = self._take_turn(minibatch, turns[0]) if len(turns) == 1 else self._take_turns(minibatch, turns)
-        if self._moved:
+        metrics: Mapping[str, Tensor] = {}
+        moved = False  # whether the targets moved in the graph of this update
+        compiled = None if self._hooked() else self._compiled
+        if turns[0].numbers:
+            with in_training(self._layers) if self._layers else _NO_LAYERS:
+                entries = self._entries(minibatch)
+                for due in turns:
+                    if compiled is not None and compiled.fits():
+                        moved = due is turns[-1] and compiled.moves_targets()
+                        of_turn = compiled(entries, due, moved)
+                    else:
+                        of_turn = self._minimise(minibatch, entries, due)
+                    metrics = {**metrics, **of_turn} if metrics else of_turn
+        if moved:
             self._targets.step(moved=True)
         elif self._targets is not None:
             self._targets.step()
         return metrics
 
-    def _take_turns(self, minibatch: Mapping[Key, Tensor], turns: Sequence[Due]) -> Mapping[str, Tensor]:
-        """Let one optimizer step after the other, each at the weights that the one before left."""
-        metrics: dict[str, Tensor] = {}
-        for due in turns:
-            metrics |= self._take_turn(minibatch, due, first=due is turns[0], last=due is turns[-1])
-        return metrics
+    def _entries(self, minibatch: Mapping[Key, Tensor]) -> Mapping[Key, Tensor] | None:
+        """Return what the loss reads in all turns of an update, with its noise; None on a rank without rows."""
+        if self._joint is not None:
+            self.rows = rows_of(minibatch)
+            if not self.rows:
+                if self._noise is not None:
+                    self._noise(0)  # so that its generator goes on as those of the others
+                return None
+        return minibatch if self._noise is None else self._noise.add_to(minibatch)
 
-    def _take_turn(
-        self, minibatch: Mapping[Key, Tensor], due: Due, first: bool = True, last: bool = True
+    def _minimise(
+        self, minibatch: Mapping[Key, Tensor], entries: Mapping[Key, Tensor] | None, due: Due
     ) -> Mapping[str, Tensor]:
-        self._due, self._first_turn, self._last_turn = due, first, last
-        if not due.numbers:
-            return {}
-        return self._minimise(minibatch) if self._joint is None else self._minimise_jointly(minibatch)
-
-    def _with_noise(self, minibatch: Mapping[Key, Tensor]) -> Mapping[Key, Tensor]:
-        """Return what the loss reads; its noise is the same in all turns of an update."""
-        if self._noise is None:
-            return minibatch
-        if self._first_turn:
-            self._entries = self._noise.add_to(minibatch)
-        return self._entries
-
-    def _minimise(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
-        hooks = self._hooks
-        hooked = self._hooked()
-        entries = self._with_noise(minibatch)
-        if self._compiled is not None and not hooked and self._compiled.fits():
-            self._moved = self._last_turn and self._compiled.moves_targets()
-            return self._compiled(entries, self._due, self._moved)
-        statistics = self._statistics
+        """Take the losses that are due, at the weights as they are, and step."""
+        self._due = due
+        if entries is None:  # without a loss, it takes the step of the other ranks
+            return self.step({})
+        hooks, statistics = self._hooks, self._statistics
         if statistics is not None:
-            statistics.keep(self._due)
-        if self._beside is not None and not hooked:
-            metrics: Mapping[str, Tensor] = self._take_beside(self._beside, entries)
+            statistics.keep(due)
+        if self._beside is not None and not self._hooked():
+            metrics: Mapping[str, Tensor] = self._take_beside(entries)
         else:
-            names = self._due.names
-            losses = self._loss(entries) if names is None else self._loss(entries, names)
+            losses = self._loss(entries) if due.names is None else self._loss(entries, due.names)
             losses = hooks.post_loss(losses, minibatch, self)
             if hooks.used("optimizer"):
                 return self._step_by_hook(losses, minibatch)
             metrics = self.step(losses)
         if statistics is not None:
-            statistics.settle(self._due, self._not_finite())
+            statistics.settle(due, self._not_finite())
         return metrics
 
     def _step_by_hook(self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
@@ -211,26 +205,13 @@ class GradientLearner(Updating):
         """Return whether a hook comes between loss and step."""
         return self._hooks.used("optimizer") or self._hooks.used("post_loss")
 
-    def _take_beside(self, beside: SideBySide, entries: Mapping[Key, Tensor]) -> dict[str, Tensor]:
-        metrics = self._apply(beside.take(entries, self._due))
-        if beside.over is not None:
-            log.debug("the losses of an update are computed one after the other: %s", beside.over)
+    def _take_beside(self, entries: Mapping[Key, Tensor]) -> dict[str, Tensor]:
+        metrics = self._apply(self._beside.take(entries, self._due))
+        if self._beside.over is not None:
+            log.debug("the losses of an update are computed one after the other: %s", self._beside.over)
             self.close()
             self._beside = None
         return metrics
-
-    def _minimise_jointly(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
-        """Minimise with the other ranks; one without rows has no loss, and takes the step of the others."""
-        self.rows = rows_of(minibatch)
-        if self.rows:
-            return self._minimise(minibatch)
-        if self._noise is not None and self._first_turn:
-            self._noise(0)  # so that its generator goes on as those of the others
-        if self._compiled is not None and not self._hooked() and self._compiled.fits():
-            self._moved = self._last_turn and self._compiled.moves_targets()
-            # by the same kernels, and so with the same bits, as the others
-            return self._compiled.without_rows(self._due, self._moved)
-        return self.step({})
 
     def step(self, losses: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Do zero_grad, backward, clipping and step for every optimizer that is due; return losses and gradient norms.
@@ -241,23 +222,22 @@ class GradientLearner(Updating):
         if losses and not self._checked:
             check_losses(self._named_steps, losses.keys())
             self._checked = True
-        alone, due = len(self._steps) == 1, self._due.numbers
+        due = self._due.numbers
         if self._joint is None or self.rows:
             for number in due:  # every gradient is taken at the same weights, before any step changes them
-                self._steps[number].backward(losses, alone, last=number == due[-1])
+                self._steps[number].backward(losses, self._alone, last=number == due[-1])
         if self._joint is not None:
             self._joint.average(self.rows, due)
         return self._apply(metrics)
 
     def _apply(self, metrics: dict[str, Tensor]) -> dict[str, Tensor]:
         """Step with every optimizer that is due, and add the norms of their gradients."""
-        alone, name = len(self._steps) == 1, ""
+        number = 0
         try:
             for number in self._due.numbers:
-                name = self._names[number]
-                metrics["grad_norm" if alone else f"grad_norm/{name}"] = self._steps[number].apply()
+                metrics[self._norms[number]] = self._steps[number].apply()
         except ConfigError as error:
-            raise ConfigError(f"[optimizer] {name!r}: {error}") from error
+            raise ConfigError(f"[optimizer] {tuple(self.optimizers)[number]!r}: {error}") from error
         return metrics
 
     def end_iteration(self) -> None:
@@ -344,33 +324,19 @@ class GradientLearner(Updating):
         if self._compiled is not None:
             self._compiled.reload()
 
-    def _compile(self, context: Context) -> CompiledUpdate | None:
-        from rlcore.learners.compiled import CompiledUpdate, check_compiler
+    def _compiled_update(self, context: Context) -> Any:
+        build = lend("rlcore.learners", "compiled_update")
+        return build(self._loss, self._named_steps, self._schedules, self._joint, context, self._hooked())
 
-        check_compiler(context.device)
-        if self._hooked():
-            log.warning(
-                "[learner] compile: a hook between loss and step splits the update, which then runs eagerly "
-                "(a compiled update takes a third to two thirds of the time)"
-            )
+    def _side_by_side(self, config: Config, context: Context) -> Any:
+        """Return what takes losses on several threads; None where this one takes all, as without the plugin."""
+        if not config.parallel and (config.compile or not offers(self._loss, SideBySideLoss)):
             return None
-        if not all(WatchedStep(step.optimizer).seen for step in self._steps):
-            log.warning(
-                "[learner] compile: this version of torch does not show who watches the steps of an optimizer; the "
-                "update runs eagerly, so that they are called (a compiled update takes a third to two thirds of the "
-                "time)"
-            )
+        try:
+            build = lend("rlcore.learners", "side_by_side")
+        except MissingPluginError as error:
+            if config.parallel:
+                raise
+            log.debug("the losses of an update are computed one after the other: %s", error)
             return None
-        constant = [entry for entry in self._schedules if isinstance(entry, Scheduled) and entry.number != "lr"]
-        if constant:
-            raise ConfigError(
-                f"[scheduler] target: with [learner] compile = true {constant[0].scheduler.target!r} would stay what "
-                "it is, a constant of the compiled update; schedule lr or a number of the loss, or set compile = false"
-            )
-        for entry in self._of_parts.values():
-            # a mapping of the model's own, such as that of an exploration, is read by the policy, not by the loss
-            kind = entry.scheduler.target.partition(".")[0]
-            if kind == "loss" or (kind == "model" and type(entry.numbers) is dict):
-                entry.hold_as_tensor(context.device)
-        targets = self._targets if isinstance(self._targets, TargetUpdater) else None
-        return CompiledUpdate(self._loss, self._named_steps, context.heart, self._joint, targets)
+        return build(config.parallel, self._loss, self._steps, context, self._hooked(), config.compile)

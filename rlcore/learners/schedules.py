@@ -108,12 +108,6 @@ class ScheduledOfPart:
     initial: float
     check: Callable[[str, float], None] | None = None
 
-    def hold_as_tensor(self, device: torch.device) -> None:
-        """Let the part find a tensor that stays the same and is filled: to a compiled graph a float is a constant."""
-        import torch
-
-        self.numbers[self.number] = torch.tensor(self.initial, device=device)
-
     def apply(self, progress: Progress) -> None:
         """Set the number to its value now."""
         value = self.scheduler.value(self.initial, progress)

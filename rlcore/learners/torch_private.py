@@ -24,19 +24,6 @@ def look_up(owner: object, name: str) -> Any:
     return getattr(owner, name, None)
 
 
-def compiler_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of a function that cannot be compiled; none where this version of torch has others."""
-    found = look_up(look_up(look_up(torch, "_dynamo"), "exc"), "TorchDynamoException")
-    return (found,) if isinstance(found, type) and issubclass(found, Exception) else ()
-
-
-def graph_compiler() -> Callable[..., Any] | None:
-    """Return what makes kernels of a graph of tensors, `compile(graph, examples, options=…)`; None without one."""
-    import torch._inductor
-
-    return look_up(torch._inductor, "compile")  # type: ignore[no-any-return]
-
-
 def foreach_norm() -> Callable[[list[Tensor]], Iterable[Tensor]]:
     """Return what takes the norm of each tensor of a list: one call of torch, or else one for each tensor."""
     found = look_up(torch, "_foreach_norm")

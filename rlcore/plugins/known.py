@@ -48,6 +48,17 @@ PUBLISHED: Final = {
     ),
     "atari": Published({"env": ("atari",)}),
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
+    "compile": Published(
+        {},
+        {
+            "rlcore.learners": {
+                "CompiledUpdate": "compiled",
+                "check_compiler": "compiling",
+                "compiled_update": "compiling",
+                "side_by_side": "side_by_side",
+            }
+        },
+    ),
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
     "datasets": Published(
         {"buffer": ("dataset", "dataset-sequences", "mixed"), "hook": ("record",)},

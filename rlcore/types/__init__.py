@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from rlcore.types.learning import Learner as Learner
     from rlcore.types.learning import Loss as Loss
     from rlcore.types.learning import Scheduler as Scheduler
+    from rlcore.types.mappings import FoundEntries as FoundEntries
+    from rlcore.types.mappings import Rows as Rows
     from rlcore.types.models import Distribution as Distribution
     from rlcore.types.models import Model as Model
     from rlcore.types.models import Policy as Policy
@@ -109,6 +111,7 @@ __all__, __getattr__, __dir__ = lazy(
             "JoiningLauncher Launcher Mailbox MeetingPlace PlacingLauncher RankEnd RankPlace RankProgram"
         ),
         "rlcore.types.learning": "Estimator Learner Loss Scheduler",
+        "rlcore.types.mappings": "FoundEntries Rows",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
         "rlcore.types.optional": "offers",
         "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",

@@ -14,6 +14,11 @@ from rlcore.types.progress import Every
 FREE_AT_RESUME: Final[dict[str, Any]] = {"free_at_resume": True}
 
 
+def done_by(plugin: str) -> dict[str, Any]:
+    """Return, for `json_schema_extra` of a field, the plugin that a config with this field set to true needs."""
+    return {"plugin": plugin}
+
+
 def _checked_interval(value: Any) -> Any:
     counts = value.values() if isinstance(value, dict) else [value]
     if any(isinstance(count, bool) or not isinstance(count, int) for count in counts):

@@ -30,7 +30,7 @@ ROOMS = {
     "envs": "types state",
     "loggers": "types process plugins",
     "restore": "types",
-    "learners": "types process",
+    "learners": "types process plugins",
     "collectors": "types envs restore",
     "buffers": "types",
     "policies": "types hooks envs",

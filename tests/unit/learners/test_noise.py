@@ -131,23 +131,3 @@ def test_the_ranks_of_a_group_have_other_noise_and_one_state():
 def test_the_learner_of_a_script_refuses_a_loss_with_noise():
     with pytest.raises(HookError, match=r"the loss Noisy has sample_noise, .* train it from a config"):
         ModuleLearner(Noisy(Model()), LoopHooks(), Progress(1000), None, dict)
-
-
-@pytest.fixture
-def fresh_compiler():
-    """Forget what other tests compiled."""
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("fresh_compiler")
-def test_compiled_updates_with_noise_are_eager_ones():
-    eager, compiled = learner_of(), learner_of(compile=True)
-    for expected, found in zip(train(eager, minibatches()), train(compiled, minibatches()), strict=True):
-        assert set(expected) == set(found)
-        torch.testing.assert_close(found["noise"], expected["noise"], rtol=1e-4, atol=1e-6)
-    for one, other in zip(weights(eager), weights(compiled), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
-    assert difference(eager.state_dict(), compiled.state_dict()) is None

@@ -450,90 +450,6 @@ def test_several_processes_do_not_train_statistics():
         train(learner, minibatches(1))
 
 
-class ThroughCritics(Separate):
-    """As written without care: the actor's loss has gradients to the critics."""
-
-    def forward(self, minibatch, names=None):
-        result = super().forward(minibatch, names)
-        if "loss_actor" in names:
-            action = self.actor(minibatch["x"]).tanh()
-            result["loss_actor"] = -self.critics(torch.cat([minibatch["x"], action], -1)).mean()
-        return result
-
-
-class Often(Normalised):
-    """Its targets are copied in every second update."""
-
-    tau, interval = 1.0, 2
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.parametrize(
-    ("loss", "every"), [(Normalised, 2), (Often, 1), (Whole, 1), (ThroughCritics, 1), (FollowingNormalised, 2)]
-)
-def test_compiled_updates_are_eager_ones(loss, every):
-    learners = [learner_of(*sections(every), loss=loss, max_grad_norm=0.5, compile=flag) for flag in (False, True)]
-    for number, minibatch in enumerate(minibatches(8)):
-        if number == 4:
-            for learner in learners:  # as a schedule does, for one of them
-                learner.optimizers["actor"].param_groups[0]["lr"] = 0.001
-        values = [learner.update(dict(minibatch)) for learner in learners]
-        assert list(values[0]) == list(values[1])
-        for name, value in values[0].items():
-            torch.testing.assert_close(values[1][name], value, rtol=1e-4, atol=1e-5)
-    for one, other in zip(*map(weights, learners), strict=True):
-        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
-    assert difference(*(learner.state_dict() for learner in learners)) is None
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("fresh_compiler")
-def test_each_compiled_optimizer_skips_by_itself():
-    class Spoils(Separate):
-        def forward(self, minibatch, names=None):
-            result = super().forward(minibatch, names)
-            return result | {"loss_actor": result["loss_actor"] * minibatch["spoil"]}
-
-    learner = learner_of(*sections(every=1), loss=Spoils, compile=True)
-    for spoil, moved in ((1.0, True), (torch.nan, False), (1.0, True)):
-        before = {part: weights(learner, part) for part in learner.model.parts()}
-        learner.update({**minibatches(1)[0], "spoil": torch.tensor(spoil)})
-        for part, values in before.items():
-            same = all(map(torch.equal, values, weights(learner, part)))
-            assert same == (part == "actor" and not moved)
-    with pytest.raises(NumericalError, match="1 optimisation steps"):
-        learner.check_finite()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_replayed_function_is_the_function():
-    from rlcore.learners.cuda_graph import CudaGraph
-
-    def step(entries, state):
-        state[0].add_(entries[0])
-        return entries[0] * 2, state[0].sum()
-
-    state = [torch.zeros(3, device="cuda")]
-    graph = CudaGraph(step)
-    found = [graph([torch.full((3,), float(number), device="cuda")], state) for number in range(5)]
-    assert [float(doubled[0]) for doubled, _ in found] == [0, 2, 4, 6, 8]
-    assert [float(total) for _, total in found] == [0, 3, 9, 18, 30]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_compiled_function_replays_columns_of_wider_rows():
-    from rlcore.learners.cuda_graph import CudaGraph
-
-    rows = torch.arange(80.0, device="cuda").reshape(8, 10)
-    graph = CudaGraph(torch.compile(lambda entries: (entries[0] * 2,), fullgraph=True, dynamic=False))
-    for shift in range(5):
-        (doubled,) = graph([(rows + shift)[:, 2:5]])
-        assert torch.equal(doubled, (rows + shift)[:, 2:5] * 2)
-
-
 class AsOne(Separate):
     """Written for a loss that took a minibatch alone."""
 
@@ -545,35 +461,6 @@ def test_a_subclass_whose_forward_takes_a_minibatch_alone_is_asked_for_all():
     one, other = learner_of(*sections(), loss=AsOne), learner_of(*sections())
     assert difference(train(one, minibatches()), train(other, minibatches())) is not None  # metrics of all losses
     assert all(map(torch.equal, weights(one), weights(other)))
-
-
-class Doubling:
-    """One of two ranks, of which the other has the same rows."""
-
-    rank, size = 0, 2
-
-    def sum_(self, flat):
-        flat.mul_(2)
-
-    def share(self, numbers):
-        return [tuple(numbers)] * 2
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.parametrize(("every", "loss"), [(1, Separate), (2, Separate), (2, Following)])
-def test_compiled_updates_of_a_rank_are_eager_ones_at_every_pace(every, loss):
-    """Three optimizers with clipping; the compiler is not for threads, so that the sum is made by hand."""
-    learners = [
-        learner_of(*sections(every), loss=loss, group=Doubling(), max_grad_norm=0.5, compile=flag)
-        for flag in (False, True)
-    ]
-    eager, compiled = (train(learner, minibatches()) for learner in learners)
-    assert learners[1]._compiled._functions, "it ran eagerly"
-    assert [set(values) for values in compiled] == [set(values) for values in eager]
-    for one, other in zip(eager, compiled, strict=True):
-        torch.testing.assert_close(other, {name: one[name] for name in other}, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(weights(learners[1]), weights(learners[0]), rtol=1e-4, atol=1e-5)
 
 
 class InTurn:

@@ -12,11 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
+from rlcore_plugin_compile.compiled import CompiledUpdate
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from rlcore.errors import ConfigError, describe
-from rlcore.learners import CompiledUpdate, Due
+from rlcore.learners import Due
 from rlcore.types import Heart
 from rlcore_plugin_learners.batches import ModuleBatch
 from rlcore_plugin_learners.metrics import Key, MetricsLogger, Reduce
@@ -67,7 +68,7 @@ class CompiledModule:
         if not self._update.fits():
             return False
         if batch is None:
-            values = self._update.without_rows(self._due, False)
+            values = self._update(None, self._due, False)
         elif batch.rows == self._rows:
             entries: Any = batch
             values = self._update(entries, self._due, False)

@@ -225,7 +225,7 @@ class TorchLearner(Learner):
         if type(self).compute_losses is not Learner.compute_losses:
             log.warning("torch_compile_learner: %s has compute_losses of its own and runs eagerly", type(self).__name__)
             return False
-        from rlcore.learners import check_compiler
+        from rlcore_plugin_compile.compiling import check_compiler
 
         check_compiler(self._device)
         return True

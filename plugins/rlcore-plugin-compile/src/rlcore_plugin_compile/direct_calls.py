@@ -2,7 +2,7 @@
 
 What `torch.compile` returns runs a frame of Python that takes lists apart and puts results together, between looks at
 settings and guards. For a small update that costs a quarter of its time. Which tensor goes where is the same in every
-call, so it is found out in the first one.
+call, so it is found out in the first one. Where that fails, torch makes all calls.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlcore.learners.torch_private import graph_compiler
+from rlcore_plugin_compile.torch_private import graph_compiler
 
 # from the tensors of a graph to those that it returns
 Kernels = Callable[..., Sequence[Tensor]]

@@ -1,4 +1,8 @@
-"""A function of tensors on a CUDA device, recorded once and replayed: launching its kernels costs one call."""
+"""A function of tensors on a CUDA device, recorded once and replayed: launching its kernels costs one call.
+
+On an H100 a compiled SAC update that is replayed makes HalfCheetah 4.3 times as fast as the eager one
+(`benchmarks/results/gpu.md`). Several ranks sum between two graphs, and launch their kernels one by one.
+"""
 
 from __future__ import annotations
 

@@ -9,9 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
-from rlcore.learners.gradient_step import total_loss
-from rlcore.learners.noise import holds
-from rlcore.learners.statistics import changed
+from rlcore.learners import holds, total_loss
 from rlcore.types import Key
 
 
@@ -58,7 +56,7 @@ class TracedLoss:
             self.apart = _are_apart([total_loss(losses, chosen) for chosen in minimised], parameters)
         self.keys = tuple(recorder.read)
         self.returned = tuple(losses)
-        self.moving = tuple(changed(dict(loss.named_buffers()), buffers))
+        self.moving = tuple(name for name, now in loss.named_buffers() if not torch.equal(now, buffers[name]))
 
     def computed(self, minibatch: Mapping[Key, Tensor], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return losses and metrics, with other tensors in the place of parameters and buffers."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_compile import wide_products as module
+from rlcore_plugin_compile.graph_pass import as_pass
+from rlcore_plugin_compile.wide_products import can_replace, replace_products, wide_products
 from torch import fx
-
-from rlcore.learners import wide_products as module
-from rlcore.learners.graph_pass import as_pass
-from rlcore.learners.wide_products import can_replace, replace_products, wide_products
 
 from .one_product import graph_of
 

@@ -4,10 +4,7 @@ import pytest
 import torch
 
 from rlcore.buffers import RowMinibatch
-
-from .test_gradient import TwoParts, fresh_compiler, make, weights
-
-__all__ = ["fresh_compiler"]
+from tests.unit.learners.test_gradient import TwoParts, make, weights
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fresh_compiler")]
 

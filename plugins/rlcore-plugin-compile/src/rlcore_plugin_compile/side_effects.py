@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError, describe
-from rlcore.learners.torch_private import compiler_errors
+from rlcore_plugin_compile.torch_private import compiler_errors
 
 Result = TypeVar("Result")
 

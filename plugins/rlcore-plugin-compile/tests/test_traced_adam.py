@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_compile.traced_adam import TracedAdam
 
 from rlcore.learners.gradient_step import GradientStep
-from rlcore.learners.traced_adam import TracedAdam
 
 
 @pytest.mark.parametrize("kind", ["Adam", "AdamW"])

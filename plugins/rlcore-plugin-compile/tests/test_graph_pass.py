@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import torch
-
-from rlcore.learners import graph_pass as module
-from rlcore.learners.biases import add_apart
-from rlcore.learners.narrow_products import turn_narrow
-from rlcore.learners.wide_products import replace_products
+from rlcore_plugin_compile import graph_pass as module
+from rlcore_plugin_compile.biases import add_apart
+from rlcore_plugin_compile.narrow_products import turn_narrow
+from rlcore_plugin_compile.wide_products import replace_products
 
 
 def test_large_products_come_before_biases_and_each_set_of_changes_has_its_own_name(monkeypatch):

@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-
-from rlcore.learners import direct_calls
-from rlcore.learners.direct_calls import DirectCalls
+from rlcore_plugin_compile import direct_calls
+from rlcore_plugin_compile.direct_calls import DirectCalls
 
 
 def step(entries, state):

@@ -2,7 +2,7 @@
 
 The gradient of the first layer's weights is one: few inputs, many units. MKL goes along the columns of the right
 matrix, and where these are few and lie in rows, most of its vectors are empty. The transposed product has the same
-numbers, in an eighth to the whole of the time (`benchmarks/narrow_products.py`).
+numbers, in an eighth to the whole of the time (`benchmarks/results/narrow-products.md`). Wider ones stay as they are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from rlcore.learners.graph_nodes import call, replace
+from rlcore_plugin_compile.graph_nodes import call, replace
 
 _aten = torch.ops.aten
 _PRODUCTS: Final[tuple[Any, ...]] = (_aten.mm.default, _aten.bmm.default)

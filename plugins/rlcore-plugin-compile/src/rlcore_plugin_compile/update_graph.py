@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from rlcore.learners.flat_layout import FlatLayout
-from rlcore.learners.gradient_step import total_loss
+from rlcore.learners import total_loss
 from rlcore.types import Key
 
 if TYPE_CHECKING:
-    from rlcore.learners.traced_adam import TracedAdam
-    from rlcore.learners.traced_loss import TracedLoss
+    from rlcore.learners import JointGradients
+    from rlcore_plugin_compile.traced_adam import TracedAdam
+    from rlcore_plugin_compile.traced_loss import TracedLoss
 
 # tensors in lists: those of each optimizer, then parameters that no optimizer moves, buffers, columns of which rows are
 # gathered, and the vector of ranks
@@ -26,14 +26,12 @@ class Joined(NamedTuple):
     """How the gradients of several ranks become one.
 
     Attributes:
-        flat: the vector that is summed over them.
-        layout: where gradients lie in it.
+        joint: has the vector that is summed over them.
         numbers: of the optimizers that step.
         rows: samples of a minibatch of this rank.
     """
 
-    flat: Tensor
-    layout: FlatLayout
+    joint: JointGradients
     numbers: Sequence[int]
     rows: int
 
@@ -81,7 +79,7 @@ class UpdateGraph:
         self.state += [list(others.values()), list(buffers.values()), list((columns or {}).values())]
         self._joined = joined
         if joined is not None:
-            self.state.append([joined.flat])
+            self.state.append([joined.joint.flat])
 
     def whole(self, entries: list[Tensor], state: State) -> tuple[Tensor, ...]:
         """Do all of it; return what the loss returns and the norm of each optimizer."""
@@ -95,14 +93,15 @@ class UpdateGraph:
         assert joined is not None
         flat, numbers = self._flat(state), joined.numbers
         of_totals = dict(zip(numbers, totals, strict=True))
-        flat.copy_(joined.layout.joined(dict(zip(numbers, gradients, strict=True)), of_totals, joined.rows, flat))
+        of_gradients = dict(zip(numbers, gradients, strict=True))
+        flat.copy_(joined.joint.layout.joined(of_gradients, of_totals, joined.rows, flat))
         return tuple(values)
 
     def after_sum(self, entries: list[Tensor], state: State) -> tuple[Tensor, ...]:
         """Take the steps with the mean over the rows of all ranks; there are no entries. Return the norms."""
         joined = self._joined
         assert joined is not None
-        flat, layout = self._flat(state), joined.layout
+        flat, layout = self._flat(state), joined.joint.layout
         mean = flat / flat[-1]
         gradients = [layout.gradients_of(number, mean) for number in joined.numbers]
         totals = [layout.total_of(number, mean) for number in joined.numbers]

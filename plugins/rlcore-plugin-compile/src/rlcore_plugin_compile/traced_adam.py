@@ -9,8 +9,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from rlcore.learners.adam import AdamState
-from rlcore.learners.gradient_step import GradientStep
+from rlcore.learners import AdamState, GradientStep
 
 # numbers of a reduction that the compiler does not write out: it does so up to eight
 _REDUCED: Final = 16

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_compile.biases import add_apart
 from torch import fx
-
-from rlcore.learners.biases import add_apart
 
 from .one_product import graph_of
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_compile.narrow_products import turn_narrow
 from torch import fx
-
-from rlcore.learners.narrow_products import turn_narrow
 
 from .one_product import graph_of
 

@@ -1,8 +1,9 @@
 """Large matrix products of a compiled update by oneDNN, on processors whose widest vectors MKL leaves unused.
 
 On a CPU torch multiplies matrices of float32 by MKL, which computes with AVX-512 on the processors of one maker alone.
-oneDNN, which torch brings along too, does on all of them, in half the time. Whether it is taken follows from the
-processor and not from a measurement, so that two runs on one machine have the same bits.
+oneDNN, which torch brings along too, does on all of them, in half the time. Elsewhere products are
+MKL's. Whether it is taken follows from the processor and not from a measurement, so that two runs on one machine have
+the same bits.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, fx
 
-from rlcore.learners.graph_nodes import call, replace
-from rlcore.learners.torch_private import look_up
+from rlcore_plugin_compile.graph_nodes import call, replace
+from rlcore_plugin_compile.torch_private import look_up
 
 # multiplications of a product from which on it is worth the constant costs of oneDNN, and of copies in its order
 _LARGE: Final = 2**21

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_compile.side_effects import Attributes, compiled_without_side_effects
 from torch import nn
 
 from rlcore import ConfigError
-from rlcore.learners.side_effects import Attributes, compiled_without_side_effects
 
 
 class Loss(nn.Module):

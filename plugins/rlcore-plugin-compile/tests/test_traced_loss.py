@@ -2,9 +2,8 @@
 
 import pytest
 import torch
+from rlcore_plugin_compile.traced_loss import TracedLoss
 from torch import nn
-
-from rlcore.learners.traced_loss import TracedLoss
 
 
 class Shared(nn.Module):

@@ -8,10 +8,10 @@ from typing import Any
 
 from torch import fx
 
-from rlcore.learners import graph_nodes
-from rlcore.learners.biases import add_apart
-from rlcore.learners.narrow_products import turn_narrow
-from rlcore.learners.wide_products import wide_products
+from rlcore_plugin_compile import graph_nodes
+from rlcore_plugin_compile.biases import add_apart
+from rlcore_plugin_compile.narrow_products import turn_narrow
+from rlcore_plugin_compile.wide_products import wide_products
 
 # changes a graph whose nodes have their tensors in `meta["val"]`, and returns how many nodes were replaced
 Change = Callable[[fx.Graph], int]

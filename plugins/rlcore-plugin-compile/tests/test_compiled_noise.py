@@ -1,0 +1,21 @@
+"""Compiled updates of losses with noise."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from rlcore_plugin_testing.compare import difference
+
+from tests.unit.learners.test_noise import learner_of, minibatches, train, weights
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fresh_compiler")
+def test_compiled_updates_with_noise_are_eager_ones():
+    eager, compiled = learner_of(), learner_of(compile=True)
+    for expected, found in zip(train(eager, minibatches()), train(compiled, minibatches()), strict=True):
+        assert set(expected) == set(found)
+        torch.testing.assert_close(found["noise"], expected["noise"], rtol=1e-4, atol=1e-6)
+    for one, other in zip(weights(eager), weights(compiled), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+    assert difference(eager.state_dict(), compiled.state_dict()) is None
