@@ -94,7 +94,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("rlcore.reports.comparison", "rlcore.reports.comparison_table", "rlcore.reports.statistics"),
         (f"{UNIT}/reports", "tests/integration/test_compare.py"),
     ),
-    (("rlcore.ranks", "rlcore.run.shares", "rlcore.state.ranks"), (f"{UNIT}/ranks", f"{FAULTS}/test_h_ranks.py")),
+    (("rlcore.run.shares", "rlcore.state.ranks"), (f"{UNIT}/run",)),
     (("rlcore.seeds",), (f"{UNIT}/seeds", "tests/integration/test_seeds.py")),
     (("rlcore.helpers",), ("tests/helpers",)),
     (("rlcore.algorithms",), ("tests/parity/test_algorithms.py",)),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.checkpoints.manifest import committed as committed
     from rlcore.checkpoints.tensor_files import Form as Form
     from rlcore.checkpoints.tensor_files import TensorFiles as TensorFiles
     from rlcore.checkpoints.tensor_files import dense as dense
@@ -17,5 +18,6 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.checkpoints.tensor_files": "Form TensorFiles dense read_description write_description",
+        "rlcore.checkpoints.manifest": "committed",
     },
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.files.durable import sync_folder as sync_folder
     from rlcore.files.growing import GrowingFile as GrowingFile
     from rlcore.files.lock import LOCK_FILE as LOCK_FILE
     from rlcore.files.lock import Lock as Lock
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from rlcore.files.log_files import cut_back as cut_back
     from rlcore.files.plain_files import inside as inside
     from rlcore.files.plain_files import plain_file as plain_file
+    from rlcore.files.replacement import replace as replace
     from rlcore.files.replacement import replacing as replacing
     from rlcore.files.table import Table as Table
 
@@ -24,7 +26,8 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.files.lock": "LOCK_FILE Lock in_use",
         "rlcore.files.plain_files": "inside plain_file",
         "rlcore.files.log_files": "cut_back",
-        "rlcore.files.replacement": "replacing",
+        "rlcore.files.replacement": "replacing replace",
         "rlcore.files.table": "Table",
+        "rlcore.files.durable": "sync_folder",
     },
 )

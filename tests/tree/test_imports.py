@@ -54,10 +54,9 @@ ROOMS = {
     "seeds": "files process run_folder training",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
-    "ranks": "files types process config state restore checkpoints run_folder stock run reports",
     "cli": (
         "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder stock "
-        "assembly run agents reports seeds ranks"
+        "assembly run agents reports seeds"
     ),
 }
 FOR_ALL = ("errors", "lazy")
@@ -199,7 +198,7 @@ HEAVY = ("torch", "tensordict", "gymnasium", "matplotlib", "tensorboard", "av", 
         "from rlcore.cli.command_line import main\nassert main(['plugins', 'list']) == 0",
         "from rlcore.plugins.host import PluginHost, installed\nhost = PluginHost()\n"
         "[host.load(p.name) for p in installed() if p.distribution.startswith('rlcore-plugin-')]",
-        "import rlcore.cli.train_ranks",
+        "import rlcore.cli.train\nimport rlcore_plugin_ddp.processes, rlcore_plugin_ddp.ranks.supervisor",
     ],
     ids=["import", "names", "help", "plugins list", "plugin modules", "supervisor of ranks"],
 )

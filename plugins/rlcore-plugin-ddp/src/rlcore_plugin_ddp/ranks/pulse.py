@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from rlcore.ranks.waiting import WaitingGroup
-from rlcore.types.heart import Heart
+from rlcore.types import Heart
+from rlcore_plugin_ddp.ranks.waiting import WaitingGroup
 
 # seconds between two looks at whether the rank moves
 _LOOK: Final = 0.1
