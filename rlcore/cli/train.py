@@ -7,6 +7,7 @@ import argparse
 from rlcore.cli.train_config import asked_by
 from rlcore.config.launchers import check_alone, launcher_class
 from rlcore.errors import ConfigError, RlcoreError
+from rlcore.plugins.known import lend
 from rlcore.run.asked import Asked
 from rlcore.types.launcher import Launcher
 
@@ -14,10 +15,9 @@ from rlcore.types.launcher import Launcher
 def run(options: argparse.Namespace) -> int:
     """Train; return the exit code."""
     if options.seeds is not None:
-        from rlcore.cli import train_seeds
-
         check_alone("--seeds trains each seed in one process; leave torchrun out")
-        return train_seeds.run(options)
+        code: int = lend("rlcore.cli", "train_seeds", "rlcore train --seeds")(options)
+        return code
     if options.jobs is not None:
         raise ConfigError("--jobs says how many seeds are trained at a time; add --seeds")
     wanted = asked_by(options)

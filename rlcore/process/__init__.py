@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.process import age as age
     from rlcore.process import companion as companion
     from rlcore.process.another import start_run as start_run
     from rlcore.process.cores import usable_cores as usable_cores
@@ -18,18 +19,20 @@ if TYPE_CHECKING:
     from rlcore.process.stops import collected_stops as collected_stops
     from rlcore.process.streams import lenient as lenient
     from rlcore.process.streams import show_log as show_log
+    from rlcore.process.terminal import printable as printable
     from rlcore.process.watchdog import Hung as Hung
     from rlcore.process.watchdog import Watchdog as Watchdog
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
-        "rlcore.process": "companion",
+        "rlcore.process": "age companion",
         "rlcore.process.another": "start_run",
         "rlcore.process.cores": "usable_cores",
         "rlcore.process.signals": "STOPPING AT_ONCE",
         "rlcore.process.stops": "collected_stops",
         "rlcore.process.streams": "lenient show_log",
+        "rlcore.process.terminal": "printable",
         "rlcore.process.forks": "end_with_parent end_with_this",
         "rlcore.process.nameless": "nameless_file",
         "rlcore.process.watchdog": "Hung Watchdog",

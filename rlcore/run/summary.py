@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from rlcore.errors import FROM_OUTSIDE, RlcoreError, describe
+from rlcore.plugins.known import lend
 from rlcore.run.ready import Run
 from rlcore.types import EvaluationResult
 
@@ -18,7 +19,7 @@ SLOW_SECONDS: Final = 0.05
 
 
 def summary(run: Run) -> str:
-    """Return the summary; draws `curves.png` where matplotlib is installed and the run has metrics."""
+    """Return the summary; draws `curves.png` where what draws it is installed and the run has metrics."""
     trainer = run.trainer
     progress, seconds = trainer.progress, trainer.seconds_trained
     lines = [
@@ -62,11 +63,10 @@ def _evaluation(result: EvaluationResult | None, unit: str) -> str:
 
 
 def _curves(run: Run) -> str | None:
-    from rlcore.reports.plotting import plot_runs
-
     folder = run.trainer.run_info.folder
     assert folder is not None
     try:
+        plot_runs = lend("rlcore.run", "plot_runs", "the drawing of curves")
         return str(_as_named(run, plot_runs([folder], folder / "curves.png")))
     except FROM_OUTSIDE:
         raise

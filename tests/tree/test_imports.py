@@ -49,14 +49,12 @@ ROOMS = {
         "stock assembly scripts"
     ),
     "agents": "version files types plugins config state envs restore policies checkpoints run_folder assembly run",
-    "reports": "files types config checkpoints run_folder training run",
-    "front": "types process plugins config presets run_folder stock agents run reports",
-    "seeds": "files process run_folder training",
+    "front": "types process plugins config presets run_folder stock agents run",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
     "cli": (
-        "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder stock "
-        "assembly run agents reports seeds"
+        "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder "
+        "assembly run agents"
     ),
 }
 FOR_ALL = ("errors", "lazy")
