@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from rlcore.config.core import RanksConfig
 from rlcore.errors import ConfigError
 from rlcore.plugins.host import PluginHost
 from rlcore.types.launcher import Launcher
-from rlcore.types.optional import missing, offers
+from rlcore.types.optional import missing
 
 # what `[ranks] use` may say for short
 LAUNCHERS: Final = {"processes": "ddp:processes", "ray": "ray:ray", "torchrun": "ddp:torchrun"}
@@ -41,13 +41,14 @@ def launcher_class(ranks: RanksConfig, disable: Iterable[str] = ()) -> type[Laun
     host = PluginHost(disable=disable)
     host.load_for(launcher_named(ranks.use))
     provided = host.find("launcher", launcher_named(ranks.use))
-    target: type[Launcher] = provided.target()
-    if not offers(target, Launcher):
+    target: Any = provided.target()
+    if lacking := missing(target, Launcher):
         raise ConfigError(
-            f"[ranks] use: {provided} is no launcher, as it has no {', '.join(missing(target, Launcher))}; derive it "
-            "from rlcore_plugin_ddp.launchers.ForkingLauncher"
+            f"[ranks] use: {provided} trains nothing, as it has no {', '.join(lacking)}; derive it from "
+            "rlcore_plugin_ddp.launchers.ForkingLauncher"
         )
-    return target
+    launcher: type[Launcher] = target
+    return launcher
 
 
 def check_alone(why: str) -> None:

@@ -2,7 +2,66 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
+
+MINE = """
+from pydantic import BaseModel
+from rlcore import Component, hookimpl
+
+class TellsNothing:
+    class Config(BaseModel, extra="forbid"):
+        pass
+
+    def open(self, count, generation, deadline):
+        pass
+
+    def join(self, rank):
+        pass
+
+class Tells(TellsNothing):
+    @classmethod
+    def train(cls, asked):
+        print(asked.place.name, asked.clock, asked.until, asked.quiet, asked.grace, asked.ranks.count, asked.resume)
+        return 7
+
+@hookimpl
+def provide_components():
+    return [Component("launcher", "tells", Tells), Component("launcher", "tells-nothing", TellsNothing)]
+"""
+
+
+def test_a_run_is_handed_over_with_what_the_command_asks(cli, write_config, site):
+    site.add("rlcore-plugin-mine", "mine_launchers", MINE)
+    asked = ("--set", "ranks.use=mine:tells", "--set", "ranks.count=4", "--until", "32", "--quiet", "--grace", "3")
+    outcome = cli("train", write_config(), *asked)
+    assert (outcome.code, outcome.out) == (7, "tiny frames 32 True 3.0 4 None\n")
+
+
+def test_a_launcher_that_trains_nothing_is_told_what_to_derive_from(cli, write_config, site):
+    site.add("rlcore-plugin-mine", "mine_launchers", MINE)
+    outcome = cli("train", write_config(), "--set", "ranks.use=mine:tells-nothing")
+    assert outcome.code == 2
+    assert "trains nothing, as it has no train; derive it from rlcore_plugin_ddp.launchers" in outcome.err
+
+
+def test_without_the_plugin_of_ranks_the_config_says_what_to_install(cli, write_config, monkeypatch):
+    monkeypatch.setenv("RLCORE_NO_PLUGINS", "1")
+    outcome = cli("train", write_config(), "--set", "ranks.count=2")
+    assert outcome.code == 2
+    assert "[ranks] use: 'ddp' is provided by rlcore-plugin-ddp, which is not installed" in outcome.err
+
+
+def test_one_process_imports_nothing_of_ranks(write_config):
+    code = (
+        "import sys\nfrom rlcore.cli.command_line import main\n"
+        "assert main(['train', sys.argv[1], '--quiet', '--until', '32']) == 0\n"
+        "print([name for name in sys.modules if name.startswith('rlcore_plugin_ddp')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, write_config()], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize(
