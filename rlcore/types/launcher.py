@@ -19,7 +19,7 @@ class Launcher(Protocol):
 
     Called in `plugins/rlcore-plugin-ddp/src/rlcore_plugin_ddp/ranks/template.py`:
 
-        self._launcher.open(self._count, start.generation, self._deadline + _LATER)
+        self._launcher.open(self._count, start.generation, self._deadline + LATER)
 
     Called in `plugins/rlcore-plugin-ddp/src/rlcore_plugin_ddp/ranks/rank.py`:
 

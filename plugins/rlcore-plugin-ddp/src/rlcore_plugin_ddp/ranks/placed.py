@@ -22,7 +22,7 @@ from rlcore.errors import RlcoreError
 from rlcore.run import Asked, Config
 from rlcore_plugin_ddp.ranks.board import Board
 from rlcore_plugin_ddp.ranks.placed_rank import PlacedRank, lock_of, terminal_of
-from rlcore_plugin_ddp.ranks.rank import Start
+from rlcore_plugin_ddp.ranks.rank import LATER, Start
 from rlcore_plugin_ddp.ranks.told import SAID, Heard, Said, heard_of, start_of, state_of, text_of
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ _STARTING: Final = 120.0
 # seconds between two looks at the mailbox, and how much longer than it takes to fetch states none are fetched again
 _LOOK: Final = 0.1
 _SHARE: Final = 20.0
-# seconds by which the ranks are more patient with each other than the supervisor, which knows better who is to blame
-_LATER: Final = 1.0
 
 
 def serve_placed(config: Config, asked: Asked, channel: socket.socket, board: Board, launcher: PlacingLauncher) -> None:
@@ -111,7 +109,7 @@ class _Placed:
         states = self._kept(start)
         self._mailbox, self._heard, self._wanted = None, {}, -1
         try:
-            self._launcher.open(self._board.size, start.generation, self._deadline + _LATER)
+            self._launcher.open(self._board.size, start.generation, self._deadline + LATER)
             mailbox = self._launcher.place(self._wait)
         except RlcoreError as error:
             log.error("error: %s", error)

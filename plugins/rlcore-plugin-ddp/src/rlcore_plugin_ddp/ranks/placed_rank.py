@@ -28,8 +28,6 @@ log = logging.getLogger(__name__)
 # seconds between two messages, and between two states that are kept: each is fetched before the next but one is there
 _TELL: Final = 0.1
 _KEEP: Final = 1.0
-# the exit code of a rank that says nothing of its end, which is a death
-_DIED: Final = 3
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class PlacedRank:
             except RankLost as lost:
                 log.error("rank %d: %s", rank, lost)
                 board.dies(rank, str(lost), lost.rank)
-                return _DIED
+                return RankLost.exit_code
             except RlcoreError as error:
                 log.error("error: rank %d: %s", rank, error)
                 board.dies(rank, describe(error))
@@ -164,7 +162,7 @@ class _Telling:
                 self._tell()
             self._tell()
         except RankLost:  # who watches over this rank is gone
-            os._exit(_DIED)
+            os._exit(RankLost.exit_code)
 
     def _tell(self) -> None:
         said = self._mailbox.get(SAID)

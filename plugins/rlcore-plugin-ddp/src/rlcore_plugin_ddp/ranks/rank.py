@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# the exit code of a rank that says nothing of its end, which is a death
-_DIED: Final = 3
+# seconds by which the ranks are more patient with each other than the supervisor, which knows better who is to blame
+LATER: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Rank:
         except (RankLost, Hung) as died:
             log.error("rank %d: %s", self._rank, died)
             self._board.dies(self._rank, str(died), died.rank if isinstance(died, RankLost) else None)
-            return _DIED
+            return RankLost.exit_code  # the board has nothing of its end, so that it is a death
         except RlcoreError as error:
             notes = "".join(f"\n  {note}" for note in notes_of(error))
             log.error("error: rank %d: %s%s", self._rank, error, notes)

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rlcore.checkpoints import committed
-from rlcore.errors import StorageError
+from rlcore.errors import RankLost, StorageError
 from rlcore.process import AT_ONCE, collected_stops, nameless_file
 from rlcore.run import Asked, claimed
 from rlcore.run_folder import CHECKPOINTS, RunState, Status, read_status
 from rlcore.types import unit_of
 from rlcore_plugin_ddp.ranks.board import Board
+from rlcore_plugin_ddp.stillness import Stillness
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +32,6 @@ log = logging.getLogger(__name__)
 _LOOK: Final = 0.1
 _ENDING: Final = 3.0
 _KILLING: Final = 5.0
-# exit code of a run whose ranks die again and again
-_DIED: Final = 3
 _PROGRAM: Final = "rlcore_plugin_ddp.ranks.program"
 
 
@@ -105,7 +104,7 @@ class Supervisor:
                 log.error("stopped by %s before the first frame", signal.Signals(self._received[0]).name)
                 raise _Refused(128 + self._received[0])
             if (code := self._template.code()) is not None:
-                raise _Refused(code if code > 0 else _DIED)
+                raise _Refused(code if code > 0 else RankLost.exit_code)
         assert answers == [{"ready": True}], answers
 
     def _generations(self) -> int:
@@ -166,7 +165,8 @@ class Supervisor:
 
     def _until_ended(self) -> Death | int:
         """Wait until the ranks of a generation are gone; return the exit code of the run, or the death of one."""
-        running, watch = set(range(self._board.size)), _Watch(self._board, self._deadline)
+        running = set(range(self._board.size))
+        watched = [Stillness(pulse, _LOOK) for pulse in self._board.pulses()]
         found: Death | None = None
         failed: float | None = None
         failures: dict[int, int] = {}
@@ -184,7 +184,8 @@ class Supervisor:
             if self._template is None or self._template.code() is not None:
                 found = found or Death(0, "lost the process that it came from", self._where())
                 break
-            still = watch.look(running)
+            seconds = [stillness.look(pulse) for stillness, pulse in zip(watched, self._board.pulses(), strict=True)]
+            still = next((rank for rank in running if seconds[rank] > self._deadline), None)
             if still is not None and found is None:
                 how = f"did not move for {self._deadline:g} s"
                 found = Death(still, how, self._where())
@@ -256,7 +257,7 @@ class Supervisor:
             log.error("%s", error)
         continued = f"; continue with: rlcore train --resume {self._place}" if frames >= 0 else ""
         log.error("error: %s%s", reason, continued)
-        return _DIED
+        return RankLost.exit_code
 
     def _where(self) -> str:
         """Return how far the ranks are, in words."""
@@ -274,31 +275,6 @@ class Supervisor:
         except StorageError:
             found = []
         return max((int(path.name.partition("-")[0]) for path in found), default=-1)
-
-
-class _Watch:
-    """Finds a rank whose threads stand still, as one that was stopped; time in which this process stood still is none.
-
-    Args:
-        board: of the ranks.
-        deadline: seconds without a pulse.
-    """
-
-    def __init__(self, board: Board, deadline: float) -> None:
-        self._board = board
-        self._deadline = deadline
-        self._pulses = board.pulses()
-        self._still = [0.0] * board.size
-        self._looked = time.monotonic()
-
-    def look(self, running: set[int]) -> int | None:
-        """Return a rank that stands still for too long, if there is one."""
-        now, pulses = time.monotonic(), self._board.pulses()
-        passed = min(now - self._looked, 2 * _LOOK)
-        for rank in running:
-            self._still[rank] = 0.0 if pulses[rank] != self._pulses[rank] else self._still[rank] + passed
-        self._looked, self._pulses = now, pulses
-        return next((rank for rank in running if self._still[rank] > self._deadline), None)
 
 
 class _TemplateProcess:

@@ -19,19 +19,16 @@ import socket
 import sys
 import traceback
 from collections.abc import Iterator
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
+from rlcore.errors import RankLost
 from rlcore.process import end_with_parent, usable_cores
 from rlcore.run import Asked, Config
 from rlcore.types import Launcher
 from rlcore_plugin_ddp.ranks.board import Board
-from rlcore_plugin_ddp.ranks.rank import Rank, Start
+from rlcore_plugin_ddp.ranks.rank import LATER, Rank, Start
 
 log = logging.getLogger(__name__)
-
-_LOST: Final = 3
-# seconds by which the ranks are more patient with each other than the supervisor, which knows better who is to blame
-_LATER: Final = 1.0
 
 
 class Template:
@@ -85,7 +82,7 @@ class Template:
 
     def _start(self, start: Start, pipe: tuple[int, int]) -> None:
         """Fork the ranks of a generation."""
-        self._launcher.open(self._count, start.generation, self._deadline + _LATER)
+        self._launcher.open(self._count, start.generation, self._deadline + LATER)
         gc.collect()
         gc.freeze()
         for rank in range(self._count):
@@ -96,7 +93,7 @@ class Template:
 
     def _become(self, rank: int, start: Start, pipe: tuple[int, int]) -> NoReturn:
         """Be a rank, and end."""
-        code = _LOST
+        code = RankLost.exit_code
         try:
             end_with_parent()
             signal.set_wakeup_fd(-1)
