@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rlcore.run.command import train_as_asked as train_as_asked
     from rlcore.run.ending import Ending as Ending
     from rlcore.run.ending import unexpected as unexpected
+    from rlcore.run.loggers import LoggerOfRun as LoggerOfRun
+    from rlcore.run.loggers import build_loggers as build_loggers
     from rlcore.run.ready import Run as Run
     from rlcore.run.resume import check_unchanged_since_latest as check_unchanged_since_latest
     from rlcore.run.shares import divided as divided
@@ -35,5 +37,6 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.run.ready": "Run",
         "rlcore.run.resume": "check_unchanged_since_latest",
         "rlcore.run.shares": "divided",
+        "rlcore.run.loggers": "LoggerOfRun build_loggers",
     },
 )

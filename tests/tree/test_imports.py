@@ -29,7 +29,6 @@ ROOMS = {
     "state": "types",
     "envs": "types state",
     "loggers": "types process plugins",
-    "spooling": "files plugins loggers",
     "restore": "types",
     "learners": "types process",
     "collectors": "types envs restore",
@@ -53,8 +52,8 @@ ROOMS = {
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
     "cli": (
-        "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder "
-        "assembly run agents"
+        "version files types process hooks plugins config presets envs restore checkpoints run_folder assembly run "
+        "agents"
     ),
 }
 FOR_ALL = ("errors", "lazy")
