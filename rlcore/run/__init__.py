@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rlcore.run.ending import unexpected as unexpected
     from rlcore.run.loggers import LoggerOfRun as LoggerOfRun
     from rlcore.run.loggers import build_loggers as build_loggers
+    from rlcore.run.process_state import choose_device as choose_device
+    from rlcore.run.process_state import prepare_process as prepare_process
     from rlcore.run.ready import Run as Run
     from rlcore.run.resume import check_unchanged_since_latest as check_unchanged_since_latest
     from rlcore.run.shares import divided as divided
@@ -37,6 +39,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.run.ready": "Run",
         "rlcore.run.resume": "check_unchanged_since_latest",
         "rlcore.run.shares": "divided",
+        "rlcore.run.process_state": "choose_device prepare_process",
         "rlcore.run.loggers": "LoggerOfRun build_loggers",
     },
 )
