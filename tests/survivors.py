@@ -103,7 +103,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ),
         ("plugins/rlcore-plugin-reports/tests", "tests/integration/test_compare.py"),
     ),
-    (("rlcore.ranks", "rlcore.run.shares", "rlcore.state.ranks"), (f"{UNIT}/ranks", f"{FAULTS}/test_h_ranks.py")),
+    (("rlcore.run.shares", "rlcore.state.ranks"), (f"{UNIT}/run",)),
     (("rlcore_plugin_reports.seeds",), ("plugins/rlcore-plugin-reports/tests", "tests/integration/test_seeds.py")),
     (("rlcore.helpers",), ("tests/helpers",)),
     (("rlcore.algorithms",), ("tests/parity/test_algorithms.py",)),

@@ -286,17 +286,17 @@ def kinds() -> str:
 def fault_table() -> str:
     """Return every test of the suites whose name begins with rows of the fault matrix, by row."""
     found: dict[tuple[str, int], list[list[str]]] = {}
-    for file in sorted(ROOT.glob("tests/**/test_*.py")):
+    for file in sorted([*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("plugins/*/tests/test_h_*.py")]):
         for node in ast.walk(ast.parse(file.read_text())):
             match = _FAULT_TEST.fullmatch(node.name) if isinstance(node, ast.FunctionDef) else None
             if match and isinstance(node, ast.FunctionDef):
                 slow = any("mark.slow" in ast.unparse(decorator) for decorator in node.decorator_list)
                 rows = match[1].upper().strip("_").split("_")
                 what = match[2].replace("_", " ") + (" (slow)" if slow else "")
-                row = [", ".join(rows), what, f"`{file.relative_to(ROOT / 'tests')}`"]
+                row = [", ".join(rows), what, f"`{str(file.relative_to(ROOT)).removeprefix('tests/')}`"]
                 found.setdefault((rows[0][0], int(rows[0][1:])), []).append(row)
     listed = [row for _, tests in sorted(found.items()) for row in tests]
-    return table(["row", "what is shown", "test in `tests/`"], listed)
+    return table(["row", "what is shown", "test in `tests/`, or of a plugin"], listed)
 
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {

@@ -25,7 +25,7 @@ INTERFACES: Final[dict[str, tuple[type, ...]]] = {
     "evaluator": (types.Evaluator,),
     "logger": (types.Logger,),
     "checkpointer": (types.Checkpointer, types.InPlaceCheckpointer),
-    "launcher": (types.Launcher, types.JoiningLauncher, types.PlacingLauncher, types.Mailbox, types.MeetingPlace),
+    "launcher": (types.Launcher,),
     "all": (types.Context, types.Stateful, types.Group),
 }
 _TITLES: Final = {"all": "What all kinds share"}

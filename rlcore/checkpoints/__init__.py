@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rlcore.checkpoints.manifest import MANIFEST as MANIFEST
     from rlcore.checkpoints.manifest import CheckpointEntry as CheckpointEntry
     from rlcore.checkpoints.manifest import best as best
+    from rlcore.checkpoints.manifest import committed as committed
     from rlcore.checkpoints.manifest import read_state as read_state
     from rlcore.checkpoints.manifest import scan as scan
     from rlcore.checkpoints.tensor_files import Form as Form
@@ -22,6 +23,6 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.checkpoints.tensor_files": "Form TensorFiles dense read_description write_description",
-        "rlcore.checkpoints.manifest": "MANIFEST CheckpointEntry best read_state scan",
+        "rlcore.checkpoints.manifest": "MANIFEST CheckpointEntry best read_state scan committed",
     },
 )

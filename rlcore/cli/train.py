@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from rlcore.cli.train_config import prepared
-from rlcore.config.launchers import check_alone, joins_ranks
-from rlcore.errors import ConfigError
+from rlcore.cli.train_config import asked_by
+from rlcore.config.launchers import check_alone, launcher_class
+from rlcore.errors import ConfigError, RlcoreError
 from rlcore.plugins.known import lend
+from rlcore.run.asked import Asked
+from rlcore.types.launcher import Launcher
 
 
 def run(options: argparse.Namespace) -> int:
@@ -18,17 +20,25 @@ def run(options: argparse.Namespace) -> int:
         return code
     if options.jobs is not None:
         raise ConfigError("--jobs says how many seeds are trained at a time; add --seeds")
-    raw = prepared(options)
-    ranks = raw.values.get("ranks")
-    if ranks is None or options.dry_run:
+    wanted = asked_by(options)
+    if "ranks" not in wanted.raw.values or options.dry_run:
         from rlcore.cli import train_alone
 
         check_alone("the config has no [ranks], so each would train the whole run; add --set ranks.count={size}")
-        return train_alone.run(options, raw)
-    if isinstance(ranks, dict) and joins_ranks(ranks):
-        from rlcore.cli import train_joined
+        return train_alone.run(wanted, options.dry_run)
+    return _launcher(wanted).train(wanted)
 
-        return train_joined.run(options, raw)
-    from rlcore.cli import train_ranks
 
-    return train_ranks.run(options, raw)
+def _launcher(wanted: Asked) -> type[Launcher]:
+    """Return the launcher that `[ranks]` names.
+
+    Raises:
+        RlcoreError: says everything that is wrong with the config, where there is no such launcher.
+    """
+    try:
+        return launcher_class(wanted.ranks, wanted.disable)
+    except RlcoreError:
+        from rlcore.run.checking import validated
+
+        validated(wanted.raw, wanted.enable, wanted.disable)
+        raise

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from pathlib import Path
 from typing import Any
 
+from rlcore.cli.durations import spoken
 from rlcore.config.changes import WATCHING
 from rlcore.config.common_keys import DEFAULTS
 from rlcore.config.core import SAFE_NAME
@@ -14,8 +16,32 @@ from rlcore.config.file import read
 from rlcore.config.observers import add_observers
 from rlcore.config.raw import RawConfig
 from rlcore.errors import ConfigError
+from rlcore.process.age import age
+from rlcore.restore.choices import ResumeOptions
+from rlcore.run.asked import Asked
 from rlcore.run_folder import folder as run_folder
 from rlcore.run_folder.next_config import settle_after_crash
+
+
+def asked_by(options: argparse.Namespace) -> Asked:
+    """Return what the command line asks.
+
+    Raises:
+        ConfigError: it cannot be read, or says something about a resume and asks for none.
+    """
+    raw, limit = prepared(options), options.max_time
+    return Asked(
+        raw=raw,
+        place=Path(options.resume) if options.resume else place_of(raw),
+        clock="updates" if "total_updates" in run_keys(raw) else "frames",
+        resume=_resume_options(options),
+        until=options.until,
+        time_limit=None if limit is None else (time.monotonic() - age() + limit, spoken(limit)),
+        quiet=options.quiet,
+        grace=options.grace,
+        enable=tuple(options.enable),
+        disable=tuple(options.disable),
+    )
 
 
 def prepared(options: argparse.Namespace) -> RawConfig:
@@ -78,3 +104,17 @@ def _config_of(folder: Path) -> Path:
             "before it began; name the config too: rlcore train CONFIG --resume"
         )
     return config
+
+
+def _resume_options(options: argparse.Namespace) -> ResumeOptions | None:
+    """Return how the command line says to go on with a run; None to begin one.
+
+    Raises:
+        ConfigError: it says something about a resume, and asks for none.
+    """
+    if options.resume is None:
+        given = {"--drop": options.drop, "--fresh": options.fresh, "--accept-changes": options.accept_changes}
+        for name in (name for name, value in given.items() if value):
+            raise ConfigError(f"{name} says something about a resume; add --resume, or leave it out")
+        return None
+    return ResumeOptions(tuple(options.drop), tuple(options.fresh), options.accept_changes)

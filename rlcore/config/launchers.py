@@ -1,17 +1,16 @@
-"""What `[ranks] use` may name, and whether rlcore starts the ranks or is itself started as one of them."""
+"""What `[ranks] use` may name: the launcher to which a run with several processes is handed over."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import Any, Final
 
-from rlcore.errors import ConfigError, RlcoreError
+from rlcore.config.core import RanksConfig
+from rlcore.errors import ConfigError
 from rlcore.plugins.host import PluginHost
-from rlcore.types.launcher import JoiningLauncher
-from rlcore.types.optional import offers
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from rlcore.types.launcher import Launcher
+from rlcore.types.optional import missing
 
 # what `[ranks] use` may say for short
 LAUNCHERS: Final = {"processes": "ddp:processes", "ray": "ray:ray", "torchrun": "ddp:torchrun"}
@@ -28,24 +27,28 @@ def launcher_named(use: str) -> str:
     return LAUNCHERS.get(use, use)
 
 
-def joins_ranks(ranks: Mapping[str, Any], host: PluginHost | None = None) -> bool:
-    """Return whether a section `[ranks]` names a launcher whose ranks something else starts.
-
-    What is wrong with the section, whoever validates it says.
+def launcher_class(ranks: RanksConfig, disable: Iterable[str] = ()) -> type[Launcher]:
+    """Return the class of the launcher that `[ranks]` names.
 
     Args:
-        ranks: the section, as it was read.
-        host: of the plugins; default: one of its own.
+        ranks: the section.
+        disable: plugins that must not be imported.
+
+    Raises:
+        PluginError: there is none of that name; says how to install it.
+        ConfigError: it trains nothing.
     """
-    use = ranks.get("use", AUTO)
-    if not isinstance(use, str) or launcher_named(use) == LAUNCHERS["processes"]:
-        return False
-    host = host or PluginHost()
-    try:
-        host.load_for(launcher_named(use))
-        return offers(host.find("launcher", launcher_named(use)).target(), JoiningLauncher)
-    except RlcoreError:
-        return False
+    host = PluginHost(disable=disable)
+    host.load_for(launcher_named(ranks.use))
+    provided = host.find("launcher", launcher_named(ranks.use))
+    target: Any = provided.target()
+    if lacking := missing(target, Launcher):
+        raise ConfigError(
+            f"[ranks] use: {provided} trains nothing, as it has no {', '.join(lacking)}; derive it from "
+            "rlcore_plugin_ddp.launchers.ForkingLauncher"
+        )
+    launcher: type[Launcher] = target
+    return launcher
 
 
 def check_alone(why: str) -> None:

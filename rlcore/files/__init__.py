@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.files.durable import sync_folder as sync_folder
     from rlcore.files.growing import GrowingFile as GrowingFile
     from rlcore.files.lock import LOCK_FILE as LOCK_FILE
     from rlcore.files.lock import Lock as Lock
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rlcore.files.plain_files import plain_file as plain_file
     from rlcore.files.plain_files import plain_files_below as plain_files_below
     from rlcore.files.plain_files import read_plain as read_plain
+    from rlcore.files.replacement import replace as replace
     from rlcore.files.replacement import replacing as replacing
     from rlcore.files.table import Table as Table
 
@@ -28,7 +30,8 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.files.lock": "LOCK_FILE Lock in_use",
         "rlcore.files.plain_files": "inside plain_file plain_files_below read_plain",
         "rlcore.files.log_files": "cut_back open_log whole_lines",
-        "rlcore.files.replacement": "replacing",
+        "rlcore.files.replacement": "replacing replace",
         "rlcore.files.table": "Table",
+        "rlcore.files.durable": "sync_folder",
     },
 )

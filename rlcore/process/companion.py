@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import IO, Final
 
-from rlcore.process.nameless import nameless
+from rlcore.process.nameless import nameless_file
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ def _registered_stacks() -> IO[bytes] | None:
     """Return a file without a name into which this process writes its stacks at a signal."""
     if _STACKS_SIGNAL is None:
         return None
-    stream = os.fdopen(nameless("stacks"), "wb")
+    stream = os.fdopen(nameless_file("stacks"), "wb")
     faulthandler.register(_STACKS_SIGNAL, stream, all_threads=True)
     return stream
 

@@ -7,7 +7,7 @@ import tempfile
 from typing import Any
 
 
-def nameless(name: str) -> int:
+def nameless_file(name: str) -> int:
     """Return the file descriptor of such memory.
 
     Args:

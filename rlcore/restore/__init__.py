@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.restore.choices import ResumeOptions as ResumeOptions
     from rlcore.restore.fitting import check_array as check_array
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.restore.fitting": "check_array",
+        "rlcore.restore.choices": "ResumeOptions",
     },
 )

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from rlcore.run_folder.folder import CHECKPOINTS as CHECKPOINTS
     from rlcore.run_folder.folder import CONFIG_FILE as CONFIG_FILE
     from rlcore.run_folder.folder import read_config as read_config
+    from rlcore.run_folder.run_id import ID_FILE as ID_FILE
+    from rlcore.run_folder.run_id import read_id as read_id
+    from rlcore.run_folder.status import RunState as RunState
+    from rlcore.run_folder.status import Status as Status
     from rlcore.run_folder.status import reached_by as reached_by
     from rlcore.run_folder.status import read_status as read_status
     from rlcore.run_folder.warnings_file import read_warnings as read_warnings
@@ -22,8 +26,9 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.run_folder.folder": "CHECKPOINTS CONFIG_FILE read_config",
         "rlcore.run_folder.ended": "last_words",
-        "rlcore.run_folder.status": "reached_by read_status",
+        "rlcore.run_folder.status": "reached_by read_status RunState Status",
         "rlcore.run_folder.warnings_file": "read_warnings",
         "rlcore.config.changes": "WATCHING leaves",
+        "rlcore.run_folder.run_id": "ID_FILE read_id",
     },
 )

@@ -9,9 +9,12 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.state.generators import seed_all as seed_all
     from rlcore.state.generators import untouched_generators as untouched_generators
+    from rlcore.state.kinds import dtype_of as dtype_of
+    from rlcore.state.last_good import LastGoodState as LastGoodState
     from rlcore.state.memory import bytes_of as bytes_of
     from rlcore.state.memory import copy_in_pieces as copy_in_pieces
     from rlcore.state.memory import pieces as pieces
+    from rlcore.state.snapshot import Snapshot as Snapshot
     from rlcore.state.tree import flatten as flatten
     from rlcore.state.tree import through_checkpoint as through_checkpoint
     from rlcore.state.tree import unflatten as unflatten
@@ -22,5 +25,8 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.state.generators": "seed_all untouched_generators",
         "rlcore.state.memory": "bytes_of copy_in_pieces pieces",
         "rlcore.state.tree": "flatten through_checkpoint unflatten",
+        "rlcore.state.kinds": "dtype_of",
+        "rlcore.state.last_good": "LastGoodState",
+        "rlcore.state.snapshot": "Snapshot",
     },
 )

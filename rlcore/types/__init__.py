@@ -50,14 +50,7 @@ if TYPE_CHECKING:
     from rlcore.types.group import Alone as Alone
     from rlcore.types.group import Group as Group
     from rlcore.types.heart import Heart as Heart
-    from rlcore.types.launcher import JoiningLauncher as JoiningLauncher
     from rlcore.types.launcher import Launcher as Launcher
-    from rlcore.types.launcher import Mailbox as Mailbox
-    from rlcore.types.launcher import MeetingPlace as MeetingPlace
-    from rlcore.types.launcher import PlacingLauncher as PlacingLauncher
-    from rlcore.types.launcher import RankEnd as RankEnd
-    from rlcore.types.launcher import RankPlace as RankPlace
-    from rlcore.types.launcher import RankProgram as RankProgram
     from rlcore.types.learning import Estimator as Estimator
     from rlcore.types.learning import Learner as Learner
     from rlcore.types.learning import Loss as Loss
@@ -107,9 +100,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.envs": "ActionTransform Env InfoListener InfoTeller RenderableEnv Transform",
         "rlcore.types.group": "Alone Group",
         "rlcore.types.heart": "Heart",
-        "rlcore.types.launcher": (
-            "JoiningLauncher Launcher Mailbox MeetingPlace PlacingLauncher RankEnd RankPlace RankProgram"
-        ),
+        "rlcore.types.launcher": "Launcher",
         "rlcore.types.learning": "Estimator Learner Loss Scheduler",
         "rlcore.types.mappings": "FoundEntries Rows",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",

@@ -171,7 +171,7 @@ def test_a_grace_time_that_ends_while_the_run_is_summed_up_is_no_error(cli, toy,
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(30)
 
-    monkeypatch.setattr("rlcore.cli.train_alone.summary", slow_summary)
+    monkeypatch.setattr("rlcore.run.command.summary", slow_summary)
     outcome = cli("train", toy(), "--grace", "0.2", *until)
     assert outcome.code == code, outcome.err
     assert "Traceback" not in outcome.err

@@ -50,10 +50,8 @@ ROOMS = {
     "front": "types process plugins config presets run_folder stock run",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
-    "ranks": "files types process config state restore checkpoints run_folder stock run",
     "cli": (
-        "version files types process hooks plugins config presets envs restore checkpoints run_folder stock assembly "
-        "run ranks"
+        "version files types process hooks plugins config presets envs restore checkpoints run_folder assembly run"
     ),
 }
 FOR_ALL = ("errors", "lazy")
@@ -195,7 +193,7 @@ HEAVY = ("torch", "tensordict", "gymnasium", "matplotlib", "tensorboard", "av", 
         "from rlcore.cli.command_line import main\nassert main(['plugins', 'list']) == 0",
         "from rlcore.plugins.host import PluginHost, installed\nhost = PluginHost()\n"
         "[host.load(p.name) for p in installed() if p.distribution.startswith('rlcore-plugin-')]",
-        "import rlcore.cli.train_ranks",
+        "import rlcore.cli.train\nimport rlcore_plugin_ddp.processes, rlcore_plugin_ddp.ranks.supervisor",
     ],
     ids=["import", "names", "help", "plugins list", "plugin modules", "supervisor of ranks"],
 )

@@ -27,6 +27,7 @@ from typing import Any, Final, Self
 
 from rlcore.errors import ConfigError, RankLost, RlcoreError
 from rlcore.process import usable_cores
+from rlcore_plugin_ddp.stillness import Stillness
 
 ENVIRONMENT: Final = "RLCORE_GROUP"
 KINDS: Final = ("sum_", "share", "gather", "barrier")
@@ -42,8 +43,7 @@ _SMALLEST, _LARGEST = 12, 36
 # seconds: at first a rank that waits offers the processor to others, then it sleeps, longer and longer
 _SPIN: Final = 200e-6
 _NAP, _LONGEST_NAP = 50e-6, 2e-3
-# seconds between two looks at whether the others live; of a longer time only as much is counted, since this process
-# was stopped, and perhaps the others with it
+# seconds between two looks at whether the others live
 _LOOK: Final = 0.05
 
 
@@ -234,7 +234,7 @@ class Memory:
     def _wait(self, rank: int, line: int) -> None:
         words, calls = self._words, self._calls
         began = looked = now = time.monotonic()
-        still, beats = 0.0, words[line + _BEATS]
+        stillness: Stillness | None = None  # most waits are over before it is needed
         while words[line + _CALLS] < calls:
             self.check()
             if now - began < self._spin:
@@ -244,8 +244,8 @@ class Memory:
             now = time.monotonic()
             if now - looked < _LOOK:
                 continue
-            still = 0.0 if words[line + _BEATS] != beats else still + min(now - looked, 2 * _LOOK)
-            looked, beats = now, words[line + _BEATS]
+            stillness = stillness or Stillness(words[line + _BEATS], _LOOK)
+            looked, still = now, stillness.look(words[line + _BEATS])
             lives = self._lives(rank)
             if words[line + _CALLS] < calls and (not lives or still > self.deadline):
                 raise self._lose(rank, lives, still)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from rlcore.errors import RankLost, RlcoreError
+from rlcore_plugin_ddp.stillness import Stillness
 
 # of the deadline: how often a rank says that it moves, and how long it waits before it looks at what others say
 _SAYING: Final = 0.1
@@ -163,8 +164,7 @@ class Watch:
     def __init__(self, moves: Moves) -> None:
         self._moves = moves
         self._next = time.monotonic() + moves._every
-        self._heard: list[Word] = []
-        self._since: list[float] = []
+        self._stillness: list[Stillness] = []
 
     def look(self) -> None:
         """Look, if it is time to.
@@ -179,29 +179,27 @@ class Watch:
             return
         self._next = now + moves._every
         try:
-            if not self._heard:
+            if not self._stillness:
                 moves._say()
             heard = moves._heard()
         except RuntimeError as error:
             raise moves.broken(str(error)) from error
-        before = self._heard or heard
-        since = self._since or [now] * len(heard)
-        self._since = [then if old == new else now for then, old, new in zip(since, before, heard, strict=True)]
-        self._heard = heard
-        if (found := moves._known(heard) or self._still(now)) is not None:
+        self._stillness = self._stillness or [Stillness(word, moves._every) for word in heard]
+        still = [stillness.look(word) for stillness, word in zip(self._stillness, heard, strict=True)]
+        if (found := moves._known(heard) or self._silent(heard, still)) is not None:
             raise moves._give_up(found)
 
-    def _still(self, now: float) -> RankLost | None:
+    def _silent(self, heard: list[Word], still: list[float]) -> RankLost | None:
+        """Return the error for a rank that has said nothing new for the deadline, or for all of them."""
         moves = self._moves
         own = moves._own
-        for rank, word in enumerate(self._heard):
-            still = now - self._since[rank]
-            if word.calls < own.calls and still > moves._deadline:
+        for rank, (word, seconds) in enumerate(zip(heard, still, strict=True)):
+            if word.calls < own.calls and seconds > moves._deadline:
                 return RankLost(
-                    f"rank {rank} of {moves._size} is lost: it has not moved for {still:.0f} s, and made {word.calls} "
-                    f"of {own.calls} calls; rank {moves._rank} waits in {own.call}",
+                    f"rank {rank} of {moves._size} is lost: it has not moved for {seconds:.0f} s, and made "
+                    f"{word.calls} of {own.calls} calls; rank {moves._rank} waits in {own.call}",
                     rank,
                 )
-        if now - max(self._since) > moves._deadline:
+        if min(still) > moves._deadline:
             return RankLost(f"all ranks are in {own.call}, and it does not end; rank {moves._rank} gives it up")
         return None

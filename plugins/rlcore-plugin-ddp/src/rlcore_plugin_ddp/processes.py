@@ -10,13 +10,14 @@ from pydantic import BaseModel
 
 from rlcore.process import usable_cores
 from rlcore_plugin_ddp.joining import best
+from rlcore_plugin_ddp.launchers import ForkingLauncher
 from rlcore_plugin_ddp.memory import Memory
 
 if TYPE_CHECKING:
     from rlcore.types import Context, Group
 
 
-class Processes:
+class Processes(ForkingLauncher):
     """Connects ranks that are forked from this process: by shared memory or, where that is not safe, by gloo."""
 
     class Config(BaseModel, extra="forbid"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import BaseModel
 
 from rlcore.errors import ConfigError
-from rlcore.types import RankPlace
+from rlcore_plugin_ddp.launchers import JoiningLauncher, RankPlace
 
 if TYPE_CHECKING:
     from rlcore.types import Context, Group
@@ -20,7 +20,7 @@ _NUMBERS: Final = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORC
 _NAMELESS: Final = ("", "none")
 
 
-class Torchrun:
+class Torchrun(JoiningLauncher):
     """Connects ranks that torchrun starts: those of one host by shared memory, those of several by gloo.
 
     They find each other through the store of torchrun.

@@ -13,7 +13,7 @@ import rlcore
 from rlcore_plugin_ray.meeting import Meeting
 
 if TYPE_CHECKING:
-    from rlcore.types import RankProgram
+    from rlcore_plugin_ddp.launchers import RankProgram
 
 
 class Arrival(NamedTuple):

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field
 from rlcore_plugin_ddp.joining import best
+from rlcore_plugin_ddp.launchers import PlacingLauncher, RankEnd
 from rlcore_plugin_ddp.memory import Memory
 
 from rlcore.errors import ConfigError
-from rlcore.types import FREE_AT_RESUME, RankEnd
+from rlcore.types import FREE_AT_RESUME
 from rlcore_plugin_ray.mailbox import StoreMailbox, serve_store
 from rlcore_plugin_ray.meeting import Meeting, identity_of
 from rlcore_plugin_ray.session import LOOPBACK, PlacementConfig, Session, imported, in_short
 
 if TYPE_CHECKING:
-    from rlcore.types import Context, Group, Mailbox, RankProgram
+    from rlcore_plugin_ddp.launchers import Mailbox, RankProgram
+
+    from rlcore.types import Context, Group
     from rlcore_plugin_ray.actor import Arrival
 
 log = logging.getLogger(__name__)
@@ -31,7 +34,7 @@ _LOOK: Final = 0.1
 _ANSWER: Final = 10.0
 
 
-class RayRanks:
+class RayRanks(PlacingLauncher):
     """Starts each rank as an actor of Ray, which is never restarted by Ray itself.
 
     The ranks are connected by shared memory where all of them are on the host of the command, else by gloo. They tell

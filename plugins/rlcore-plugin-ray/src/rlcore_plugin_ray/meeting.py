@@ -14,7 +14,9 @@ from rlcore_plugin_ddp.shared import SharedGroup
 from rlcore_plugin_ray.mailbox import StoreMailbox, reach_store
 
 if TYPE_CHECKING:
-    from rlcore.types import Group, Mailbox
+    from rlcore_plugin_ddp.launchers import Mailbox
+
+    from rlcore.types import Group
 
 # seconds that the process which watches may take to answer
 _ANSWER: Final = 60.0

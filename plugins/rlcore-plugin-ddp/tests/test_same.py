@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from rlcore_plugin_ddp.ranks.launch import read_launch, write_launch
+from rlcore_plugin_ddp.ranks.same import OtherRankError, check_all_can, check_same_config, check_same_folder
 from rlcore_plugin_testing.ranks import in_ranks
 from rlcore_plugin_testing.small_run import make_config
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.ranks.same import OtherRankError, check_all_can, check_same_config, check_same_folder
-from rlcore.run_folder.launch import read_launch, write_launch
 from rlcore.run_folder.run_id import new_id, write_id
 
 
@@ -46,7 +45,7 @@ def test_all_end_with_the_exit_code_of_the_one_that_cannot():
 
 
 def test_a_host_that_sees_another_folder_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("rlcore.ranks.same._SEEN", 0.2)
+    monkeypatch.setattr("rlcore_plugin_ddp.ranks.same._SEEN", 0.2)
     folders = [tmp_path / name for name in ("shared", "other", "absent")]
     for folder in folders[:2]:
         folder.mkdir()
@@ -62,30 +61,3 @@ def test_a_folder_says_which_start_of_ranks_it_belongs_to(tmp_path):
     assert read_launch(tmp_path / "absent") == read_launch(tmp_path) == ""
     write_launch(tmp_path, "torchrun 7")
     assert read_launch(tmp_path) == "torchrun 7"
-
-
-@pytest.mark.parametrize(
-    ("overrides", "size", "says"),
-    [
-        (["--set", "ranks.use=torchrun"], None, "torchrun --nproc-per-node N -m rlcore train CONFIG"),
-        (["--set", "ranks.count=2"], "4", "[ranks] count = 2, and 4 ranks were started"),
-        ([], "2", "torchrun started 2 processes, and the config has no [ranks]"),
-        (["--seeds", "2"], "2", "torchrun started 2 processes, and --seeds"),
-    ],
-)
-def test_what_does_not_fit_torchrun_is_refused(cli, write_config, monkeypatch, overrides, size, says):
-    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
-    if size is not None:
-        words = {"TORCHELASTIC_RUN_ID": "7", "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
-        words |= dict.fromkeys(("RANK", "LOCAL_RANK", "TORCHELASTIC_MAX_RESTARTS"), "0")
-        for name, value in words.items():
-            monkeypatch.setenv(name, value)
-    outcome = cli("train", write_config(), *overrides)
-    assert outcome.code == 2
-    assert says in outcome.err
-
-
-def test_one_process_of_torchrun_trains_alone(cli, write_config, monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "7")
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    assert cli("train", write_config(), "--quiet", "--until", "16").code == 0

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import pickle
 import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
-from rlcore.checkpoints.manifest import committed
-from rlcore.errors import StorageError
-from rlcore.process.signals import AT_ONCE
-from rlcore.process.stops import collected_stops
-from rlcore.ranks.board import Board
-from rlcore.run.claim import claimed
-from rlcore.run_folder.folder import CHECKPOINTS
-from rlcore.run_folder.status import RunState, Status, read_status
-from rlcore.types.progress import Clock, unit_of
+from rlcore.checkpoints import committed
+from rlcore.errors import RankLost, StorageError
+from rlcore.process import AT_ONCE, collected_stops, nameless_file
+from rlcore.run import Asked, claimed
+from rlcore.run_folder import CHECKPOINTS, RunState, Status, read_status
+from rlcore.types import unit_of
+from rlcore_plugin_ddp.ranks.board import Board
+from rlcore_plugin_ddp.stillness import Stillness
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +32,7 @@ log = logging.getLogger(__name__)
 _LOOK: Final = 0.1
 _ENDING: Final = 3.0
 _KILLING: Final = 5.0
-# exit code of a run whose ranks die again and again
-_DIED: Final = 3
+_PROGRAM: Final = "rlcore_plugin_ddp.ranks.program"
 
 
 @dataclass(frozen=True)
@@ -66,36 +66,17 @@ class Supervisor:
     """Keeps the folder of a run, and has its ranks trained to the end.
 
     Args:
-        program: the command of the template; the file descriptors of its channel and of the board follow it.
-        size: of the ranks.
-        restarts: deaths without progress in between after which the run ends.
-        deadline: seconds in which a rank does not move at all, after which it counts as dead.
-        place: the run folder, as the user named it.
-        resume: whether a run in it goes on.
-        grace: seconds that a stop by a signal may take.
-        clock: of the run.
+        asked: what the command asks.
     """
 
-    def __init__(
-        self,
-        program: Sequence[str],
-        size: int,
-        restarts: int,
-        deadline: float,
-        place: Path,
-        resume: bool,
-        grace: float,
-        clock: Clock = "frames",
-    ) -> None:
-        self._program = program
-        self._restarts = restarts
-        self._deadline = deadline
-        self._place = place
-        self._resume = resume
-        self._grace = grace
-        self._clock = clock
-        self._board = Board(size)
-        self._status = Status(place.absolute())
+    def __init__(self, asked: Asked) -> None:
+        ranks = asked.ranks
+        self._asked = asked
+        self._restarts = ranks.restarts
+        self._deadline = ranks.deadline
+        self._place = asked.place
+        self._board = Board(ranks.count)
+        self._status = Status(self._place.absolute())
         self._template: _TemplateProcess | None = None
         self._received: Sequence[int] = ()
 
@@ -103,9 +84,9 @@ class Supervisor:
         """Train, and return the exit code of the command."""
         with collected_stops() as self._received:
             try:
-                self._template = _TemplateProcess(self._program, self._board)
+                self._template = _TemplateProcess(self._asked, self._board)
                 self._wait_until_ready()
-                with claimed(self._place, self._resume):
+                with claimed(self._place, self._asked.resume is not None):
                     code = self._generations()
             except _Refused as refused:
                 return refused.code
@@ -123,7 +104,7 @@ class Supervisor:
                 log.error("stopped by %s before the first frame", signal.Signals(self._received[0]).name)
                 raise _Refused(128 + self._received[0])
             if (code := self._template.code()) is not None:
-                raise _Refused(code if code > 0 else _DIED)
+                raise _Refused(code if code > 0 else RankLost.exit_code)
         assert answers == [{"ready": True}], answers
 
     def _generations(self) -> int:
@@ -152,7 +133,7 @@ class Supervisor:
                 code = self._failed(f"{len(deaths)} deaths of ranks without progress in between: {listed}")
                 self._save_kept(generation + 1)
                 return code
-            log.warning("%s; all ranks go on from %s %s", ended, unit_of(self._clock), f"{max(0, now):,}")
+            log.warning("%s; all ranks go on from %s %s", ended, unit_of(self._asked.clock), f"{max(0, now):,}")
             generation += 1
 
     def _save_kept(self, generation: int) -> None:
@@ -167,13 +148,13 @@ class Supervisor:
         except _Refused:
             saved = False
         if not saved:
-            where = f"{unit_of(self._clock)} {kept.frames:,}"
+            where = f"{unit_of(self._asked.clock)} {kept.frames:,}"
             log.error("the state of %s, before the failure, could not be saved", where)
 
     def _start(self, generation: int, reached: int, saves: str = "") -> None:
         """Let the template fork the ranks of a generation; one that is gone is started again."""
         if self._template is None or self._template.code() is not None:
-            self._template = _TemplateProcess(self._program, self._board)
+            self._template = _TemplateProcess(self._asked, self._board)
             self._wait_until_ready()
         kept = self._board.kept()
         kept = kept if kept is not None and kept.frames >= reached else None
@@ -184,7 +165,8 @@ class Supervisor:
 
     def _until_ended(self) -> Death | int:
         """Wait until the ranks of a generation are gone; return the exit code of the run, or the death of one."""
-        running, watch = set(range(self._board.size)), _Watch(self._board, self._deadline)
+        running = set(range(self._board.size))
+        watched = [Stillness(pulse, _LOOK) for pulse in self._board.pulses()]
         found: Death | None = None
         failed: float | None = None
         failures: dict[int, int] = {}
@@ -202,7 +184,8 @@ class Supervisor:
             if self._template is None or self._template.code() is not None:
                 found = found or Death(0, "lost the process that it came from", self._where())
                 break
-            still = watch.look(running)
+            seconds = [stillness.look(pulse) for stillness, pulse in zip(watched, self._board.pulses(), strict=True)]
+            still = next((rank for rank in running if seconds[rank] > self._deadline), None)
             if still is not None and found is None:
                 how = f"did not move for {self._deadline:g} s"
                 found = Death(still, how, self._where())
@@ -232,7 +215,7 @@ class Supervisor:
         """Ask the ranks to stop where a signal asks this process; return how many signals were seen to."""
         if self._received and not passed:
             self._board.stop = self._received[0]
-            self._stop_by = time.monotonic() + self._grace
+            self._stop_by = time.monotonic() + self._asked.grace
         if self._received:
             at_once = self._received.count(signal.SIGINT) > 1 or any(number in AT_ONCE for number in self._received)
             if at_once or time.monotonic() > self._stop_by:
@@ -241,7 +224,7 @@ class Supervisor:
                 self._failed(
                     f"stopped at once by {signal.Signals(number).name}"
                     if at_once
-                    else f"no safe point within {self._grace:g} s of {signal.Signals(number).name}",
+                    else f"no safe point within {self._asked.grace:g} s of {signal.Signals(number).name}",
                     "failed-resumable" if at_once else "stopped-resumable",
                 )
                 raise _Refused(128 + number)
@@ -269,16 +252,16 @@ class Supervisor:
         """Write the status of a run that ended in its middle, and say so; return its exit code."""
         frames = self._reached()
         try:
-            self._status.write(state if frames >= 0 else "failed", max(0, frames), reason, clock=self._clock)
+            self._status.write(state if frames >= 0 else "failed", max(0, frames), reason, clock=self._asked.clock)
         except StorageError as error:
             log.error("%s", error)
         continued = f"; continue with: rlcore train --resume {self._place}" if frames >= 0 else ""
         log.error("error: %s%s", reason, continued)
-        return _DIED
+        return RankLost.exit_code
 
     def _where(self) -> str:
         """Return how far the ranks are, in words."""
-        return f"{unit_of(self._clock)} {self._board.reached():,}"
+        return f"{unit_of(self._asked.clock)} {self._board.reached():,}"
 
     def _reached(self) -> int:
         """Return where, on the clock of the run, a further generation would go on; -1 where it would begin."""
@@ -294,38 +277,16 @@ class Supervisor:
         return max((int(path.name.partition("-")[0]) for path in found), default=-1)
 
 
-class _Watch:
-    """Finds a rank whose threads stand still, as one that was stopped; time in which this process stood still is none.
-
-    Args:
-        board: of the ranks.
-        deadline: seconds without a pulse.
-    """
-
-    def __init__(self, board: Board, deadline: float) -> None:
-        self._board = board
-        self._deadline = deadline
-        self._pulses = board.pulses()
-        self._still = [0.0] * board.size
-        self._looked = time.monotonic()
-
-    def look(self, running: set[int]) -> int | None:
-        """Return a rank that stands still for too long, if there is one."""
-        now, pulses = time.monotonic(), self._board.pulses()
-        passed = min(now - self._looked, 2 * _LOOK)
-        for rank in running:
-            self._still[rank] = 0.0 if pulses[rank] != self._pulses[rank] else self._still[rank] + passed
-        self._looked, self._pulses = now, pulses
-        return next((rank for rank in running if self._still[rank] > self._deadline), None)
-
-
 class _TemplateProcess:
     """The process from which the ranks are forked."""
 
-    def __init__(self, program: Sequence[str], board: Board) -> None:
+    def __init__(self, asked: Asked, board: Board) -> None:
+        program = [sys.executable, *(["-P"] if sys.flags.safe_path else []), "-m", _PROGRAM]
         self._channel, theirs = socket.socketpair()
-        with theirs:
-            fds = (theirs.fileno(), *board.fds)
+        with theirs, os.fdopen(nameless_file("rlcore-asked"), "wb") as stream:
+            pickle.dump(asked, stream)
+            stream.flush()
+            fds = (stream.fileno(), theirs.fileno(), *board.fds)
             self._process = subprocess.Popen(
                 [*program, *map(str, fds)], pass_fds=fds, stdin=subprocess.DEVNULL, process_group=0
             )

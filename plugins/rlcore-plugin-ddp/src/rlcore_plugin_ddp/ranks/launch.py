@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from rlcore.errors import StorageError
-from rlcore.files.durable import sync_folder
-from rlcore.files.plain_files import plain_file
-from rlcore.files.replacement import replace
+from rlcore.files import plain_file, replace, sync_folder
 
 LAUNCH_FILE: Final = "launch"
 _MOST_BYTES: Final = 1000

@@ -7,24 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
-from tqdm.contrib.logging import logging_redirect_tqdm
-
-from rlcore.config.sections import Config
+from rlcore import build
 from rlcore.errors import ConfigError, RankLost, RlcoreError
-from rlcore.process import forks
-from rlcore.process.watchdog import Watchdog
-from rlcore.ranks.pulse import Pulse
-from rlcore.ranks.rank import Order, hooks_of_first
-from rlcore.ranks.same import check_all_can, check_same_config, check_same_folder
-from rlcore.ranks.waiting import WaitingGroup
-from rlcore.restore.choices import ResumeOptions
-from rlcore.run.build import build
-from rlcore.run.claim import claimed
-from rlcore.run.ending import Ending
-from rlcore.run.ready import Run
-from rlcore.run.shares import divided
-from rlcore.run_folder.launch import read_launch, write_launch
-from rlcore.types.launcher import Launcher, RankPlace
+from rlcore.process import Watchdog, end_with_this
+from rlcore.restore import ResumeOptions
+from rlcore.run import Asked, Config, Ending, Run, claimed, command_hooks, divided, train_as_asked
+from rlcore.types import Launcher
+from rlcore_plugin_ddp.launchers import RankPlace
+from rlcore_plugin_ddp.ranks.launch import read_launch, write_launch
+from rlcore_plugin_ddp.ranks.pulse import Pulse
+from rlcore_plugin_ddp.ranks.same import check_all_can, check_same_config, check_same_folder
+from rlcore_plugin_ddp.ranks.waiting import WaitingGroup
 
 log = logging.getLogger(__name__)
 
@@ -40,14 +33,14 @@ class JoinedRank:
     Args:
         place: where it stands among the ranks.
         config: of the whole run.
-        order: what the command line says.
+        asked: what the command asks.
         ending: of this process.
 
     Raises:
         ConfigError: there are more ranks than the config says, or fewer; or they cannot have equal shares.
     """
 
-    def __init__(self, place: RankPlace, config: Config, order: Order, ending: Ending) -> None:
+    def __init__(self, place: RankPlace, config: Config, asked: Asked, ending: Ending) -> None:
         assert config.ranks is not None
         if place.size != config.ranks.count:
             raise ConfigError(
@@ -58,7 +51,7 @@ class JoinedRank:
         self._place = place
         self._config = config
         self._deadline = config.ranks.deadline
-        self._order = order
+        self._asked = asked
         self._ending = ending
 
     def train(self, launcher: Launcher) -> None:
@@ -69,7 +62,7 @@ class JoinedRank:
             RlcoreError: whatever ends a run.
         """
         ending, rank = self._ending, self._place.rank
-        forks.end_with_this()
+        end_with_this()
         launcher.open(self._place.size, 1, self._deadline)
         group = WaitingGroup(launcher.join(rank))
         watchdog = Watchdog(ending.heart, self._config.run.hang_after, ending.folder, ending.last_resort)
@@ -78,15 +71,12 @@ class JoinedRank:
             run = self._begin(group)
             run.trainer.saving.last_good = None  # it would be that of one rank
             ending.begin(run)
-            if self._order.until is not None:
-                run.trainer.stop_at = min(self._order.until, run.trainer.stop_at)
-            with logging_redirect_tqdm():
-                run.trainer.train()
+            train_as_asked(run, self._asked)
 
     def _begin(self, group: WaitingGroup) -> Run:
         """Build this rank's share in the folder of the run, which the first rank claims."""
         how = group.share((self._how(),))[0][0]
-        resume = (None, self._order.resume, ResumeOptions())[how]
+        resume = (None, self._asked.resume, ResumeOptions())[how]
         with self._claiming(group, how) as release:
             run = _together(group, lambda: self._built(group, resume))
             if self._place.local_size < self._place.size:
@@ -100,7 +90,7 @@ class JoinedRank:
         """Return how the ranks begin; whether the folder is of this start of ranks is for the first to see."""
         if not self._place.rank and read_launch(self._ending.folder) == self._place.launch:
             return _AGAIN
-        return _NEW if self._order.resume is None else _AS_SAID
+        return _NEW if self._asked.resume is None else _AS_SAID
 
     @contextmanager
     def _claiming(self, group: WaitingGroup, how: int) -> Iterator[Callable[[], None]]:
@@ -110,14 +100,14 @@ class JoinedRank:
             yield lambda: None
             return
         with ExitStack() as stack:
-            claim = _together(group, lambda: stack.enter_context(claimed(self._order.place, how != _NEW)))
+            claim = _together(group, lambda: stack.enter_context(claimed(self._asked.place, how != _NEW)))
             if how == _NEW:
                 write_launch(self._ending.folder, self._place.launch)
             yield claim.release
 
     def _built(self, group: WaitingGroup, resume: ResumeOptions | None) -> Run:
-        hooks = [] if self._place.rank else hooks_of_first(self._config, self._order, self._ending.status)
-        heart, place = self._ending.heart, self._order.place
+        hooks = [] if self._place.rank else command_hooks(self._asked, self._config, self._ending.status)
+        heart, place = self._ending.heart, self._asked.place
         run = build(self._config, resume=resume or False, hooks=hooks, heart=heart, place=place, group=group)
         if not self._place.rank:
             self._say_what_a_death_costs(run)

@@ -18,66 +18,34 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, NoReturn
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
-from rlcore.config.sections import Config, find_launcher
-from rlcore.process.cores import usable_cores
-from rlcore.process.forks import end_with_parent
-from rlcore.ranks.board import Board
-from rlcore.ranks.placed import serve_placed
-from rlcore.ranks.rank import Order, Rank, Start
-from rlcore.run.resume import check_unchanged_since_latest
-from rlcore.run.shares import divided
-from rlcore.types.context import Context
-from rlcore.types.launcher import Launcher, PlacingLauncher
-from rlcore.types.optional import offers
+from rlcore.errors import RankLost
+from rlcore.process import end_with_parent, usable_cores
+from rlcore.run import Asked, Config
+from rlcore.types import Launcher
+from rlcore_plugin_ddp.ranks.board import Board
+from rlcore_plugin_ddp.ranks.rank import LATER, Rank, Start
 
 log = logging.getLogger(__name__)
 
-_LOST: Final = 3
-# seconds by which the ranks are more patient with each other than the supervisor, which knows better who is to blame
-_LATER: Final = 1.0
 
-
-def serve(config: Config, order: Order, channel: socket.socket, board: Sequence[int]) -> None:
-    """Answer the supervisor until it is gone.
+class Template:
+    """Forks ranks, and tells how they end.
 
     Args:
         config: of the run, with `[ranks]`.
-        order: what the command line says of the run.
+        asked: what the command asks.
         channel: to the supervisor.
-        board: file descriptors of the memory in which it sees the ranks.
-
-    Raises:
-        ConfigError: the ranks cannot have equal shares of the run; or it is to go on, and is another one.
+        board: on which it sees the ranks.
+        launcher: connects them.
     """
-    assert config.ranks is not None
-    divided(config, config.ranks.count)
-    if order.resume is not None and not order.resume.accept_changes:
-        check_unchanged_since_latest(config, order.place.absolute())
-    launcher = _launcher(config)
-    if offers(launcher, PlacingLauncher):
-        serve_placed(config, order, channel, Board(config.ranks.count, board), launcher)
-    else:
-        _Template(config, order, channel, Board(config.ranks.count, board), launcher).serve()
 
-
-def _launcher(config: Config) -> Launcher:
-    assert config.ranks is not None
-    provided, keys = find_launcher(config.ranks, config.host)
-    context = Context.alone(config.run.name).for_component("launcher", provided.component.name)
-    launcher: Launcher = provided.build(keys, context)
-    return launcher
-
-
-class _Template:
-    """Forks ranks, and tells how they end."""
-
-    def __init__(self, config: Config, order: Order, channel: socket.socket, board: Board, launcher: Launcher) -> None:
+    def __init__(self, config: Config, asked: Asked, channel: socket.socket, board: Board, launcher: Launcher) -> None:
         assert config.ranks is not None
         self._config = config
-        self._order = order
+        self._asked = asked
         self._channel = channel
         self._board = board
         self._count, self._deadline = config.ranks.count, config.ranks.deadline
@@ -114,7 +82,7 @@ class _Template:
 
     def _start(self, start: Start, pipe: tuple[int, int]) -> None:
         """Fork the ranks of a generation."""
-        self._launcher.open(self._count, start.generation, self._deadline + _LATER)
+        self._launcher.open(self._count, start.generation, self._deadline + LATER)
         gc.collect()
         gc.freeze()
         for rank in range(self._count):
@@ -125,7 +93,7 @@ class _Template:
 
     def _become(self, rank: int, start: Start, pipe: tuple[int, int]) -> NoReturn:
         """Be a rank, and end."""
-        code = _LOST
+        code = RankLost.exit_code
         try:
             end_with_parent()
             signal.set_wakeup_fd(-1)
@@ -133,7 +101,7 @@ class _Template:
             self._channel.close()
             for end in pipe:
                 os.close(end)
-            code = Rank(rank, self._config, self._order, self._board, start).train(self._launcher)
+            code = Rank(rank, self._config, self._asked, self._board, start).train(self._launcher)
         except BaseException:
             traceback.print_exc()
         finally:

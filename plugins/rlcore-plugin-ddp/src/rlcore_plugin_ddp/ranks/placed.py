@@ -18,15 +18,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.config.sections import Config
 from rlcore.errors import RlcoreError
-from rlcore.ranks.board import Board
-from rlcore.ranks.placed_rank import PlacedRank, lock_of, terminal_of
-from rlcore.ranks.rank import Order, Start
-from rlcore.ranks.told import SAID, Heard, Said, heard_of, start_of, state_of, text_of
+from rlcore.run import Asked, Config
+from rlcore_plugin_ddp.ranks.board import Board
+from rlcore_plugin_ddp.ranks.placed_rank import PlacedRank, lock_of, terminal_of
+from rlcore_plugin_ddp.ranks.rank import LATER, Start
+from rlcore_plugin_ddp.ranks.told import SAID, Heard, Said, heard_of, start_of, state_of, text_of
 
 if TYPE_CHECKING:
-    from rlcore.types.launcher import Mailbox, PlacingLauncher
+    from rlcore_plugin_ddp.launchers import Mailbox, PlacingLauncher
 
 log = logging.getLogger(__name__)
 
@@ -35,16 +35,14 @@ _STARTING: Final = 120.0
 # seconds between two looks at the mailbox, and how much longer than it takes to fetch states none are fetched again
 _LOOK: Final = 0.1
 _SHARE: Final = 20.0
-# seconds by which the ranks are more patient with each other than the supervisor, which knows better who is to blame
-_LATER: Final = 1.0
 
 
-def serve_placed(config: Config, order: Order, channel: socket.socket, board: Board, launcher: PlacingLauncher) -> None:
+def serve_placed(config: Config, asked: Asked, channel: socket.socket, board: Board, launcher: PlacingLauncher) -> None:
     """Answer the supervisor until it is gone.
 
     Args:
         config: of the run, with `[ranks]`.
-        order: what the command line says of the run.
+        asked: what the command asks.
         channel: to the supervisor.
         board: on which it sees the ranks.
         launcher: places them.
@@ -54,7 +52,7 @@ def serve_placed(config: Config, order: Order, channel: socket.socket, board: Bo
     """
     launcher.connect(board.size)
     try:
-        _Placed(config, order, channel, board, launcher).serve()
+        _Placed(config, asked, channel, board, launcher).serve()
     finally:
         launcher.close()
 
@@ -63,11 +61,11 @@ class _Placed:
     """Has ranks placed, and tells how they are and how they end."""
 
     def __init__(
-        self, config: Config, order: Order, channel: socket.socket, board: Board, launcher: PlacingLauncher
+        self, config: Config, asked: Asked, channel: socket.socket, board: Board, launcher: PlacingLauncher
     ) -> None:
         assert config.ranks is not None
         self._config = config
-        self._order = order
+        self._asked = asked
         self._channel = channel
         self._board = board
         self._launcher = launcher
@@ -111,7 +109,7 @@ class _Placed:
         states = self._kept(start)
         self._mailbox, self._heard, self._wanted = None, {}, -1
         try:
-            self._launcher.open(self._board.size, start.generation, self._deadline + _LATER)
+            self._launcher.open(self._board.size, start.generation, self._deadline + LATER)
             mailbox = self._launcher.place(self._wait)
         except RlcoreError as error:
             log.error("error: %s", error)
@@ -127,17 +125,16 @@ class _Placed:
         self._begun = time.monotonic()
 
     def _program(self, start: Start) -> PlacedRank:
-        order = self._order
-        if order.time_limit is not None:  # the clocks of hosts differ
-            until, spoken = order.time_limit
-            order = replace(order, time_limit=(until - time.monotonic(), spoken))
+        asked = self._asked
+        if asked.time_limit is not None:  # the clocks of hosts differ
+            until, spoken = asked.time_limit
+            asked = replace(asked, time_limit=(until - time.monotonic(), spoken))
         return PlacedRank(
-            raw=self._config.raw,
+            asked=asked,
             size=self._board.size,
-            order=order,
             start=start,
             folder=Path.cwd(),
-            lock=lock_of(self._order.place),
+            lock=lock_of(self._asked.place),
             terminal=terminal_of({"stdout": sys.stdout, "stderr": sys.stderr}),
         )
 

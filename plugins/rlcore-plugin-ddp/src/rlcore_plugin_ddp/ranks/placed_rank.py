@@ -14,23 +14,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from rlcore.config.raw import RawConfig
 from rlcore.errors import ConfigError, RankLost, RlcoreError, describe
-from rlcore.files.lock import LOCK_FILE
-from rlcore.process.streams import show_log
-from rlcore.ranks.board import Board
-from rlcore.ranks.rank import Order, Rank, Start
-from rlcore.ranks.told import SAID, Heard, Said, heard_of, start_of, state_of, text_of
-from rlcore.run.checking import validated
-from rlcore.types.launcher import Mailbox, MeetingPlace
+from rlcore.files import LOCK_FILE
+from rlcore.process import show_log
+from rlcore.run import Asked, validated
+from rlcore_plugin_ddp.launchers import Mailbox, MeetingPlace
+from rlcore_plugin_ddp.ranks.board import Board
+from rlcore_plugin_ddp.ranks.rank import Rank, Start
+from rlcore_plugin_ddp.ranks.told import SAID, Heard, Said, heard_of, start_of, state_of, text_of
 
 log = logging.getLogger(__name__)
 
 # seconds between two messages, and between two states that are kept: each is fetched before the next but one is there
 _TELL: Final = 0.1
 _KEEP: Final = 1.0
-# the exit code of a rank that says nothing of its end, which is a death
-_DIED: Final = 3
 
 
 @dataclass(frozen=True)
@@ -51,18 +48,16 @@ class PlacedRank:
     """What a placed rank does; it can be pickled.
 
     Attributes:
-        raw: the config of the run, before anything of it was checked.
+        asked: what the command asks; its time limit counts from when this was made.
         size: how many ranks there are.
-        order: what the command line says; its time limit counts from when this was made.
         start: of the generation.
         folder: working directory of the command.
         lock: what the lock of the run folder says, by which another host knows that it sees the same folder.
         terminal: of the command.
     """
 
-    raw: RawConfig
+    asked: Asked
     size: int
-    order: Order
     start: Start
     folder: Path
     lock: str
@@ -78,7 +73,7 @@ class PlacedRank:
             except RankLost as lost:
                 log.error("rank %d: %s", rank, lost)
                 board.dies(rank, str(lost), lost.rank)
-                return _DIED
+                return RankLost.exit_code
             except RlcoreError as error:
                 log.error("error: rank %d: %s", rank, error)
                 board.dies(rank, describe(error))
@@ -86,9 +81,9 @@ class PlacedRank:
                 return error.exit_code
 
     def _train(self, rank: int, mailbox: Mailbox, meeting: MeetingPlace, board: Board) -> int:
-        start, order = self.start, self.order
+        start, asked = self.start, self.asked
         self._find_folders(rank)
-        config = validated(self.raw, order.enable, order.disable)
+        config = validated(asked.raw, asked.enable, asked.disable)
         if start.place is not None:
             kept = mailbox.take(start_of(rank))
             assert kept is not None, "it is put there before any rank begins"
@@ -96,10 +91,10 @@ class PlacedRank:
             fd = board.place(rank, 0)
             os.truncate(fd, len(kept))
             os.pwrite(fd, kept, 0)
-        if order.time_limit is not None:
-            left, spoken = order.time_limit
-            order = replace(order, time_limit=(time.monotonic() + left, spoken))
-        return Rank(rank, config, order, board, start, _KEEP).train(meeting)
+        if asked.time_limit is not None:
+            left, spoken = asked.time_limit
+            asked = replace(asked, time_limit=(time.monotonic() + left, spoken))
+        return Rank(rank, config, asked, board, start, _KEEP).train(meeting)
 
     def _find_folders(self, rank: int) -> None:
         """Work where the command does, and see the run folder where the rank needs it.
@@ -115,10 +110,10 @@ class PlacedRank:
                 f"[ranks] use: host {host} has no folder {str(self.folder)!r} ({error.strerror}), in which the command "
                 "was given; ranks on several hosts need the same folders on all of them"
             ) from error
-        reads = self.start.place is None and (self.start.again or self.order.resume is not None)
-        if (not rank or reads) and _read(self.order.place / LOCK_FILE) != self.lock:
+        reads = self.start.place is None and (self.start.again or self.asked.resume is not None)
+        if (not rank or reads) and _read(self.asked.place / LOCK_FILE) != self.lock:
             raise ConfigError(
-                f"[run] folder: host {host} does not see the run folder {str(self.order.place.absolute())!r}; put it "
+                f"[run] folder: host {host} does not see the run folder {str(self.asked.place.absolute())!r}; put it "
                 "on a file system that all hosts share"
             )
 
@@ -127,7 +122,7 @@ class PlacedRank:
         """Write what this process writes on the streams of the command."""
         streams = {name: _Output(name, telling, name in self.terminal.streams) for name in ("stdout", "stderr")}
         with redirect_stdout(streams["stdout"]), redirect_stderr(streams["stderr"]):
-            show_log(self.order.quiet, force=True)
+            show_log(self.asked.quiet, force=True)
             yield
 
 
@@ -167,7 +162,7 @@ class _Telling:
                 self._tell()
             self._tell()
         except RankLost:  # who watches over this rank is gone
-            os._exit(_DIED)
+            os._exit(RankLost.exit_code)
 
     def _tell(self) -> None:
         said = self._mailbox.get(SAID)

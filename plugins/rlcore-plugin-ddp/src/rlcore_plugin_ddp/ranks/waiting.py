@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rlcore.types.group import Group
+    from rlcore.types import Group
 
 
 class WaitingGroup:

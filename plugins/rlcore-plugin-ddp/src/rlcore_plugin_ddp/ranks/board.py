@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from rlcore.process.nameless import nameless
+from rlcore.process import nameless_file
 
 # words of 64 bits: in the first line what the supervisor says, then a line for each rank, as long as one of a cache
 _LINE: Final = 8
@@ -47,7 +47,7 @@ class Board:
 
     def __init__(self, size: int, fds: Sequence[int] = ()) -> None:
         self.size = size
-        self.fds = tuple(fds) or tuple(nameless(f"rlcore-ranks-{number}") for number in range(1 + _PLACES * size))
+        self.fds = tuple(fds) or tuple(nameless_file(f"rlcore-ranks-{number}") for number in range(1 + _PLACES * size))
         length = 8 * (_LINE * (1 + size) + _TEXT * size)
         if not fds:
             os.truncate(self.fds[0], length)

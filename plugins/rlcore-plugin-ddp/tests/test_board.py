@@ -6,9 +6,9 @@ import os
 
 import pytest
 import torch
+from rlcore_plugin_ddp.ranks.board import Board, Kept
+from rlcore_plugin_ddp.ranks.keeping import KeptStates, read_kept
 
-from rlcore.ranks.board import Board, Kept
-from rlcore.ranks.keeping import KeptStates, read_kept
 from rlcore.state.snapshot import Snapshot
 from rlcore.types.progress import Progress
 

@@ -3,62 +3,29 @@
 from __future__ import annotations
 
 import logging
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from signal import Signals
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from tqdm.contrib.logging import logging_redirect_tqdm
-
-from rlcore.config.sections import Config
+from rlcore import build
 from rlcore.errors import RankLost, RlcoreError, describe, notes_of
-from rlcore.process.watchdog import Hung, Watchdog
-from rlcore.ranks.board import Board
-from rlcore.ranks.keeping import KeptStates, read_kept
-from rlcore.ranks.pulse import Pulse
-from rlcore.ranks.waiting import WaitingGroup
-from rlcore.restore.choices import ResumeOptions
-from rlcore.run.build import build
-from rlcore.run.ending import Ending, unexpected
-from rlcore.run.showing import progress_hooks
-from rlcore.run.summary import summary
-from rlcore.stock.status import StatusHook
-from rlcore.stock.time_limit import TimeLimit
+from rlcore.process import Hung, Watchdog
+from rlcore.restore import ResumeOptions
+from rlcore.run import Asked, Config, Ending, command_hooks, say_its_end, train_as_asked, unexpected
+from rlcore_plugin_ddp.ranks.board import Board
+from rlcore_plugin_ddp.ranks.keeping import KeptStates, read_kept
+from rlcore_plugin_ddp.ranks.pulse import Pulse
+from rlcore_plugin_ddp.ranks.waiting import WaitingGroup
 
 if TYPE_CHECKING:
-    from rlcore.run.ready import Run
-    from rlcore.run_folder.status import Status
-    from rlcore.types.launcher import MeetingPlace
+    from rlcore.run import Run
+    from rlcore_plugin_ddp.launchers import MeetingPlace
 
 log = logging.getLogger(__name__)
 
-# the exit code of a rank that says nothing of its end, which is a death
-_DIED: Final = 3
-
-
-@dataclass(frozen=True)
-class Order:
-    """What the command line says of the run.
-
-    Attributes:
-        place: the run folder as the user named it.
-        quiet: whether nothing is shown.
-        until: frame at which to stop.
-        time_limit: at which second of the system's clock to stop, and how long that is in words.
-        resume: how to go on with the run that is there; None to begin one.
-        enable: plugins that it imports besides.
-        disable: plugins that it does not import.
-    """
-
-    place: Path
-    quiet: bool = False
-    until: int | None = None
-    time_limit: tuple[float, str] | None = None
-    resume: ResumeOptions | None = None
-    enable: tuple[str, ...] = ()
-    disable: tuple[str, ...] = ()
+# seconds by which the ranks are more patient with each other than the supervisor, which knows better who is to blame
+LATER: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +35,7 @@ class Start:
     Attributes:
         generation: how often ranks were started for this run, this time included.
         again: whether ranks before these have begun the run.
-        further: whether they have got further than where they began, so that the order's words on a resume are done.
+        further: whether they have got further than where they began, so that what was asked of a resume are done.
         place: where each rank has kept the state from which this generation goes on; None for the latest checkpoint.
         saves: why the run has failed, where this generation does no more than save the state from which it goes on.
     """
@@ -80,34 +47,26 @@ class Start:
     saves: str = ""
 
 
-def hooks_of_first(config: Config, order: Order, status: Status) -> list[Any]:
-    """Return the hooks that the first rank has besides those of the config."""
-    hooks: list[Any] = [StatusHook(status), *progress_hooks(config, order.quiet)]
-    if order.time_limit is not None:
-        hooks.append(TimeLimit(*order.time_limit))
-    return hooks
-
-
 class Rank:
     """A rank of one generation.
 
     Args:
         rank: its number.
         config: of the whole run.
-        order: what the command line says.
+        asked: what the command asks.
         board: where the supervisor and the ranks see each other.
         start: of the generation.
         every: seconds between two states that it keeps, at least.
     """
 
-    def __init__(self, rank: int, config: Config, order: Order, board: Board, start: Start, every: float = 0.0) -> None:
+    def __init__(self, rank: int, config: Config, asked: Asked, board: Board, start: Start, every: float = 0.0) -> None:
         self._every = every
         self._rank = rank
         self._config = config
-        self._order = order
+        self._asked = asked
         self._board = board
         self._start = start
-        self._ending = Ending(order.place)
+        self._ending = Ending(asked.place)
 
     def train(self, launcher: MeetingPlace) -> int:
         """Train to the end of the run, and return the exit code; the board has it where this is no death."""
@@ -119,7 +78,7 @@ class Rank:
         except (RankLost, Hung) as died:
             log.error("rank %d: %s", self._rank, died)
             self._board.dies(self._rank, str(died), died.rank if isinstance(died, RankLost) else None)
-            return _DIED
+            return RankLost.exit_code  # the board has nothing of its end, so that it is a death
         except RlcoreError as error:
             notes = "".join(f"\n  {note}" for note in notes_of(error))
             log.error("error: rank %d: %s%s", self._rank, error, notes)
@@ -130,9 +89,9 @@ class Rank:
         return code
 
     def _train(self, group: WaitingGroup) -> None:
-        ending, order = self._ending, self._order
+        ending, asked = self._ending, self._asked
         others = self._rank or self._start.saves
-        hooks = [] if others else hooks_of_first(self._config, self._order, ending.status)
+        hooks = [] if others else command_hooks(asked, self._config, ending.status)
         watchdog = Watchdog(ending.heart, self._config.run.hang_after, ending.folder, lambda reason: None)
         with Pulse(ending.heart, group, self._tell).beating(), watchdog.watching():
             place = self._start.place
@@ -141,7 +100,7 @@ class Rank:
                 resume=self._resume(),
                 hooks=hooks,
                 heart=ending.heart,
-                place=order.place,
+                place=asked.place,
                 group=group,
                 kept=None if place is None else read_kept(self._board, self._rank, place),
             )
@@ -151,14 +110,9 @@ class Rank:
             if self._start.saves:
                 self._save(built)
                 return
-            if order.until is not None:
-                built.trainer.stop_at = min(order.until, built.trainer.stop_at)
-            with logging_redirect_tqdm():
-                built.trainer.train()
+            train_as_asked(built, asked)
             if not self._rank:
-                ending.stopped()
-                if not order.quiet:
-                    sys.stdout.write(f"{summary(built)}\n")
+                say_its_end(ending, asked.quiet)
 
     def _save(self, built: Run) -> None:
         """Save the state from which this generation goes on, with all ranks, and say so where the run has failed."""
@@ -170,7 +124,7 @@ class Rank:
 
     def _resume(self) -> bool | ResumeOptions:
         """Return how this generation goes on: as the user said, until something of the run is kept."""
-        given = self._order.resume
+        given = self._asked.resume
         if not self._start.again:
             return given or False
         return ResumeOptions() if given is None or self._start.further else given

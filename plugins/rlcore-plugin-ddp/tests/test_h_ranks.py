@@ -12,7 +12,8 @@ import pytest
 from rlcore_plugin_testing.train_command import children
 
 from rlcore.run_folder.status import read_status
-from tests.faults.several import Trained, runs
+
+from .several import Trained, runs
 
 
 def shared_memory_with_a_name(process):

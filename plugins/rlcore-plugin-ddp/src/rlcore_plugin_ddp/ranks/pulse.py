@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from rlcore.ranks.waiting import WaitingGroup
-from rlcore.types.heart import Heart
+from rlcore.errors import RankLost
+from rlcore.types import Heart
+from rlcore_plugin_ddp.ranks.waiting import WaitingGroup
 
 # seconds between two looks at whether the rank moves
 _LOOK: Final = 0.1
-# the exit code of a rank whose parent is gone
-_DIED: Final = 3
 
 
 class Pulse:
@@ -50,7 +49,7 @@ class Pulse:
         heart, mark = self._heart, self._heart.mark()
         while not self._done.wait(_LOOK):
             if os.getppid() != self._parent:
-                os._exit(_DIED)
+                os._exit(RankLost.exit_code)  # its parent is gone
             if heart.paused or heart.mark() != mark:
                 self._group.beat()
             elif self._group.waits:

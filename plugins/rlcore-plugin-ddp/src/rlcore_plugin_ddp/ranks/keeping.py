@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from rlcore.ranks.board import Board
-from rlcore.state.kinds import dtype_of
-from rlcore.state.last_good import LastGoodState
-from rlcore.state.memory import bytes_of
-from rlcore.state.snapshot import Snapshot
+from rlcore.state import LastGoodState, Snapshot, bytes_of, dtype_of
+from rlcore_plugin_ddp.ranks.board import Board
 
 if TYPE_CHECKING:
     from torch import Tensor

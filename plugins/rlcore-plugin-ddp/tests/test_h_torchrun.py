@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from rlcore.run_folder.status import read_status
-from tests.faults.several import Trained, runs
+
+from .several import Trained, runs
 
 TORCHRUN = "torch.distributed.run"
 ONE_HOST = (TORCHRUN, "--standalone", "--nproc-per-node", "2")

@@ -9,13 +9,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.config.changes import leaves
 from rlcore.errors import ConfigError
-from rlcore.run_folder.run_id import ID_FILE, read_id
+from rlcore.run_folder import ID_FILE, leaves, read_id
 
 if TYPE_CHECKING:
-    from rlcore.config.sections import Config
-    from rlcore.types.group import Group
+    from rlcore.run import Config
+    from rlcore.types import Group
 
 # whose values are paths of a host
 _OF_A_HOST: Final = ("plugins.files", "plugins.path")

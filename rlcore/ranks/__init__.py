@@ -1,5 +1,0 @@
-"""Several processes that train one config: started, watched, stopped, and begun again together when one of them dies.
-
-The supervisor is the process of the command. It imports no torch: a template does, from which it has the ranks forked.
-Where something else starts the ranks and watches over them, the process of the command is one of them (`joined.py`).
-"""
