@@ -263,19 +263,16 @@ def exit_codes() -> str:
 
 
 def kinds() -> str:
-    """Return for each kind that `rlcore plugins new` knows what must be there, and the component that it writes."""
+    """Return the component that `rlcore plugins new` writes for each kind, and the name of its interface."""
     parts = []
     for kind, summary in SUMMARIES.items():
         files = package(f"my-{kind}", kind)
         code = next(text for path, text in files.items() if path.endswith(f"/{kind}.py"))
-        test = files["tests/test_contracts.py"]
         protocol = getattr(types, kind.capitalize(), None)
         needed = f"Its interface is `rlcore.types.{protocol.__name__}`. " if protocol is not None else ""
         parts.append(
             f"## {kind.capitalize()}\n\n{needed}The template: {summary}.\n\n"
-            f"```python file=my_{kind}.py\n{code.strip()}\n```\n\n"
-            f"Its tests begin with the contract suite of its kind:\n\n"
-            f"```python file=test_my_{kind}.py\n{test.strip()}\n```"
+            f"```python file=my_{kind}.py\n{code.strip()}\n```"
         )
     return "\n\n".join(parts)
 
