@@ -177,12 +177,6 @@ def _component(entry: Provided) -> str:
     return "\n".join([f"### {component.kind} `{component.name}`\n", text, key_table(entry.schema())])
 
 
-def keys_of_loss(name: str) -> str:
-    """Return the keys of a loss of this repository."""
-    entries = [entry for project in distributions().values() for entry in provided_by(project)]
-    return key_table(next(e for e in entries if (e.component.kind, e.component.name) == ("loss", name)).schema())
-
-
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:].rstrip(".") + "."
 
@@ -316,7 +310,6 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "measured-speed": measured.speed,
     "measured-learning": measured.learning,
     "presets": preset_tables.every,
-    **{f"keys-{name}": partial(keys_of_loss, name) for name in _ALGORITHMS},
     **{f"reached-{name}": partial(preset_tables.reached, name) for name in _ALGORITHMS},
 }
 
