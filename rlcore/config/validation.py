@@ -78,6 +78,8 @@ def _misread(given: Any, taken: Any) -> str:
     """Say what is wrong when text, numbers and truth values were turned into each other, or a number is not finite."""
     if isinstance(given, list) and isinstance(taken, list | tuple):
         return next((wrong for pair in zip(given, taken, strict=False) if (wrong := _misread(*pair))), "")
+    if isinstance(given, dict) and isinstance(taken, dict):
+        return next((wrong for key in given if (wrong := _misread(given[key], taken.get(key)))), "")
     if isinstance(given, float) and not math.isfinite(given):
         return "must be a finite number"
     was, now = _kind(given), _kind(taken)
