@@ -275,19 +275,19 @@ def kinds() -> str:
 
 
 def fault_table() -> str:
-    """Return every test of the suites whose name begins with rows of the fault matrix, by row."""
-    found: dict[tuple[str, int], list[list[str]]] = {}
+    """Return the tests of the suites whose names begin with rows of the fault matrix, by row and file."""
+    shown: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for file in sorted(ROOT.glob("tests/**/test_*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             match = _FAULT_TEST.fullmatch(node.name) if isinstance(node, ast.FunctionDef) else None
             if match and isinstance(node, ast.FunctionDef):
                 slow = any("mark.slow" in ast.unparse(decorator) for decorator in node.decorator_list)
-                rows = match[1].upper().strip("_").split("_")
+                numbers = tuple(match[1].upper().strip("_").split("_"))
                 what = match[2].replace("_", " ") + (" (slow)" if slow else "")
-                row = [", ".join(rows), what, f"`{file.relative_to(ROOT / 'tests')}`"]
-                found.setdefault((rows[0][0], int(rows[0][1:])), []).append(row)
-    listed = [row for _, tests in sorted(found.items()) for row in tests]
-    return table(["row", "what is shown", "test in `tests/`"], listed)
+                shown.setdefault((numbers, str(file.relative_to(ROOT / "tests"))), []).append(what)
+    ordered = sorted(shown.items(), key=lambda item: (item[0][0][0][0], int(item[0][0][0][1:])))
+    rows = [[", ".join(numbers), "; ".join(what), f"`{file}`"] for (numbers, file), what in ordered]
+    return table(["row", "what is shown", "tests in `tests/`"], rows)
 
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
