@@ -74,7 +74,12 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         (f"{UNIT}/checkpoints/test_store.py", "tests/integration/test_ckpt.py"),
     ),
     (
-        ("rlcore.run_folder", "rlcore.reports.run_files", "rlcore.reports.plotting", "rlcore.process.terminal"),
+        (
+            "rlcore.run_folder",
+            "rlcore_plugin_reports.run_files",
+            "rlcore_plugin_reports.plotting",
+            "rlcore.process.terminal",
+        ),
         (f"{FAULTS}/test_j_folders.py", f"{UNIT}/files/test_lock.py", f"{UNIT}/run_folder"),
     ),
     (
@@ -87,15 +92,19 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.run",), (f"{UNIT}/run", "tests/integration/test_failed_runs.py")),
     (("rlcore.agents", "rlcore.envs.spec_records"), (f"{UNIT}/agents", "tests/integration/test_agent.py")),
     (
-        ("rlcore.reports.html", "rlcore.reports.svg", "rlcore.reports.curves"),
-        (f"{UNIT}/reports", "tests/integration/test_report.py"),
+        ("rlcore_plugin_reports.html", "rlcore_plugin_reports.svg", "rlcore_plugin_reports.curves"),
+        ("plugins/rlcore-plugin-reports/tests", "tests/integration/test_report.py"),
     ),
     (
-        ("rlcore.reports.comparison", "rlcore.reports.comparison_table", "rlcore.reports.statistics"),
-        (f"{UNIT}/reports", "tests/integration/test_compare.py"),
+        (
+            "rlcore_plugin_reports.comparison",
+            "rlcore_plugin_reports.comparison_table",
+            "rlcore_plugin_reports.statistics",
+        ),
+        ("plugins/rlcore-plugin-reports/tests", "tests/integration/test_compare.py"),
     ),
     (("rlcore.ranks", "rlcore.run.shares", "rlcore.state.ranks"), (f"{UNIT}/ranks", f"{FAULTS}/test_h_ranks.py")),
-    (("rlcore.seeds",), (f"{UNIT}/seeds", "tests/integration/test_seeds.py")),
+    (("rlcore_plugin_reports.seeds",), ("plugins/rlcore-plugin-reports/tests", "tests/integration/test_seeds.py")),
     (("rlcore.helpers",), ("tests/helpers",)),
     (("rlcore.algorithms",), ("tests/parity/test_algorithms.py",)),
     (

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.checkpoints.manifest import CheckpointEntry as CheckpointEntry
+    from rlcore.checkpoints.manifest import best as best
+    from rlcore.checkpoints.manifest import read_state as read_state
+    from rlcore.checkpoints.manifest import scan as scan
     from rlcore.checkpoints.tensor_files import Form as Form
     from rlcore.checkpoints.tensor_files import TensorFiles as TensorFiles
     from rlcore.checkpoints.tensor_files import dense as dense
@@ -17,5 +21,6 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.checkpoints.tensor_files": "Form TensorFiles dense read_description write_description",
+        "rlcore.checkpoints.manifest": "CheckpointEntry best read_state scan",
     },
 )

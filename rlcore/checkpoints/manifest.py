@@ -245,6 +245,21 @@ def read_json(path: Path) -> tuple[bytes, Any]:
     return raw, json.loads(raw)
 
 
+def read_state(entry: CheckpointEntry) -> Any:
+    """Return the state that a checkpoint holds, as far as it is numbers and text: what `state.json` says.
+
+    Raises:
+        StorageError: it is damaged, or no plain file.
+        OSError: it cannot be read.
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deeply.
+    """
+    raw, state = read_json(entry.path / STATE)
+    if xxhash.xxh3_128_hexdigest(raw) != entry.manifest["files"][STATE]["xxh3"]:
+        raise StorageError("it is damaged")
+    return state
+
+
 def check_values(raw: bytes) -> None:
     """Refuse JSON of so many values that parsing it would take many times its size in memory.
 

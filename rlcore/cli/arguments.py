@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Final
 
 # what may be asked for, as the system cannot wait for ever: 115 days
@@ -30,22 +29,6 @@ def seconds(text: str) -> float:
     value = float(text)
     if not 0 <= value <= _MOST_SECONDS:
         raise argparse.ArgumentTypeError(f"must be from 0 to {_MOST_SECONDS:,} seconds")
-    return value
-
-
-def finite(text: str) -> float:
-    """Return a number."""
-    value = float(text)
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError("must be a finite number")
-    return value
-
-
-def port(text: str) -> int:
-    """Return a port; 0 for any that is free."""
-    value = int(text)
-    if not 0 <= value <= 65535:
-        raise argparse.ArgumentTypeError("must be from 0 to 65535")
     return value
 
 

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from rlcore.cli import policies
-from rlcore.cli.arguments import finite as _finite
 from rlcore.cli.arguments import override_arguments as _override_arguments
-from rlcore.cli.arguments import port as _port
 from rlcore.cli.arguments import positive as _positive
 from rlcore.cli.arguments import seconds as _seconds
 from rlcore.cli.arguments import trust_argument as _trust_argument
@@ -78,10 +76,6 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     policies.watch(commands)
     policies.export(commands)
     _ckpt(commands)
-    _plot(commands)
-    _compare(commands)
-    _report(commands)
-    _runs(commands)
     _sync(commands)
     _env(commands)
     if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:
@@ -260,59 +254,6 @@ def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     made["convert"].add_argument("--to", required=True, metavar="BACKEND", help="torch, torchsnapshot, dcp or another")
     made["prune"].add_argument("--dry-run", action="store_true", help="say what would be removed, remove nothing")
-
-
-def _runs(commands: argparse._SubParsersAction[Parser]) -> None:
-    runs = commands.add_parser("runs", help="list what has been trained")
-    runs.add_argument("folder", metavar="FOLDER", nargs="?", default="runs", help="where runs are; default: runs")
-    runs.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _plot(commands: argparse._SubParsersAction[Parser]) -> None:
-    plot = commands.add_parser("plot", help="plot the curves of one or several runs on one figure")
-    plot.add_argument("runs", nargs="+", metavar="RUN", help="run folders; those that differ in the seed are one line")
-    plot.add_argument("--output", metavar="FILE", help="default: curves.png in the first run's folder")
-
-
-def _compare(commands: argparse._SubParsersAction[Parser]) -> None:
-    text = (
-        "compare settings over their seeds: mean, interquartile mean (IQM), 95%% intervals, probability of improvement"
-    )
-    compare = commands.add_parser("compare", help=text)
-    compare.add_argument(
-        "runs", nargs="+", metavar="RUN", help="run folders; those that differ in the seed are one setting"
-    )
-    compare.add_argument(
-        "--threshold",
-        type=_finite,
-        metavar="R",
-        help="say after how many frames R is reached, and the optimality gap to it",
-    )
-    compare.add_argument(
-        "--metric", default="evaluation/return", metavar="KEY", help="higher is better; default: evaluation/return"
-    )
-    compare.add_argument(
-        "--at", type=_positive, metavar="FRAME", help="compare at that frame; default: the last that every run reached"
-    )
-    compare.add_argument(
-        "--output",
-        metavar="DIR|FILE",
-        help="write a table (.md, .csv, .tex) or picture (.png, .svg, .pdf); all into DIR",
-    )
-    compare.add_argument("--format", choices=("markdown", "csv", "latex"), help="of the table; default: markdown")
-
-
-def _report(commands: argparse._SubParsersAction[Parser]) -> None:
-    text = "write one HTML page about one or several runs, with nothing outside of it"
-    report = commands.add_parser("report", help=text)
-    report.add_argument(
-        "runs", nargs="+", metavar="RUN", help="run folders; those that differ in the seed are one line"
-    )
-    report.add_argument("--output", metavar="FILE", help="default: report.html in the first run's folder")
-    report.add_argument(
-        "--watch", action="store_true", help="serve the page on this machine, and follow the runs until Ctrl-C"
-    )
-    report.add_argument("--port", type=_port, metavar="N", help="of --watch; default: 0, any that is free")
 
 
 def _sync(commands: argparse._SubParsersAction[Parser]) -> None:

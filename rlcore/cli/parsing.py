@@ -67,4 +67,4 @@ def add_plugin_commands(commands: argparse._SubParsersAction[Parser]) -> None:
         command.add_arguments(parser)
 
     for found in plugin_commands(commands.choices):
-        commands.add_parser(found.name, help=found.summary, fill=partial(fill, found))
+        commands.add_parser(found.name, help=found.summary.replace("%", "%%"), fill=partial(fill, found))

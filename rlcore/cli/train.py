@@ -7,15 +7,15 @@ import argparse
 from rlcore.cli.train_config import prepared
 from rlcore.config.launchers import check_alone, joins_ranks
 from rlcore.errors import ConfigError
+from rlcore.plugins.known import lend
 
 
 def run(options: argparse.Namespace) -> int:
     """Train; return the exit code."""
     if options.seeds is not None:
-        from rlcore.cli import train_seeds
-
         check_alone("--seeds trains each seed in one process; leave torchrun out")
-        return train_seeds.run(options)
+        code: int = lend("rlcore.cli", "train_seeds", "rlcore train --seeds")(options)
+        return code
     if options.jobs is not None:
         raise ConfigError("--jobs says how many seeds are trained at a time; add --seeds")
     raw = prepared(options)

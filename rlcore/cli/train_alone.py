@@ -22,13 +22,13 @@ from rlcore.process import companion, forks, interrupts
 from rlcore.process.age import age
 from rlcore.process.signals import GraceExpired, StopAtOnce, stop_on_signal
 from rlcore.process.watchdog import Hung, Watchdog
-from rlcore.reports.summary import summary
 from rlcore.restore.choices import ResumeOptions
 from rlcore.restore.components import told
 from rlcore.run.build import build
 from rlcore.run.checking import validated
 from rlcore.run.ending import Ending, StoppedAtStart, unexpected
 from rlcore.run.showing import progress_hooks
+from rlcore.run.summary import summary
 from rlcore.stock.status import StatusHook
 from rlcore.stock.time_limit import TimeLimit
 

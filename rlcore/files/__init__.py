@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rlcore.files.log_files import cut_back as cut_back
     from rlcore.files.plain_files import inside as inside
     from rlcore.files.plain_files import plain_file as plain_file
+    from rlcore.files.plain_files import plain_files_below as plain_files_below
+    from rlcore.files.plain_files import read_plain as read_plain
     from rlcore.files.replacement import replacing as replacing
     from rlcore.files.table import Table as Table
 
@@ -22,7 +24,7 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.files.growing": "GrowingFile",
         "rlcore.files.lock": "LOCK_FILE Lock in_use",
-        "rlcore.files.plain_files": "inside plain_file",
+        "rlcore.files.plain_files": "inside plain_file plain_files_below read_plain",
         "rlcore.files.log_files": "cut_back",
         "rlcore.files.replacement": "replacing",
         "rlcore.files.table": "Table",

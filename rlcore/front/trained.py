@@ -12,7 +12,7 @@ import numpy as np
 
 from rlcore.agents.loading import load_agent
 from rlcore.errors import did_you_mean
-from rlcore.reports.curves import read_metrics
+from rlcore.plugins.known import lend
 from rlcore.run.ready import Run
 from rlcore.types import EvaluationResult
 
@@ -45,6 +45,7 @@ class Curves(Mapping[str, Curve]):
     """
 
     def __init__(self, folder: Path) -> None:
+        read_metrics = lend("rlcore.front", "read_metrics", "the reading of curves")
         self._curves = {
             name: Curve(np.fromiter(curve, np.int64, len(curve)), np.fromiter(curve.values(), np.float64, len(curve)))
             for name, curve in read_metrics(folder).items()

@@ -43,9 +43,14 @@ class PluginCommand:
     @property
     def summary(self) -> str:
         """One line for the list of commands, without importing anything."""
+        publisher, text = _published().get(self.name, ("", ""))
         if not self.claims:
-            return f"of {PREFIX}{_publisher(self.name)}, which is not installed"
-        return ", ".join(f"{claim.summary or 'a command'} ({claim.distribution})" for claim in self.claims)
+            return f"{text}; of {PREFIX}{publisher}, which is not installed"
+        texts = {PREFIX + publisher: text}
+        return ", ".join(
+            f"{texts.get(claim.distribution) or claim.summary or 'a command'} ({claim.distribution})"
+            for claim in self.claims
+        )
 
     def load(self) -> Command:
         """Import what the entry point names.
@@ -76,18 +81,18 @@ def plugin_commands(own: Iterable[str] = ()) -> list[PluginCommand]:
     return [PluginCommand(name, claims[name]) for name in sorted(set(claims) - set(own))]
 
 
-def _published() -> dict[str, str]:
-    """Return the plugin of each published command."""
-    return {command: plugin for plugin, published in PUBLISHED.items() for command in published.commands}
-
-
-def _publisher(command: str) -> str:
-    return _published()[command]
+def _published() -> dict[str, tuple[str, str]]:
+    """Return the plugin of each published command, and what the command does."""
+    return {
+        command: (plugin, text)
+        for plugin, published in PUBLISHED.items()
+        for command, text in published.commands.items()
+    }
 
 
 def _not_installed(command: str) -> MissingPluginError:
     blocked = f" ({NO_PLUGINS} is set)" if os.environ.get(NO_PLUGINS) else ""
-    return not_installed(f"rlcore {command} is provided by", PREFIX + _publisher(command), blocked)
+    return not_installed(f"rlcore {command} is provided by", PREFIX + _published()[command][0], blocked)
 
 
 def _imported(claim: Installed) -> Command:

@@ -24,14 +24,14 @@ class Published:
         components: names by kind.
         lends: modules of its package by the names that they lend, by the package of the core that lends them on.
         presets: names of its presets, by algorithm.
-        commands: that it adds to the command line.
+        commands: that it adds to the command line, and what each does.
         for_tests: whether its components are for tests, and proposed to nobody who misspelled another.
     """
 
     components: Mapping[str, tuple[str, ...]]
     lends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     presets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    commands: tuple[str, ...] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
     for_tests: bool = False
 
 
@@ -41,7 +41,8 @@ PUBLISHED: Final = {
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
     "datasets": Published(
-        {"buffer": ("dataset", "dataset-sequences", "mixed"), "hook": ("record",)}, commands=("data",)
+        {"buffer": ("dataset", "dataset-sequences", "mixed"), "hook": ("record",)},
+        commands={"data": "record what a policy does as a dataset; show, check, convert and merge datasets"},
     ),
     "dcp": Published({"checkpointer": ("dcp",)}),
     "ddp": Published({"launcher": ("processes", "torchrun")}),
@@ -97,7 +98,10 @@ PUBLISHED: Final = {
             "td3-bc": ("td3-bc-generic",),
         },
     ),
-    "optuna": Published({"hook": ("sweep-trial",)}, commands=("sweep",)),
+    "optuna": Published(
+        {"hook": ("sweep-trial",)},
+        commands={"sweep": "search the settings of a config, by trials that a study file describes"},
+    ),
     "parallel": Published({"collector": ("central", "each-step", "workers")}),
     "pettingzoo": Published({"env": ("pettingzoo",)}),
     "ppo": Published(
@@ -111,6 +115,21 @@ PUBLISHED: Final = {
     "ray": Published({"collector": ("actors",), "launcher": ("ray",)}),
     "recurrent": Published({"model": ("gru", "lstm")}),
     "replay": Published({"buffer": ("hindsight", "prioritized", "prioritized-hindsight", "replay", "sequences")}),
+    "reports": Published(
+        {},
+        {
+            "rlcore.cli": {"train_seeds": "seeds.training"},
+            "rlcore.front": {"read_metrics": "curves"},
+            "rlcore.run": {"plot_runs": "plotting"},
+        },
+        commands={
+            "compare": "compare settings over their seeds: mean, interquartile mean (IQM), 95% intervals, probability "
+            "of improvement",
+            "plot": "plot the curves of one or several runs on one figure",
+            "report": "write one HTML page about one or several runs, with nothing outside of it",
+            "runs": "list what has been trained",
+        },
+    ),
     "runners": Published({"hook": ("diagnostics",)}),
     "sac": Published(
         {
@@ -141,7 +160,9 @@ PUBLISHED: Final = {
             "model": ("toy", "toy-memory"),
             "transform": ("toy",),
         },
-        commands=("prove",),
+        commands={
+            "prove": "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes"
+        },
         for_tests=True,
     ),
     "torch": Published({"checkpointer": ("torch",)}),
@@ -285,8 +306,13 @@ def lent_to(package: str) -> dict[str, tuple[str, str]]:
     }
 
 
-def lend(package: str, name: str) -> Any:
+def lend(package: str, name: str, need: str = "") -> Any:
     """Return a name that a plugin lends to a package of the core.
+
+    Args:
+        package: of the core.
+        name: lent to it.
+        need: what a user asked for, where that is not the name itself.
 
     Raises:
         PluginError: the plugin is not installed; says how to install it.
@@ -296,7 +322,7 @@ def lend(package: str, name: str) -> Any:
     if name not in lent:
         raise unknown(package, name)
     plugin, module = lent[name]
-    return getattr(_module(plugin, f".{module}", f"{package}.{name}"), name)  # the table holds names
+    return getattr(_module(plugin, f".{module}", need or f"{package}.{name}"), name)  # the table holds names
 
 
 def _module(plugin: str, below: str, what: str) -> ModuleType:

@@ -19,11 +19,11 @@ from rlcore.ranks.board import Board
 from rlcore.ranks.keeping import KeptStates, read_kept
 from rlcore.ranks.pulse import Pulse
 from rlcore.ranks.waiting import WaitingGroup
-from rlcore.reports.summary import summary
 from rlcore.restore.choices import ResumeOptions
 from rlcore.run.build import build
 from rlcore.run.ending import Ending, unexpected
 from rlcore.run.showing import progress_hooks
+from rlcore.run.summary import summary
 from rlcore.stock.status import StatusHook
 from rlcore.stock.time_limit import TimeLimit
 

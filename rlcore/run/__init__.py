@@ -1,1 +1,19 @@
 """From a config to a ready trainer in its folder, and how a run ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlcore.lazy import lazy
+
+if TYPE_CHECKING:
+    from rlcore.config.sections import Config as Config
+    from rlcore.run.checking import checked_config as checked_config
+
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "rlcore.config.sections": "Config",
+        "rlcore.run.checking": "checked_config",
+    },
+)

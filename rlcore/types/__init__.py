@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from rlcore.types.progress import Clock as Clock
     from rlcore.types.progress import Every as Every
     from rlcore.types.progress import Progress as Progress
+    from rlcore.types.progress import unit_of as unit_of
     from rlcore.types.records import FIRST as FIRST
     from rlcore.types.records import MASK as MASK
     from rlcore.types.records import NEXT_POLICY_STATE as NEXT_POLICY_STATE
@@ -111,7 +112,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
         "rlcore.types.optional": "offers",
         "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
-        "rlcore.types.progress": "Clock ENDLESS Every Progress",
+        "rlcore.types.progress": "Clock ENDLESS Every Progress unit_of",
         "rlcore.types.records": (
             "FIRST MASK NEXT_POLICY_STATE POLICY_STATE AgentSpec EnvSpec Episode EvaluationResult Key RunInfo State "
             "Step"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rlcore_plugin_reports.colours import COLOURS
+from rlcore_plugin_reports.plotting import plot_runs
+from rlcore_plugin_reports.run_files import RunFiles, experiments
 
 from rlcore.errors import ConfigError
 from rlcore.files import lock
-from rlcore.reports.colours import COLOURS
-from rlcore.reports.plotting import plot_runs
-from rlcore.reports.run_files import RunFiles, experiments
 from rlcore.run_folder import folder as run_folder
 from rlcore.run_folder import status as run_status
 

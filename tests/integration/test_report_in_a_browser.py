@@ -9,10 +9,9 @@ from html import unescape
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_reports.colours import COLOURS
 from rlcore_plugin_testing import make_run
 from rlcore_plugin_video.mp4 import write_mp4
-
-from rlcore.reports.colours import COLOURS
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 FLAGS = (
@@ -106,7 +105,7 @@ AROUND = """<!DOCTYPE html><html><body>
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """The page of two settings with an image, a GIF and an mp4."""
-    from rlcore.reports.html.page import write_report
+    from rlcore_plugin_reports.html.page import write_report
 
     folder = tmp_path_factory.mktemp("runs")
     made = []

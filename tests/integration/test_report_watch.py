@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from html import unescape
 
 import pytest
+from rlcore_plugin_reports.html import server as watching
 from rlcore_plugin_testing import make_run
-
-from rlcore.reports.html import server as watching
 
 from .test_report_in_a_browser import BROWSER, FLAGS
 

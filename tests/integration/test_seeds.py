@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 import tomli_w
+from rlcore_plugin_reports.seeds.plan import Seed
+from rlcore_plugin_reports.seeds.training import arguments_of
 
 from rlcore.checkpoints.manifest import scan
 from rlcore.cli.command_line import parser
-from rlcore.cli.train_seeds import arguments_of
 from rlcore.process.age import age
-from rlcore.seeds.plan import Seed
 
 EVALUATED = {"evaluator": {"use": "episodes", "episodes": 2, "every": 32}}
 LONG = {"run": {"total_frames": 4_000_000}, "checkpoint": {"every": 3_200}, "metrics": {"every": 3_200}}

@@ -1,7 +1,8 @@
 """The hook `progress-bar`."""
 
+from rlcore_plugin_reports.curves import read_metrics
+
 from rlcore import hookimpl
-from rlcore.reports.curves import read_metrics
 
 
 class Shows:

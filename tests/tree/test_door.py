@@ -40,6 +40,7 @@ DOORS = (
     "rlcore.loggers",
     "rlcore.process",
     "rlcore.restore",
+    "rlcore.run",
     "rlcore.run_folder",
     "rlcore.spooling",
     "rlcore.state",

@@ -49,15 +49,13 @@ ROOMS = {
         "stock assembly scripts"
     ),
     "agents": "version files types plugins config state envs restore policies checkpoints run_folder assembly run",
-    "reports": "files types config checkpoints run_folder training run",
-    "front": "types process plugins config presets run_folder stock agents run reports",
-    "seeds": "files process run_folder training",
+    "front": "types process plugins config presets run_folder stock agents run",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
-    "ranks": "files types process config state restore checkpoints run_folder stock run reports",
+    "ranks": "files types process config state restore checkpoints run_folder stock run",
     "cli": (
         "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder stock "
-        "assembly run agents reports seeds ranks"
+        "assembly run agents ranks"
     ),
 }
 FOR_ALL = ("errors", "lazy")

@@ -142,7 +142,7 @@ def test_every_plugin_says_who_it_is(folder):
 
 
 EXTRAS = pyproject(ROOT)["project"]["optional-dependencies"]
-# extras that bring no plugins to a user: tools of those who work on the core, and what one command draws with
+# tools of those who work on the core, and another name for what one plugin draws with
 OF_NO_PLUGIN = {"parity", "plot", "test"}
 # they ask for a MuJoCo older than the one that is current
 OLDER = {"dm-control", "robotics"}

@@ -85,10 +85,34 @@ def test_one_that_is_published_and_not_installed_names_what_to_install(command, 
     assert refused.code == 2
     assert f"rlcore {command} is provided by {distribution}, which is not installed" in refused.err
     assert f"pip install {distribution}" in refused.err
-    wrapped = "".join(cli("--help").out.split())  # a help line may end at a hyphen
-    assert f"{command}of{distribution},whichisnotinstalled" in wrapped
+    text = PUBLISHED[PUBLISHED_COMMANDS[command]].commands[command]
+    line = f"{command} {text}; of {distribution}, which is not installed"
+    assert "".join(line.split()) in "".join(cli("--help").out.split())  # a help line may end at a hyphen
 
 
 def test_they_are_in_order_of_name_without_those_of_the_core(greet):
     greet.add("another", "another", GREET, entry_point="another", group=GROUP)
     assert [command.name for command in plugin_commands(PUBLISHED_COMMANDS)] == ["another", "greet"]
+
+
+@pytest.fixture
+def no_reports(monkeypatch):
+    """An installation without rlcore-plugin-reports."""
+    for name in [*sys.modules, "rlcore_plugin_reports"]:
+        if name.partition(".")[0] == "rlcore_plugin_reports":
+            monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_seeds_without_the_plugin_that_trains_them_name_what_to_install(cli, write_config, no_reports):
+    refused = cli("train", write_config(), "--seeds", "2")
+    assert refused.code == 2
+    assert "rlcore train --seeds is provided by rlcore-plugin-reports, which is not installed" in refused.err
+    assert "pip install rlcore-plugin-reports" in refused.err
+
+
+def test_a_run_ends_well_without_what_draws_its_curves(cli, write_config, no_reports):
+    done = cli("train", write_config(logger=[{"use": "csv"}]))
+    assert done.code == 0, done.err
+    assert "run folder" in done.out
+    assert "curves" not in done.out
+    assert "no curves.png: the drawing of curves is provided by rlcore-plugin-reports, which is not inst" in done.err

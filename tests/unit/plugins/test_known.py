@@ -14,6 +14,12 @@ from rlcore.errors import MissingPluginError
 from rlcore.plugins.component import KINDS
 from rlcore.plugins.known import PREFIX, PUBLISHED, Published, lend, lent_to, published
 
+# names that no package of the core offers: it takes them itself where a user asks for what they do
+ASKED_FOR = [
+    ("rlcore.cli", "train_seeds", "rlcore train --seeds"),
+    ("rlcore.front", "read_metrics", "the reading of curves"),
+    ("rlcore.run", "plot_runs", "the drawing of curves"),
+]
 PLUGINS = Path(__file__).parents[3] / "plugins"
 COMPONENTS = [(kind, name) for one in PUBLISHED.values() for kind, names in one.components.items() for name in names]
 
@@ -67,7 +73,19 @@ def test_the_packages_that_lend_on_are_these():
         "rlcore",
         "rlcore.agents",
         "rlcore.loggers",
+        *(package for package, _, _ in ASKED_FOR),
     }
+
+
+@pytest.mark.parametrize(("package", "name", "need"), ASKED_FOR)
+def test_what_the_core_asks_a_plugin_for_says_what_to_install_without_it(package, name, need, monkeypatch):
+    plugin, module = lent_to(package)[name]
+    home = f"rlcore_plugin_{plugin}"
+    assert lend(package, name, need) is getattr(importlib.import_module(f"{home}.{module}"), name)
+    for imported in [*filter(lambda one: one.partition(".")[0] == home, sys.modules), home]:
+        monkeypatch.setitem(sys.modules, imported, None)
+    with pytest.raises(MissingPluginError, match=f"^{need} is provided by rlcore-plugin-{plugin}, which is not inst"):
+        lend(package, name, need)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("model", "q-network"), ("env", "gymnasium"), ("logger", "csv")])

@@ -8,6 +8,8 @@ import logging
 
 import pytest
 import torch
+from rlcore_plugin_reports.curves import read_metrics
+from rlcore_plugin_reports.run_files import RunFiles
 from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
 from rlcore_plugin_testing.resumed import check_resumed, differing_parts
 from rlcore_plugin_testing.small_run import make_config, make_run, make_trainer
@@ -15,8 +17,6 @@ from rlcore_plugin_testing.small_run import make_config, make_run, make_trainer
 from rlcore import ConfigError
 from rlcore.checkpoints.manifest import read_manifest, scan
 from rlcore.errors import StorageError
-from rlcore.reports.curves import read_metrics
-from rlcore.reports.run_files import RunFiles
 from rlcore.run_folder.folder import read_config
 from rlcore.types.progress import ENDLESS, Progress
 

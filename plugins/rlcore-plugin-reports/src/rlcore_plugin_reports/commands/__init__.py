@@ -1,0 +1,1 @@
+"""The commands `rlcore plot`, `compare`, `report` and `runs`: their arguments, and what they do."""

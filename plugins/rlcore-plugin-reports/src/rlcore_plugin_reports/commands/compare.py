@@ -1,0 +1,101 @@
+"""`rlcore compare`: several runs, grouped by setting, in a table and a picture."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from rlcore.errors import ConfigError
+from rlcore.process import printable
+from rlcore_plugin_reports.commands.arguments import finite, positive
+from rlcore_plugin_reports.comparison import Comparison, compare
+from rlcore_plugin_reports.comparison_plot import plot_comparison
+from rlcore_plugin_reports.comparison_table import FORMATS
+
+_SUFFIXES: Final = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
+_PICTURES: Final = (".png", ".svg", ".pdf")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `rlcore compare`."""
+    parser.description = (
+        "Compare settings over their seeds: mean, interquartile mean (IQM), 95% intervals, probability of improvement."
+    )
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help="run folders; those that differ in the seed are one setting"
+    )
+    parser.add_argument(
+        "--threshold",
+        type=finite,
+        metavar="R",
+        help="say after how many frames R is reached, and the optimality gap to it",
+    )
+    parser.add_argument(
+        "--metric", default="evaluation/return", metavar="KEY", help="higher is better; default: evaluation/return"
+    )
+    parser.add_argument(
+        "--at", type=positive, metavar="FRAME", help="compare at that frame; default: the last that every run reached"
+    )
+    parser.add_argument(
+        "--output",
+        metavar="DIR|FILE",
+        help="write a table (.md, .csv, .tex) or picture (.png, .svg, .pdf); all into DIR",
+    )
+    parser.add_argument("--format", choices=("markdown", "csv", "latex"), help="of the table; default: markdown")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table, or write it and the picture, and print where they are."""
+    output = None if options.output is None else Path(options.output)
+    if output is not None:
+        _check(output, options.format)
+    comparison = compare([Path(name) for name in options.runs], options.metric, options.at, options.threshold)
+    if output is None:
+        print(shown(comparison, options.format or "markdown"), end="")
+        return 0
+    for file in _files(output, options.format):
+        print(_write(comparison, file))
+    return 0
+
+
+def shown(comparison: Comparison, form: str = "markdown") -> str:
+    """Return the table for a terminal: names of runs and settings may hold anything."""
+    return "".join(printable(line) + "\n" for line in FORMATS[form](comparison).splitlines())
+
+
+def _check(output: Path, form: str | None) -> None:
+    """See that it is clear what to write.
+
+    Raises:
+        ConfigError: the file has no known ending, or one that is not of the format.
+    """
+    if output.is_dir() or not output.suffix:
+        return
+    known = (*_SUFFIXES, *_PICTURES)
+    if output.suffix not in known:
+        raise ConfigError(f"--output {output}: a file ends in one of {', '.join(known)}; a folder gets all formats")
+    if form is not None and _SUFFIXES.get(output.suffix) != form:
+        raise ConfigError(f"--output {output} does not end as --format {form} does; leave --format out")
+
+
+def _files(output: Path, form: str | None) -> list[Path]:
+    """Return the files to write: one, or into a folder the picture and the tables."""
+    if output.suffix and not output.is_dir():
+        return [output]
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--output {output} cannot be made: {error}") from error
+    tables = [output / f"compare{suffix}" for suffix, name in _SUFFIXES.items() if form in (None, name)]
+    return [*tables, output / "compare.png"]
+
+
+def _write(comparison: Comparison, file: Path) -> Path:
+    if file.suffix in _PICTURES:
+        return plot_comparison(comparison, file)
+    try:
+        file.write_text(FORMATS[_SUFFIXES[file.suffix]](comparison), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{str(file)!r} cannot be written: {error}") from error
+    return file

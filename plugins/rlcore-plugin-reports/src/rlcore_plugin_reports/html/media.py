@@ -1,0 +1,41 @@
+"""The latest images and videos of runs, inside the page while there is room."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rlcore.errors import StorageError
+from rlcore.files import plain_files_below, read_plain
+from rlcore_plugin_reports.run_files import RunFiles
+
+EMBEDDED_BYTES: Final = 32 * 2**20
+_TYPES: Final = {".gif": "image/gif", ".png": "image/png", ".mp4": "video/mp4", ".webm": "video/webm"}
+_PER_RUN: Final = 6
+
+
+def media(runs: Sequence[RunFiles]) -> list[dict[str, Any]]:
+    """Return caption and data of each file; those beyond the room, or that cannot be read, have no data."""
+    found, room = [], EMBEDDED_BYTES
+    for run in runs:
+        for file in _latest(run.folder):
+            entry: dict[str, Any] = {"caption": f"{run.folder.resolve().name}: {file.relative_to(run.folder)}"}
+            try:
+                content = read_plain(file, room)
+            except (OSError, StorageError):
+                found.append(entry | {"left_out": file.stat().st_size})
+                continue
+            room -= len(content)
+            kind = _TYPES[file.suffix]
+            source = f"data:{kind};base64,{base64.b64encode(content).decode()}"
+            found.append(entry | {"source": source, "is_video": kind.startswith("video")})
+    return found
+
+
+def _latest(folder: Path) -> list[Path]:
+    files = [
+        file for name in ("videos", "images") for file in plain_files_below(folder / name) if file.suffix in _TYPES
+    ]
+    return sorted(files, key=lambda file: (file.name, str(file)), reverse=True)[:_PER_RUN]

@@ -1,1 +1,0 @@
-"""Curves, tables and pages about runs, from their folders alone."""
