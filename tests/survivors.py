@@ -62,7 +62,6 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         (f"{FAULTS}/test_f_wrong_steps.py",),
     ),
     (("rlcore.loggers",), (f"{UNIT}/loggers", "plugins/rlcore-plugin-csv/tests", "tests/trainer/test_loop.py")),
-    (("rlcore.spooling",), (f"{UNIT}/spooling",)),
     (("rlcore.restore",), (f"{UNIT}/restore", f"{FAULTS}/test_c_resume.py")),
     (("rlcore.learners",), (f"{UNIT}/learners", COMPONENTS)),
     (("rlcore.collectors",), (f"{UNIT}/collectors", COMPONENTS, "tests/trainer")),

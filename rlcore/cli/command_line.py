@@ -76,7 +76,6 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     policies.watch(commands)
     policies.export(commands)
     _ckpt(commands)
-    _sync(commands)
     _env(commands)
     if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:
         add_plugin_commands(commands)
@@ -254,15 +253,6 @@ def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     made["convert"].add_argument("--to", required=True, metavar="BACKEND", help="torch, torchsnapshot, dcp or another")
     made["prune"].add_argument("--dry-run", action="store_true", help="say what would be removed, remove nothing")
-
-
-def _sync(commands: argparse._SubParsersAction[Parser]) -> None:
-    text = "send what the loggers of a run left waiting for their servers; exit code 1 when something is left"
-    sync = commands.add_parser("sync", help=text)
-    sync.add_argument("run", metavar="RUN", help="a run folder")
-    sync.add_argument(
-        "--seconds", type=_seconds, default=60.0, metavar="N", help="how long to wait for a server; default: 60"
-    )
 
 
 def _env(commands: argparse._SubParsersAction[Parser]) -> None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rlcore.files.lock import Lock as Lock
     from rlcore.files.lock import in_use as in_use
     from rlcore.files.log_files import cut_back as cut_back
+    from rlcore.files.log_files import open_log as open_log
+    from rlcore.files.log_files import whole_lines as whole_lines
     from rlcore.files.plain_files import inside as inside
     from rlcore.files.plain_files import plain_file as plain_file
     from rlcore.files.plain_files import plain_files_below as plain_files_below
@@ -25,7 +27,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.files.growing": "GrowingFile",
         "rlcore.files.lock": "LOCK_FILE Lock in_use",
         "rlcore.files.plain_files": "inside plain_file plain_files_below read_plain",
-        "rlcore.files.log_files": "cut_back",
+        "rlcore.files.log_files": "cut_back open_log whole_lines",
         "rlcore.files.replacement": "replacing",
         "rlcore.files.table": "Table",
     },

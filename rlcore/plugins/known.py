@@ -147,6 +147,7 @@ PUBLISHED: Final = {
             "td3": ("td3-generic",),
         },
     ),
+    "spool": Published({}, commands={"sync": "send what the loggers of a run left waiting for their servers"}),
     "tensorboard": Published({"logger": ("tensorboard",)}, {"rlcore.loggers": {"TensorboardLogger": "logger"}}),
     "testing": Published(
         {

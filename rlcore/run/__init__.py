@@ -9,11 +9,14 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.config.sections import Config as Config
     from rlcore.run.checking import checked_config as checked_config
+    from rlcore.run.loggers import LoggerOfRun as LoggerOfRun
+    from rlcore.run.loggers import build_loggers as build_loggers
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.config.sections": "Config",
         "rlcore.run.checking": "checked_config",
+        "rlcore.run.loggers": "LoggerOfRun build_loggers",
     },
 )

@@ -111,6 +111,7 @@ def name_of(page: Path) -> str:
 def folder(tmp_path, monkeypatch):
     """Where the snippets of a page run: an empty folder, as after `pip install`."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # a script finds the files beside it
     modules = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - modules:
@@ -121,10 +122,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_snippets_run(page, folder, monkeypatch):
     names: dict[str, object] = {"__name__": "snippet"}
-    monkeypatch.syspath_prepend(folder)  # a script finds the files beside it
-    for snippet in snippets(page):
-        if "file" in snippet.flags:
-            write(folder, snippet)
+    write_files(page, folder)
     for snippet in snippets(page):
         assert snippet.language in LANGUAGES, f"{snippet.place}: say what the fence holds: {', '.join(LANGUAGES)}"
         if "from" in snippet.flags:
@@ -153,6 +151,7 @@ def test_python_of_the_readme_of_a_plugin_runs(page, folder):
         changes = [word for change in [*shorter, *backend] for word in ("--set", change)]
         code, output = run_rlcore(["train", str(ROOT / "examples/ppo-idp.toml"), *changes], {})
         assert code == 0, output
+    write_files(page, folder)
     for snippet in snippets(page):
         if snippet.language == "python":
             run_python(snippet, names)
@@ -177,6 +176,12 @@ def run_tests(suite: type) -> None:
             arguments = inspect.signature(getattr(suite, name)).parameters
             with tempfile.TemporaryDirectory() as folder, contextlib.suppress(pytest.skip.Exception):
                 getattr(suite(), name)(*[Path(folder) for argument in arguments if argument == "tmp_path"])
+
+
+def write_files(page: Path, folder: Path) -> None:
+    for snippet in snippets(page):
+        if "file" in snippet.flags:
+            write(folder, snippet)
 
 
 def write(folder: Path, snippet: Snippet) -> None:

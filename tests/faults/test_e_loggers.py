@@ -18,6 +18,7 @@ import torch
 from rlcore_plugin_csv.logger import CSVLogger
 from rlcore_plugin_mlflow.logger import MLFlowLogger
 from rlcore_plugin_reports.curves import read_metrics
+from rlcore_plugin_spool.spool import Spool
 from rlcore_plugin_tensorboard.logger import TensorboardLogger
 from rlcore_plugin_testing import make_run
 from rlcore_plugin_testing.faults.disk import FailingDisk
@@ -28,7 +29,6 @@ from rlcore.loggers import limits, metrics
 from rlcore.loggers import values as log_values
 from rlcore.loggers.metrics import Metrics
 from rlcore.loggers.writer import LogWriter
-from rlcore.spooling.spool import Spool
 from rlcore.types.progress import Every, Progress
 
 STEPS = {0, 16, 32, 48, 64}

@@ -1,14 +1,15 @@
 """`rlcore sync`: the cases without a server; sending what waits is in `faults/test_e_loggers.py`."""
 
+import subprocess
+import sys
 import threading
 import tomllib
 
 import pytest
 import tomli_w
+from rlcore_plugin_spool.sender import lock_spool
+from rlcore_plugin_spool.spool import Spool
 from rlcore_plugin_testing import make_run
-
-from rlcore.spooling.sender import lock_spool
-from rlcore.spooling.spool import Spool
 
 
 def test_a_run_without_servers_has_nothing_to_send(tmp_path, cli):
@@ -24,16 +25,14 @@ def test_what_is_no_run_folder_is_refused(tmp_path, cli):
 
 @pytest.mark.slow
 def test_a_spool_that_a_run_in_training_sends_is_left_to_it(tmp_path, cli, monkeypatch):
-    monkeypatch.setattr("rlcore.cli.sync.LINGER", 1.0)  # the run is of this process, which may look at its own
+    monkeypatch.setattr("rlcore_plugin_spool.sync.LINGER", 1.0)  # the run is of this process, which may look at its own
     pytest.importorskip("fcntl")
-    import subprocess
-    import sys
 
     run = make_run(folder=tmp_path, sections={"logger": [{"use": "wandb", "mode": "offline"}]})
     run.trainer.metrics.close()
     spool = tmp_path / "toy" / "spool" / "wandb"
     code = (
-        "import sys; from pathlib import Path; from rlcore.spooling.sender import lock_spool; "
+        "import sys; from pathlib import Path; from rlcore_plugin_spool.sender import lock_spool; "
         f"lock = lock_spool(Path({str(spool)!r}), 60); print('held', flush=True); sys.stdin.readline()"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
@@ -97,6 +96,31 @@ def test_sync_runs_no_code_of_the_folder_and_sends_no_file_but_those_of_the_spoo
     assert len((spool / "set-aside.jsonl").read_text().splitlines()) == len(names)
     assert secret.read_text() == "nobody's business"
     assert not [file for file in (tmp_path / "mlartifacts").rglob("*") if "secret" in file.name or "a.png" in file.name]
+
+
+def test_what_another_sender_sends_while_it_is_waited_for_is_not_sent_again(left_behind, cli, monkeypatch):
+    def wait(folder, seconds):
+        other = Spool(folder)
+        records, offset = other.read(10)
+        other.acknowledge(len(records), offset)
+        other.confirm(len(records))
+        return lock_spool(folder, seconds)
+
+    spool = Spool(left_behind / "spool" / "mlflow")
+    spool.acknowledge(1, spool.read(1)[1])
+    monkeypatch.setattr("rlcore_plugin_spool.sync.lock_spool", wait)
+    outcome = cli("sync", left_behind)
+    assert (outcome.code, outcome.out) == (0, "mlflow: nothing waits, 2 records have arrived\n")
+
+
+def test_the_help_of_sync_waits_for_no_torch():
+    code = (
+        "import sys; from rlcore.cli.command_line import main\ntry:\n    main(['sync', '--help'])\n"
+        "except SystemExit:\n    print([name for name in ('torch', 'wandb', 'mlflow') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "how long to wait for a server" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
 def test_a_spool_that_leads_out_of_the_run_folder_is_refused(left_behind, tmp_path, cli):

@@ -29,7 +29,6 @@ ROOMS = {
     "state": "types",
     "envs": "types state",
     "loggers": "types process plugins",
-    "spooling": "files plugins loggers",
     "restore": "types",
     "learners": "types process",
     "collectors": "types envs restore",
@@ -54,8 +53,8 @@ ROOMS = {
     "algorithms": "types state restore stock scripts",
     "ranks": "files types process config state restore checkpoints run_folder stock run",
     "cli": (
-        "version files types process hooks plugins config presets envs spooling restore checkpoints run_folder stock "
-        "assembly run agents ranks"
+        "version files types process hooks plugins config presets envs restore checkpoints run_folder stock assembly "
+        "run agents ranks"
     ),
 }
 FOR_ALL = ("errors", "lazy")

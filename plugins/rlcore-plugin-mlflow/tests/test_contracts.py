@@ -4,7 +4,8 @@ import itertools
 import json
 
 import pytest
-from rlcore_plugin_testing.contracts import PluginContract, SpoolingLoggerContract
+from rlcore_plugin_spool.contracts import SpoolingLoggerContract
+from rlcore_plugin_testing.contracts import PluginContract
 
 from rlcore.errors import ConfigError
 

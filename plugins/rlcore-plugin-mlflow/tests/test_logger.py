@@ -14,8 +14,8 @@ import urllib.request
 import numpy as np
 import pytest
 from rlcore_plugin_mlflow.logger import MLFlowLogger
+from rlcore_plugin_spool.contracts import wait_until_sent
 from rlcore_plugin_testing import make_run
-from rlcore_plugin_testing.contracts.spooling_logger import wait_until_sent
 
 from rlcore.errors import ConfigError
 from rlcore.restore.choices import ResumeOptions

@@ -6,7 +6,8 @@ import time
 
 import numpy as np
 import pytest
-from rlcore_plugin_testing.contracts import PluginContract, SpoolingLoggerContract
+from rlcore_plugin_spool.contracts import SpoolingLoggerContract
+from rlcore_plugin_testing.contracts import PluginContract
 from rlcore_plugin_testing.contracts.logger import frames_of
 
 from rlcore.errors import ConfigError

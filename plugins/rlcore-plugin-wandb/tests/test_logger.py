@@ -9,8 +9,8 @@ from datetime import datetime
 
 import numpy as np
 import pytest
+from rlcore_plugin_spool.contracts import wait_until_sent
 from rlcore_plugin_testing import make_run
-from rlcore_plugin_testing.contracts.spooling_logger import wait_until_sent
 from rlcore_plugin_wandb.log_server import WandbLogServer
 from rlcore_plugin_wandb.logger import WandbLogger
 

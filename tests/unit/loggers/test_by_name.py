@@ -6,11 +6,11 @@ import sys
 
 import pytest
 import torch
+from rlcore_plugin_spool.logger import SpoolingLogger
 from tensordict import TensorDict
 
 from rlcore import loggers
 from rlcore.errors import PluginError
-from rlcore.spooling.logger import SpoolingLogger
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 from mlflow.exceptions import MlflowException
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
+from rlcore_plugin_spool import Record
 
 from rlcore.loggers import values as log_values
-from rlcore.spooling import Record
 
 Entry = TypeVar("Entry")
 

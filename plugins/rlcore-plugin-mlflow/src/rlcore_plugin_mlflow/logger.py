@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, field_validator
+from rlcore_plugin_spool import SpoolingLogger, require_library, spool_folder
 
 from rlcore.errors import ConfigError
-from rlcore.spooling import SpoolingLogger, own_spool, require_library, spool_folder
 from rlcore.types import Context, Secret
 
 
@@ -83,8 +83,7 @@ class MLFlowLogger(SpoolingLogger):
             "token": token,
         }
         target = "rlcore_plugin_mlflow.log_server:MLflowLogServer"
-        place = spool or own_spool(Path(save_dir or "."), exp_name)
-        super().__init__(exp_name, tracking_uri, place, target, arguments, process, own=spool is None)
+        super().__init__(exp_name, tracking_uri, Path(save_dir or "."), target, arguments, process, spool)
         self.video_fps = video_fps
 
     @property

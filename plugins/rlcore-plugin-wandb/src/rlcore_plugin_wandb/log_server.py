@@ -16,8 +16,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import wandb
+from rlcore_plugin_spool import Record
 
-from rlcore.spooling import Record
 from rlcore.types import Clock
 
 log = logging.getLogger(__name__)

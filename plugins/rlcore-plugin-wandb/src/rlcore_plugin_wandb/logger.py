@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import BaseModel, Field
+from rlcore_plugin_spool import SpoolingLogger, require_library, spool_folder
 
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.spooling import SpoolingLogger, own_spool, require_library, spool_folder
 from rlcore.types import Clock, Context, Secret
 
 if TYPE_CHECKING:
@@ -88,9 +88,8 @@ class WandbLogger(SpoolingLogger):
             "clock": clock,
             "init": {"name": exp_name, "project": project, "id": id, **init},
         }
-        place = spool or own_spool(folder, exp_name)
         target = "rlcore_plugin_wandb.log_server:WandbLogServer"
-        super().__init__(exp_name, str(folder), place, target, arguments, process, own=spool is None)
+        super().__init__(exp_name, str(folder), folder, target, arguments, process, spool)
         server = base_url or os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")
         self.destination = f"offline files in {folder / 'wandb'}" if offline else server
         self.video_fps = video_fps

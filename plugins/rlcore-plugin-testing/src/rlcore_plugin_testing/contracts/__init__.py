@@ -31,7 +31,6 @@ from rlcore_plugin_testing.contracts.optimizer import OptimizerContract
 from rlcore_plugin_testing.contracts.plugin import PluginContract
 from rlcore_plugin_testing.contracts.scheduler import SchedulerContract
 from rlcore_plugin_testing.contracts.sequences import RolloutSequencesContract
-from rlcore_plugin_testing.contracts.spooling_logger import SpoolingLoggerContract
 from rlcore_plugin_testing.contracts.transform import TransformContract
 
 __all__ = [
@@ -57,6 +56,5 @@ __all__ = [
     "RolloutBufferContract",
     "RolloutSequencesContract",
     "SchedulerContract",
-    "SpoolingLoggerContract",
     "TransformContract",
 ]

@@ -14,16 +14,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.errors import RlcoreError
-from rlcore.files.plain_files import inside
-from rlcore.loggers import media
+from rlcore.errors import MissingPluginError, RlcoreError
+from rlcore.files import inside
+from rlcore.loggers import Logger, media
 from rlcore.loggers import values as log_values
-from rlcore.loggers.base import LoggerBase
-from rlcore.plugins.known import not_installed
-from rlcore.spooling.log_server import LogServer
-from rlcore.spooling.running import RunningSender, SenderProcess, SenderThread
-from rlcore.spooling.sender import CLOSING, LINGER, lock_spool
-from rlcore.spooling.spool import Record, Spool
+from rlcore_plugin_spool.log_server import LogServer
+from rlcore_plugin_spool.records import Record
+from rlcore_plugin_spool.running import SenderProcess, SenderThread
+from rlcore_plugin_spool.sender import CLOSING, LINGER, lock_spool
+from rlcore_plugin_spool.spool import Spool
 
 log = logging.getLogger(__name__)
 
@@ -32,21 +31,21 @@ FOLDER: Final = "spool"
 _LETS_GO: Final = 20.0
 
 
-class SpoolingLogger(LoggerBase):
+class SpoolingLogger(Logger):
     """A logger whose calls only write to disk; a sender takes the records to the server when that answers, each once.
 
-    A subclass says which server (`rlcore.spooling.log_server.LogServer`) that is.
+    A subclass says which `LogServer` that is.
 
     Args:
         exp_name: name of the experiment.
         log_dir: where the server's data or the server is.
-        folder: of the spool.
+        save_dir: the folder around `spool/`.
         server: `module:Class` of what talks to the server.
         arguments: for its constructor; what JSON can hold, if the sender is a process.
         process: whether the sender is a process of its own, which keeps the server's library away from this one; else
             it is a thread. Also an attribute, which counts at the start.
-        own: whether the folder was made up for this logger alone (`own_spool`); then a resume goes on in the folder
-            that the checkpoint names, beside it.
+        spool: folder of the spool; default: one of this logger alone, `spool/EXP_NAME-…` below `save_dir`, and a resume
+            goes on in the one beside it that the checkpoint names.
 
     Attributes:
         destination: where records are sent, for people.
@@ -56,25 +55,25 @@ class SpoolingLogger(LoggerBase):
         self,
         exp_name: str,
         log_dir: str,
-        folder: Path,
+        save_dir: Path,
         server: str,
         arguments: Mapping[str, Any],
         process: bool,
-        own: bool = False,
+        spool: Path | None = None,
     ) -> None:
         super().__init__(exp_name, log_dir)
         self.destination = log_dir
-        self.spool = Spool(folder)
-        self._own = own
+        self.spool = Spool(spool or _own_folder(save_dir, exp_name))
+        self._own = spool is None
         # for messages: its name, and what sends the rest; a run has the spool of a section in `spool/NAME`
         self._name, self._sends = exp_name, "a logger with that `spool`"
-        if not own and folder.parent.name == FOLDER:
-            place = os.path.relpath(folder.parents[1])
-            self._name, self._sends = folder.name, f"`rlcore sync {shlex.quote(place)}`"
+        if spool is not None and spool.parent.name == FOLDER:
+            place = os.path.relpath(spool.parents[1])
+            self._name, self._sends = spool.name, f"`rlcore sync {shlex.quote(place)}`"
         self._server_target = server
         self._arguments = dict(arguments)
         self.process = process
-        self._sender: RunningSender | None = None
+        self._sender: SenderThread | SenderProcess | None = None
         self._contact = threading.Condition()
         self._connected = False
         self._error = ""
@@ -277,7 +276,7 @@ def require_library(name: str, logger: str) -> None:
         PluginError: it is not.
     """
     if importlib.util.find_spec(name) is None:
-        raise not_installed(f"{logger} needs", name)
+        raise MissingPluginError(f"{logger} needs {name}, which is not installed: pip install {name}")
 
 
 def spool_folder(run_folder: Path, name: str) -> Path:
@@ -289,7 +288,7 @@ def spool_folder(run_folder: Path, name: str) -> Path:
     return inside(run_folder, f"{FOLDER}/{name}")
 
 
-def own_spool(folder: Path, exp_name: str) -> Path:
+def _own_folder(save_dir: Path, exp_name: str) -> Path:
     """Return a folder for the spool of one logger of a script, which no other logger has, also of the same name."""
     name = media.file_name(exp_name).replace("/", "_")
-    return folder / FOLDER / f"{name}-{secrets.token_hex(4)}"
+    return save_dir / FOLDER / f"{name}-{secrets.token_hex(4)}"

@@ -1,19 +1,31 @@
-"""What a logger must keep that sends to a server: the contract of loggers, and all arrives there."""
+"""The contract suite of a logger that sends to a server: that of every logger, and all of it arrives.
+
+    from rlcore_plugin_spool.contracts import SpoolingLoggerContract
+
+    class TestWandb(SpoolingLoggerContract):
+        use = "wandb"
+
+Needs rlcore-plugin-testing and pytest (`pip install "rlcore-plugin-spool[test]"`).
+"""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcore.spooling.logger import FOLDER
-from rlcore.spooling.spool import Spool
-from rlcore_plugin_testing.contracts.logger import LoggerContract, Row
+from rlcore_plugin_testing.contracts import LoggerContract
+
+from rlcore_plugin_spool.logger import FOLDER
+from rlcore_plugin_spool.spool import Spool
+
+__all__ = ["SpoolingLoggerContract", "wait_until_sent"]
 
 
 class SpoolingLoggerContract(LoggerContract):
-    """Base of the tests of a logger that derives from `rlcore.spooling.logger.SpoolingLogger`."""
+    """Base of the tests of a logger that derives from `SpoolingLogger`."""
 
     cuts = False
 
@@ -30,7 +42,7 @@ class SpoolingLoggerContract(LoggerContract):
             assert logger.catch_up(60), "what was spooled is never sent"
             logger.close()
 
-    def read_stored(self, folder: Path) -> list[Row]:
+    def read_stored(self, folder: Path) -> list[tuple[int, Mapping[str, float]]]:
         """Return the rows in the spool."""
         lines = [line for file in (folder / FOLDER).glob("*/*.jsonl") for line in file.read_text().splitlines()]
         records = [json.loads(line) for line in lines]

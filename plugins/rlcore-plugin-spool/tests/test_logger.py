@@ -14,14 +14,14 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from rlcore_plugin_spool import sender as spool_sender
+from rlcore_plugin_spool.logger import SpoolingLogger
+from rlcore_plugin_spool.sender import lock_spool
+from rlcore_plugin_spool.spool import Spool
 from rlcore_plugin_testing.faults.disk import FailingDisk
 
 from rlcore.errors import RlcoreError, StorageError
 from rlcore.files.lock import Lock
-from rlcore.spooling import sender as spool_sender
-from rlcore.spooling.logger import SpoolingLogger, own_spool
-from rlcore.spooling.sender import lock_spool
-from rlcore.spooling.spool import Spool
 
 SERVER = """
 import json, os, random, time
@@ -78,10 +78,11 @@ def make(tmp_path, monkeypatch):
     yield lambda process=False, name="spool", **arguments: SpoolingLogger(
         "trial",
         "nowhere",
-        tmp_path / name,
+        tmp_path,
         "module_of_server:FileServer",
         {"file": str(tmp_path / "arrived"), **arguments},
         process,
+        tmp_path / name,
     )
     sys.modules.pop("module_of_server", None)
 
@@ -274,7 +275,7 @@ def test_a_sender_that_never_gets_its_turn_starts_all_the_same(tmp_path, make):
 
 
 def test_a_server_that_hangs_is_left_behind_in_bounded_time(tmp_path, make, caplog, monkeypatch):
-    monkeypatch.setattr("rlcore.spooling.logger.CLOSING", 2.0)
+    monkeypatch.setattr("rlcore_plugin_spool.logger.CLOSING", 2.0)
     logger = make(seconds=30.0)
     logger.log_metrics({"a": 1.0}, 1)
     began = time.monotonic()
@@ -294,7 +295,7 @@ def test_the_end_of_a_short_run_waits_for_a_sender_that_is_still_starting(tmp_pa
 
 def test_what_is_said_of_records_on_their_way_is_true(tmp_path, make, caplog, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rlcore.spooling.logger.CLOSING", 1.0)
+    monkeypatch.setattr("rlcore_plugin_spool.logger.CLOSING", 1.0)
     logger = make(True, "runs/short run/spool/mlflow", opening=3.0)
     logger.log_metrics({"a": 1.0}, 1)
     logger.close()
@@ -311,10 +312,11 @@ def test_that_nobody_hears_a_sender_any_more_is_no_error_of_it(tmp_path, make):
     import sys
     sys.path.insert(0, {str(tmp_path)!r})
     from pathlib import Path
-    from rlcore.spooling import logger
+    from rlcore_plugin_spool import logger
     logger.CLOSING = 0.5
-    logger = logger.SpoolingLogger("trial", "", Path({str(tmp_path / "spool")!r}), "module_of_server:FileServer",
-                                   {{"file": {str(tmp_path / "arrived")!r}, "opening": 4.0}}, True)
+    logger = logger.SpoolingLogger("trial", "", Path(), "module_of_server:FileServer",
+                                   {{"file": {str(tmp_path / "arrived")!r}, "opening": 4.0}}, True,
+                                   Path({str(tmp_path / "spool")!r}))
     logger.log_metrics({{"a": 1.0}}, 1)
     logger.close()
     print(logger.unsent, flush=True)
@@ -333,9 +335,9 @@ def test_the_sender_ends_when_the_training_process_is_killed(tmp_path, make):
     import sys, time
     sys.path.insert(0, {str(tmp_path)!r})
     from pathlib import Path
-    from rlcore.spooling.logger import SpoolingLogger
-    logger = SpoolingLogger("trial", "", Path({str(tmp_path / "spool")!r}), "module_of_server:FileServer",
-                            {{"file": {str(tmp_path / "arrived")!r}}}, True)
+    from rlcore_plugin_spool.logger import SpoolingLogger
+    logger = SpoolingLogger("trial", "", Path(), "module_of_server:FileServer",
+                            {{"file": {str(tmp_path / "arrived")!r}}}, True, Path({str(tmp_path / "spool")!r}))
     logger.log_metrics({{"a": 1.0}}, 1)
     assert logger.catch_up(30)
     print(logger._sender._process.pid, flush=True)
@@ -512,9 +514,8 @@ def test_a_spool_that_was_changed_before_the_checkpoint_is_said_at_the_resume(tm
 
 
 def owned(tmp_path, name="trial"):
-    folder = own_spool(tmp_path, name)
     arguments = {"file": str(tmp_path / "arrived")}
-    return SpoolingLogger(name, "nowhere", folder, "module_of_server:FileServer", arguments, False, own=True)
+    return SpoolingLogger(name, "nowhere", tmp_path, "module_of_server:FileServer", arguments, process=False)
 
 
 def test_loggers_of_one_name_have_spools_and_runs_of_their_own(tmp_path, make):

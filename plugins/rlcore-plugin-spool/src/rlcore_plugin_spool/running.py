@@ -9,40 +9,23 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import IO, Any, Protocol, TypeAlias
+from typing import IO, Any, TypeAlias
 
-from rlcore.files.lock import Lock
-from rlcore.spooling.log_server import LogServer, make_log_server
-from rlcore.spooling.sender import CLOSE, HURRY, Sender
-from rlcore.spooling.spool import Spool
+from rlcore.files import Lock
+from rlcore_plugin_spool.log_server import LogServer, make_log_server
+from rlcore_plugin_spool.sender import CLOSE, HURRY, Sender
+from rlcore_plugin_spool.spool import Spool
 
 # takes an event and a text, as `report` of a `Sender`
 Hear: TypeAlias = Callable[[str, str], None]
 
 
-class RunningSender(Protocol):
-    """A sender that takes a spool to its server."""
-
-    @property
-    def server(self) -> LogServer | None:
-        """What talks to the server; None where another process has it."""
-        ...
-
-    def tell(self) -> None:
-        """Take in that something was appended to the spool."""
-        ...
-
-    def hurry(self) -> None:
-        """Send without resting until all is sent."""
-        ...
-
-    def close(self, seconds: float) -> bool:
-        """Send what is left; return when that is done, or after `seconds`, and whether it goes on by itself."""
-        ...
-
-
 class SenderThread:
-    """A sender in a thread of this process."""
+    """A sender in a thread of this process.
+
+    Attributes:
+        server: what talks to the server.
+    """
 
     def __init__(self, spool: Spool, target: str, arguments: Mapping[str, Any], hear: Hear) -> None:
         self._spool = spool
@@ -70,7 +53,11 @@ class SenderThread:
 
 
 class SenderProcess:
-    """A sender in a process of its own, which looks into the file by itself."""
+    """A sender in a process of its own, which looks into the file by itself.
+
+    Attributes:
+        server: None; the process has it.
+    """
 
     def __init__(self, spool: Spool, target: str, arguments: Mapping[str, Any], hear: Hear) -> None:
         self.server = None
@@ -79,7 +66,7 @@ class SenderProcess:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         with open(os.open(spool.folder / "sender.log", flags, 0o666), "ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "rlcore.spooling.sender_program"],
+                [sys.executable, "-m", "rlcore_plugin_spool.sender_program"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,

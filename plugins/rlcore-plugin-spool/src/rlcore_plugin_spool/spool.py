@@ -15,12 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore.errors import StorageError
-from rlcore.files.growing import GrowingFile
-from rlcore.files.log_files import whole_lines
-from rlcore.spooling.notes import SENT, UNKNOWN, Sent, read_note, read_sent, write_note, write_sent
-from rlcore.spooling.records import Entry, Record, entries, fault, file_of, parse
-
-__all__ = ["UNKNOWN", "Record", "Sent", "Spool"]
+from rlcore.files import GrowingFile, whole_lines
+from rlcore_plugin_spool.notes import SENT, UNKNOWN, Sent, read_note, read_sent, write_note, write_sent
+from rlcore_plugin_spool.records import Entry, Record, entries, fault, file_of, parse
 
 log = logging.getLogger(__name__)
 

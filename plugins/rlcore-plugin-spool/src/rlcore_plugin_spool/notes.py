@@ -10,8 +10,7 @@ from typing import Any, Final
 import xxhash
 
 from rlcore.errors import StorageError
-from rlcore.files.log_files import open_log
-from rlcore.files.replacement import replace
+from rlcore.files import open_log, replacing
 
 UNKNOWN: Final = -1
 SENT: Final = "sent.json"
@@ -91,7 +90,8 @@ def write_note(file: Path, content: Any) -> None:
     """Write a note, replaced as a whole."""
     file.parent.mkdir(parents=True, exist_ok=True)
     # it comes too often to wait for the disk; a note that a power cut takes is found out by its checksum
-    replace(file, json.dumps({"note": content, _CHECKSUM: _checksum(content)}), durable=False)
+    with replacing(file) as place:
+        place.write_text(json.dumps({"note": content, _CHECKSUM: _checksum(content)}), encoding="utf-8")
 
 
 def _checksum(content: Any) -> str:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from rlcore.errors import ConfigError, describe
-from rlcore.files.lock import Lock
-from rlcore.spooling.log_server import LogServer
-from rlcore.spooling.records import fault, fault_of_file
-from rlcore.spooling.spool import UNKNOWN, Record, Spool
+from rlcore.files import Lock
+from rlcore_plugin_spool.log_server import LogServer
+from rlcore_plugin_spool.notes import UNKNOWN
+from rlcore_plugin_spool.records import Record, fault, fault_of_file
+from rlcore_plugin_spool.spool import Spool
 
 CLOSE: Final = "close\n"
 HURRY: Final = "hurry\n"

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import IO, Final
 
 from rlcore.errors import ConfigError, describe
-from rlcore.spooling.log_server import make_log_server
-from rlcore.spooling.sender import CLOSE, HURRY, LAST_WORDS, LINGER, Sender, lock_spool
-from rlcore.spooling.spool import Spool
+from rlcore_plugin_spool.log_server import make_log_server
+from rlcore_plugin_spool.sender import CLOSE, HURRY, LAST_WORDS, LINGER, Sender, lock_spool
+from rlcore_plugin_spool.spool import Spool
 
 # seconds that a start waits for those of other senders of the run
 _TURN: Final = 5.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from rlcore.spooling.records import Record
+from rlcore_plugin_spool.records import Record
 
 
 class LogServer(Protocol):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore.errors import StorageError
-from rlcore.files.plain_files import inside, plain_file
+from rlcore.files import inside, plain_file
 
 Record = dict[str, Any]
 Entry = tuple[str, str, int]

@@ -1,0 +1,80 @@
+"""The loggers of a run folder, built without the run, to go on with what they left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from pydantic import BaseModel
+
+from rlcore.config.entries import names_of
+from rlcore.config.file import read
+from rlcore.config.raw import RawConfig
+from rlcore.config.sections import find_component
+from rlcore.config.validation import core_section
+from rlcore.errors import ConfigError
+from rlcore.plugins.host import PluginHost
+from rlcore.run_folder.folder import CONFIG_FILE
+from rlcore.types import Logger, RunInfo
+from rlcore.types.context import Context
+from rlcore.types.progress import Progress
+
+
+@dataclass(frozen=True)
+class LoggerOfRun:
+    """A logger of a run folder.
+
+    Attributes:
+        name: of the logger instance.
+        config: the keys of its section.
+        logger: built as the run builds it.
+    """
+
+    name: str
+    config: BaseModel
+    logger: Logger
+
+
+def build_loggers(folder: Path, wanted: Callable[[str], bool]) -> list[LoggerOfRun]:
+    """Build loggers of a run folder: their plugins alone are imported, by entry points, and no code of the folder runs.
+
+    Args:
+        folder: of the run.
+        wanted: says of the name of a logger whether it is built.
+
+    Raises:
+        ConfigError: it is no run folder, or the sections of the run and of these loggers are wrong.
+        PluginError: the plugin of such a logger is not installed, or broken.
+    """
+    if not (folder / CONFIG_FILE).is_file():
+        raise ConfigError(f"{str(folder)!r} is not a run folder: it has no {CONFIG_FILE}")
+    raw = read(folder / CONFIG_FILE)
+    tables = raw.values.get("logger", [])
+    named = {name: keys for name, keys in zip(names_of(tables), tables, strict=True) if wanted(name)}
+    if not named:
+        return []
+    host, context = PluginHost(), _context(raw, folder)
+    built = []
+    for name, keys in named.items():
+        if not isinstance(keys.get("use"), str):
+            raise ConfigError(f"{raw.path}: [logger] use: missing; name the logger")
+        own = {key: value for key, value in keys.items() if key not in ("use", "name", "required")}
+        provided, config = find_component(host, "logger", keys["use"], own)
+        built.append(LoggerOfRun(name, config, provided.build(config, context.for_component("logger", name))))
+    return built
+
+
+def _context(raw: RawConfig, folder: Path) -> Context:
+    """Return what the loggers of a run folder are built from.
+
+    Raises:
+        ConfigError: the section [run] is wrong.
+    """
+    problems: list[str] = []
+    run = core_section(raw, "run", problems)
+    if run is None:
+        raise ConfigError(f"{raw.path}: {'; '.join(problems)}")
+    info = RunInfo(run.name, run.seed, run.frames, folder, {}, run.total_updates)
+    return Context(info, torch.device("cpu"), Progress(run.frames, total_updates=run.total_updates))
