@@ -7,9 +7,10 @@ STAMP := $(VENV)/.installed
 PLUGINS := $(wildcard plugins/*/)
 # Those with extras first: pip finds what the others need of them only after it has seen them. The plugin of envpool comes
 # without envpool, some 700 MB; tests that need it are skipped.
-EDITABLE := -e .[test,parity,onnx,safetensors] -e plugins/rlcore-plugin-reports[plot] \
+EDITABLE := -e .[test,parity] -e plugins/rlcore-plugin-agents[onnx,safetensors] -e plugins/rlcore-plugin-reports[plot] \
 	-e plugins/rlcore-plugin-gymnasium[mujoco,classic-control,box2d,highway,minatar,minigrid] \
-	-e plugins/rlcore-plugin-pettingzoo[mpe] $(addprefix -e ,$(filter-out %envpool/ %gymnasium/ %pettingzoo/ %reports/,$(PLUGINS)))
+	-e plugins/rlcore-plugin-pettingzoo[mpe] \
+	$(addprefix -e ,$(filter-out %agents/ %envpool/ %gymnasium/ %pettingzoo/ %reports/,$(PLUGINS)))
 PEERS := .venv-peers
 # one thread per test process: more only wait for each other
 export OMP_NUM_THREADS ?= 1

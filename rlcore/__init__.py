@@ -12,8 +12,9 @@ from rlcore.lazy import lazy
 from rlcore.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from rlcore.agents.agent import Agent as Agent
-    from rlcore.agents.loading import load_agent as load_agent
+    from rlcore_plugin_agents.agent import Agent as Agent
+    from rlcore_plugin_agents.loading import load_agent as load_agent
+
     from rlcore.buffers.minibatch import Minibatch as Minibatch
     from rlcore.checkpoints.retention import CheckpointRotation as CheckpointRotation
     from rlcore.config.sections import load_config as load_config
@@ -89,8 +90,6 @@ def _lent(name: str) -> Any:
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
-        "rlcore.agents.agent": "Agent",
-        "rlcore.agents.loading": "load_agent",
         "rlcore.buffers.minibatch": "Minibatch",
         "rlcore.config.sections": "load_config",
         "rlcore.envs.checks": "check_env_specs",

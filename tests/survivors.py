@@ -89,7 +89,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.stock",), ("tests/stock", COMPONENTS, "tests/trainer")),
     (("rlcore.assembly", "rlcore.scripts"), ("tests/trainer",)),
     (("rlcore.run",), (f"{UNIT}/run", "tests/integration/test_failed_runs.py")),
-    (("rlcore.agents", "rlcore.envs.spec_records"), (f"{UNIT}/agents", "tests/integration/test_agent.py")),
+    (("rlcore_plugin_agents", "rlcore.envs.spec_records"), ("plugins/rlcore-plugin-agents/tests",)),
     (
         ("rlcore_plugin_reports.html", "rlcore_plugin_reports.svg", "rlcore_plugin_reports.curves"),
         ("plugins/rlcore-plugin-reports/tests", "tests/integration/test_report.py"),

@@ -9,6 +9,11 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.assembly.env_maker import EnvMaker as EnvMaker
     from rlcore.assembly.importing import import_named as import_named
+    from rlcore.assembly.saved import Saved as Saved
+    from rlcore.assembly.saved import read_saved as read_saved
+    from rlcore.assembly.saved_parts import AgentParts as AgentParts
+    from rlcore.assembly.saved_parts import PartsBuilder as PartsBuilder
+    from rlcore.assembly.saved_policies import of_policy as of_policy
     from rlcore.config.own_modules import meant as meant
     from rlcore.plugins.known import published as published
 
@@ -19,5 +24,8 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.assembly.importing": "import_named",
         "rlcore.config.own_modules": "meant",
         "rlcore.plugins.known": "published",
+        "rlcore.assembly.saved": "Saved read_saved",
+        "rlcore.assembly.saved_parts": "AgentParts PartsBuilder",
+        "rlcore.assembly.saved_policies": "of_policy",
     },
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.checkpoints.manifest import MANIFEST as MANIFEST
     from rlcore.checkpoints.manifest import CheckpointEntry as CheckpointEntry
     from rlcore.checkpoints.manifest import best as best
     from rlcore.checkpoints.manifest import read_state as read_state
@@ -21,6 +22,6 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.checkpoints.tensor_files": "Form TensorFiles dense read_description write_description",
-        "rlcore.checkpoints.manifest": "CheckpointEntry best read_state scan",
+        "rlcore.checkpoints.manifest": "MANIFEST CheckpointEntry best read_state scan",
     },
 )

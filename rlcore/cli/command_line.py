@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from rlcore.cli import policies
 from rlcore.cli.arguments import override_arguments as _override_arguments
 from rlcore.cli.arguments import positive as _positive
 from rlcore.cli.arguments import seconds as _seconds
@@ -72,9 +71,6 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     _train(commands)
     _config(commands)
     _plugins(commands)
-    policies.evaluate(commands)
-    policies.watch(commands)
-    policies.export(commands)
     _ckpt(commands)
     _env(commands)
     if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:

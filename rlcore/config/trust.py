@@ -172,6 +172,11 @@ def check_file(file: Path, trusted: bool) -> None:
         )
 
 
+def note_file(file: Path) -> None:
+    """Note that this machine wrote a file that is code itself, so that it may be read."""
+    note(hash_of(file), str(file))
+
+
 def hash_of(file: Path) -> str:
     """Return the hash of a file that is code."""
     with file.open("rb") as stream:

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.envs.action_check import ActionCheck as ActionCheck
     from rlcore.envs.action_masks import forbidden as forbidden
     from rlcore.envs.action_masks import keeping_to_masks as keeping_to_masks
     from rlcore.envs.action_masks import without_choice as without_choice
     from rlcore.envs.agents import AgentSpaces as AgentSpaces
+    from rlcore.envs.carrying import Carrying as Carrying
+    from rlcore.envs.carrying import Playing as Playing
     from rlcore.envs.checks import inexact_env as inexact_env
     from rlcore.envs.checks import unrestored_env as unrestored_env
+    from rlcore.envs.episode_starts import EpisodeStarts as EpisodeStarts
     from rlcore.envs.episode_starts import only_resets as only_resets
     from rlcore.envs.examination import Finding as Finding
     from rlcore.envs.infos_by_env import InfosByEnv as InfosByEnv
@@ -29,11 +33,20 @@ if TYPE_CHECKING:
     from rlcore.envs.pass_through import box_of as box_of
     from rlcore.envs.playing import play as play
     from rlcore.envs.rollout import random_actions as random_actions
+    from rlcore.envs.spec_records import recorded_spec as recorded_spec
+    from rlcore.envs.spec_records import spec_record as spec_record
     from rlcore.envs.step_checks import BOOL as BOOL
     from rlcore.envs.step_checks import FLOAT as FLOAT
     from rlcore.envs.step_checks import StepCheck as StepCheck
     from rlcore.envs.step_checks import as_numbers as as_numbers
     from rlcore.envs.transformed import observation_dtype as observation_dtype
+    from rlcore.envs.transformed import reward_readers as reward_readers
+    from rlcore.envs.transformed import transformed_spec as transformed_spec
+    from rlcore.types.exports import ActionModule as ActionModule
+    from rlcore.types.exports import MemoryModule as MemoryModule
+    from rlcore.types.exports import ObservationModule as ObservationModule
+    from rlcore.types.optional import EpisodeKeeper as EpisodeKeeper
+    from rlcore.types.optional_transforms import ActionChanger as ActionChanger
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
@@ -42,7 +55,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.agents": "AgentSpaces",
         "rlcore.envs.examination": "Finding",
         "rlcore.envs.checks": "inexact_env unrestored_env",
-        "rlcore.envs.episode_starts": "only_resets",
+        "rlcore.envs.episode_starts": "EpisodeStarts only_resets",
         "rlcore.envs.infos_by_env": "InfosByEnv",
         "rlcore.envs.leaves": "OnLeaf",
         "rlcore.envs.nested": "is_image is_nested",
@@ -52,6 +65,12 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.playing": "play",
         "rlcore.envs.rollout": "random_actions",
         "rlcore.envs.step_checks": "BOOL FLOAT StepCheck as_numbers",
-        "rlcore.envs.transformed": "observation_dtype",
+        "rlcore.envs.transformed": "observation_dtype reward_readers transformed_spec",
+        "rlcore.envs.action_check": "ActionCheck",
+        "rlcore.envs.carrying": "Carrying Playing",
+        "rlcore.envs.spec_records": "recorded_spec spec_record",
+        "rlcore.types.optional_transforms": "ActionChanger",
+        "rlcore.types.optional": "EpisodeKeeper",
+        "rlcore.types.exports": "ActionModule MemoryModule ObservationModule",
     },
 )

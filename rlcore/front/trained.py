@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlcore.agents.loading import load_agent
 from rlcore.errors import did_you_mean
 from rlcore.plugins.known import lend
 from rlcore.run.ready import Run
 from rlcore.types import EvaluationResult
 
 if TYPE_CHECKING:
-    from rlcore.agents.agent import Agent
+    from rlcore_plugin_agents.agent import Agent
+
     from rlcore.types import Array
 
 
@@ -127,14 +127,20 @@ class TrainedRun:
     @cached_property
     def agent(self) -> Agent:
         """The policy at the end of the training, which acts on raw observations."""
-        return load_agent(self.folder)
+        return _agent(self.folder)
 
     @cached_property
     def best_agent(self) -> Agent:
         """The policy with the best evaluation."""
-        return load_agent(self.folder, best=True)
+        return _agent(self.folder, best=True)
 
     @cached_property
     def curves(self) -> Curves:
         """The metrics over the run."""
         return Curves(self.folder)
+
+
+def _agent(folder: Path, best: bool = False) -> Agent:
+    """Return an agent of a run; a plugin lends what loads it."""
+    agent: Agent = lend("rlcore", "load_agent")(folder, best)
+    return agent

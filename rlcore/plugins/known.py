@@ -37,6 +37,15 @@ class Published:
 
 # by the name of the plugin; its distribution is `rlcore-plugin-NAME`
 PUBLISHED: Final = {
+    "agents": Published(
+        {},
+        {"rlcore": {"Agent": "agent", "export_agent": "exporting", "load_agent": "loading", "set_stage": "stage"}},
+        commands={
+            "evaluate": "evaluate a trained run",
+            "export": "write the policy of a trained run into one file, with its transforms inside",
+            "watch": "show the policy of a trained run, in a window or as a video",
+        },
+    ),
     "atari": Published({"env": ("atari",)}),
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
@@ -194,8 +203,8 @@ PUBLISHED: Final = {
                 "PixelRenderTransform": "pixel_render",
                 "TensorDictRecorder": "tensordict_recorder",
                 "VideoRecorder": "video_recorder",
-            },
-            "rlcore.agents": {"write_mp4": "mp4"},
+                "write_mp4": "mp4",
+            }
         },
     ),
     "vtrace": Published(

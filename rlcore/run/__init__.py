@@ -11,10 +11,13 @@ if TYPE_CHECKING:
     from rlcore.run.checking import checked_config as checked_config
     from rlcore.run.loggers import LoggerOfRun as LoggerOfRun
     from rlcore.run.loggers import build_loggers as build_loggers
+    from rlcore.run.process_state import choose_device as choose_device
+    from rlcore.run.process_state import prepare_process as prepare_process
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
+        "rlcore.run.process_state": "choose_device prepare_process",
         "rlcore.config.sections": "Config",
         "rlcore.run.checking": "checked_config",
         "rlcore.run.loggers": "LoggerOfRun build_loggers",

@@ -10,6 +10,7 @@ import pytest
 
 import rlcore
 from rlcore import errors, types
+from rlcore.plugins.known import lent_to
 
 ROOT = Path(__file__).resolve().parents[2]
 API = ROOT / "docs/reference/api"
@@ -24,7 +25,8 @@ def test_every_public_name_is_described_once():
     text = (API / "rlcore.md").read_text()
     described = re.findall(r"^\.\. auto\w+:: rlcore\.(\w+)$", text, re.MULTILINE)
     public = [name for name in rlcore.__all__ if name != "__version__" and not is_described_elsewhere(name)]
-    assert sorted(described) == sorted(public), "write the name into a section of docs/reference/api/rlcore.md"
+    own = [name for name in described if name not in lent_to("rlcore")]
+    assert sorted(own) == sorted(public), "write the name into a section of docs/reference/api/rlcore.md"
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import tomli_w
+from rlcore_plugin_agents.exporting import export_agent
 
 import rlcore
-from rlcore.agents.exporting import export_agent
 from rlcore.config import own_modules, trust
 from rlcore.config.trust import UntrustedError
 from rlcore.run_folder import folder as run_folder

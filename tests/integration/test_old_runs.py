@@ -7,6 +7,11 @@ import json
 import shutil
 from pathlib import Path
 
+import gymnasium
+import numpy as np
+
+import rlcore
+
 SAMPLE = Path(__file__).parent / "old_run"
 
 
@@ -43,3 +48,9 @@ def test_every_part_of_an_earlier_run_takes_its_state_back(cli, workdir):
         assert manifest["run_id"] == old["run_id"]
     moved = {name for name, digest in old["digests"].items() if manifests[1]["digests"][name] != digest}
     assert {"model", "optimizer.adam", "collector", "progress", "buffer"} <= moved
+
+
+def test_an_older_checkpoint_without_spaces_makes_the_env_for_them():
+    agent = rlcore.load_agent(SAMPLE / "old")
+    assert agent.observation_space == gymnasium.make("CartPole-v1").observation_space
+    assert agent.act(np.zeros(4)) in (0, 1)

@@ -25,7 +25,6 @@ PLUGINS = {
 # what anybody may use, and what is for the authors of some kind of component
 DOORS = (
     "rlcore",
-    "rlcore.agents",
     "rlcore.algorithms",
     "rlcore.errors",
     "rlcore.helpers",
@@ -34,6 +33,7 @@ DOORS = (
     "rlcore.buffers",
     "rlcore.checkpoints",
     "rlcore.collectors",
+    "rlcore.config",
     "rlcore.envs",
     "rlcore.files",
     "rlcore.learners",

@@ -38,7 +38,7 @@ ROOMS = {
     "run_folder": "files config checkpoints",
     "training": "files types process hooks state loggers restore checkpoints",
     "stock": "types process hooks state loggers restore learners buffers run_folder training",
-    "assembly": "types hooks plugins config state envs loggers checkpoints training",
+    "assembly": ("types hooks plugins config state envs loggers restore policies checkpoints run_folder training"),
     "scripts": (
         "types hooks plugins config state envs loggers restore learners collectors buffers checkpoints training "
         "stock assembly"
@@ -47,14 +47,13 @@ ROOMS = {
         "files types process hooks plugins config state loggers restore policies checkpoints run_folder training "
         "stock assembly scripts"
     ),
-    "agents": "version files types plugins config state envs restore policies checkpoints run_folder assembly run",
-    "front": "types process plugins config presets run_folder stock agents run",
+    "front": "types process plugins config presets run_folder stock run",
     "helpers": "types plugins config envs learners stock scripts",
     "algorithms": "types state restore stock scripts",
     "ranks": "files types process config state restore checkpoints run_folder stock run",
     "cli": (
         "version files types process hooks plugins config presets envs restore checkpoints run_folder stock assembly "
-        "run agents ranks"
+        "run ranks"
     ),
 }
 FOR_ALL = ("errors", "lazy")

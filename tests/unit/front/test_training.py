@@ -14,7 +14,7 @@ import rlcore
 from rlcore import hookimpl
 from rlcore.checkpoints.manifest import scan
 from rlcore.cli import command_line as cli
-from rlcore.errors import ArgumentTypeError, ConfigError, PluginError
+from rlcore.errors import ArgumentTypeError, ConfigError, MissingPluginError, PluginError
 
 SMALL = {"epochs": 1, "episodes": 2, "metrics.every": 256, "hidden": [8]}
 FRAMES = 512
@@ -53,6 +53,24 @@ def test_it_returns_folder_curves_and_agent(folder):
     assert run.best_agent.frames in (0, FRAMES)
     assert cli.main(["report", str(run.folder)]) == 0
     assert tomllib.loads((run.folder / "config.toml").read_text())["run"]["seed"] == 3
+
+
+@pytest.fixture
+def no_agents(monkeypatch):
+    """An installation without rlcore-plugin-agents."""
+    for name in [*sys.modules, "rlcore_plugin_agents"]:
+        if name.partition(".")[0] == "rlcore_plugin_agents":
+            monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_without_the_plugin_of_agents_all_but_the_agent_is_there(no_agents):
+    run = small().train(FRAMES, quiet=True)
+    assert run.frames == FRAMES
+    assert len(run.curves.evaluations)
+    says = r"rlcore\.load_agent is provided by rlcore-plugin-agents, .*: pip install rlcore-plugin-agents"
+    for ask in (lambda: run.agent, lambda: run.best_agent, lambda: rlcore.load_agent(run.folder)):
+        with pytest.raises(MissingPluginError, match=says):
+            ask()
 
 
 def test_the_written_config_trains_the_same_weights(folder):

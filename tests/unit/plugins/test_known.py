@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlcore
-from rlcore import agents, loggers
+from rlcore import loggers
 from rlcore.errors import MissingPluginError
 from rlcore.plugins.component import KINDS
 from rlcore.plugins.known import PREFIX, PUBLISHED, Published, lend, lent_to, published
@@ -59,7 +59,7 @@ def test_no_two_plugins_publish_one_name():
     assert sum(map(len, names)) == len(set().union(*names))
 
 
-@pytest.mark.parametrize("package", [rlcore, loggers, agents], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", [rlcore, loggers], ids=lambda package: package.__name__)
 def test_what_is_lent_comes_from_the_module_of_the_row(package):
     assert lent_to(package.__name__)
     for name, (plugin, module) in lent_to(package.__name__).items():
@@ -71,7 +71,6 @@ def test_what_is_lent_comes_from_the_module_of_the_row(package):
 def test_the_packages_that_lend_on_are_these():
     assert {package for one in PUBLISHED.values() for package in one.lends} == {
         "rlcore",
-        "rlcore.agents",
         "rlcore.loggers",
         *(package for package, _, _ in ASKED_FOR),
     }

@@ -6,7 +6,7 @@ import pytest
 from rlcore_plugin_testing import make_run
 
 from rlcore import CheckpointRotation, Factory, hookimpl
-from rlcore.agents.place import read_saved
+from rlcore.assembly.saved import read_saved
 from rlcore.errors import ConfigError, NoCheckpointError
 from rlcore.training.evaluations import COLUMNS, TABLE
 

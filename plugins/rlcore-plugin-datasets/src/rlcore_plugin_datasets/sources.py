@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rlcore_plugin_agents.agent import Agent
+from rlcore_plugin_agents.loading import load_agent
+from rlcore_plugin_agents.stage import set_stage
 
 import rlcore
-from rlcore.agents import Agent, load_agent, set_stage
 from rlcore.assembly import EnvMaker
 from rlcore.envs import keeping_to_masks
 from rlcore.errors import ConfigError

@@ -8,13 +8,12 @@ from typing import Any, Final
 
 import torch
 
-from rlcore.agents.agent import Agent
-from rlcore.agents.builder import AgentParts, build_parts
-from rlcore.agents.notes import KEY, notes_of, read_notes
-from rlcore.agents.place import Saved, saved_config
-from rlcore.config.trust import note_written
+from rlcore.assembly import AgentParts, PartsBuilder, Saved
+from rlcore.config import note_written
 from rlcore.errors import MissingPluginError, StorageError, describe
-from rlcore.state.tree import flatten, unflatten
+from rlcore.state import flatten, unflatten
+from rlcore_plugin_agents.agent import Agent
+from rlcore_plugin_agents.notes import KEY, notes_of, read_notes
 
 # of the config: what an agent is built from
 _SECTIONS: Final = ("run", "plugins", "env", "transform", "model")
@@ -47,7 +46,7 @@ def load(path: Path, device: torch.device, seed: int, trust: bool) -> Agent:
         MissingPluginError: safetensors is not installed.
         StorageError: the file cannot be read.
     """
-    parts = build_parts(_read(path, trust), device)
+    parts = PartsBuilder(_read(path, trust), device).build()
     return Agent(parts.spec, parts.transforms, parts.model.policy, device, seed, parts.saved.frames)
 
 
@@ -68,7 +67,7 @@ def _read(path: Path, trust: bool) -> Saved:
         _ = config["run"], config["model"]["use"]
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise StorageError(f"{str(path)!r} does not say of which parts its weights are: {describe(error)}") from None
-    return Saved(path, int(notes["frames"]), states, config, notes["env"], saved_config(config, path, trust))
+    return Saved.of(path, int(notes["frames"]), states, config, notes["env"], trust)
 
 
 def _missing(error: ImportError) -> MissingPluginError:

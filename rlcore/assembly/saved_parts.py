@@ -9,16 +9,15 @@ from typing import Any, Final
 
 import torch
 
-from rlcore.agents.place import Saved
-from rlcore.agents.policies import agents_of, models_of
 from rlcore.assembly.assembly import Assembly
-from rlcore.config.core import PluginsConfig, RunConfig
+from rlcore.assembly.saved import Saved
+from rlcore.assembly.saved_policies import agents_of, models_of
+from rlcore.config.core import PluginsConfig
 from rlcore.config.own_modules import places_in
 from rlcore.config.policies import AGENTS
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import find_component
 from rlcore.config.trust import OwnCode
-from rlcore.config.validation import checked
 from rlcore.envs.spec_env import NotSteppableError, SpecEnv
 from rlcore.envs.spec_records import recorded_spec
 from rlcore.envs.transformed import TransformedEnv
@@ -55,29 +54,7 @@ class AgentParts:
     labels: Mapping[str, str]
 
 
-def build_parts(saved: Saved, device: torch.device) -> AgentParts:
-    """Return model and transforms as they were saved.
-
-    Raises:
-        RlcoreError: a plugin is missing, or a part cannot be built or does not fit its state.
-    """
-    return PartsBuilder(saved, device, PluginHost()).build()
-
-
-def run_config(keys: Mapping[str, Any]) -> RunConfig:
-    """Return the section [run] of a config.
-
-    Raises:
-        ConfigError: a key or a value does not fit.
-    """
-    problems: list[str] = []
-    checked(RunConfig, keys, "run", "the core", problems)
-    if problems:
-        raise ConfigError("; ".join(problems))
-    return RunConfig.model_validate(keys)
-
-
-def host_of(raw: RawConfig) -> PluginHost:
+def _host(raw: RawConfig) -> PluginHost:
     """Import what the config names besides components: it may register envs."""
     plugins = PluginsConfig.model_validate(raw.values.get("plugins", {}))
     host, code = PluginHost(disable=plugins.disable), OwnCode(raw)
@@ -94,23 +71,20 @@ class PartsBuilder:
     Args:
         saved: what was saved of them.
         device: of the model.
-        host: imports plugins.
-        sections: of the config that are built from.
+        sections: of the config that are built from; where `env` is among them, what registers envs is imported.
 
     Attributes:
         context: with which they are built; afterwards it has them.
     """
 
-    def __init__(
-        self, saved: Saved, device: torch.device, host: PluginHost, sections: tuple[str, ...] = ("transform", "model")
-    ) -> None:
+    def __init__(self, saved: Saved, device: torch.device, sections: tuple[str, ...] = ("transform", "model")) -> None:
         self._saved = saved
         self._sections = sections
-        self._host = host
+        self._host = _host(saved.raw) if "env" in sections else PluginHost()
         self._code = OwnCode(saved.raw)
         self._find_modules()
         self._labels: dict[str, str] = {}
-        run = run_config(saved.config["run"])
+        run = saved.run
         progress = Progress(run.frames, total_updates=run.total_updates)
         progress.load_state_dict(saved.states.get("progress", {"frames": saved.frames}))
         info = RunInfo(run.name, run.seed, run.frames, None, saved.config, run.total_updates)
@@ -118,7 +92,11 @@ class PartsBuilder:
         self._assembly = Assembly(self.context)
 
     def build(self) -> AgentParts:
-        """Build and restore everything."""
+        """Build and restore everything.
+
+        Raises:
+            RlcoreError: a plugin is missing, or a part cannot be built or does not fit its state.
+        """
         assembly, saved = self._assembly, self._saved
         parts, spec = assembly.context.built, self._env_spec()
         env = SpecEnv(spec)

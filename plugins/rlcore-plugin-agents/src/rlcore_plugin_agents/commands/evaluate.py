@@ -7,16 +7,30 @@ import json
 import logging
 from pathlib import Path
 
-from rlcore.agents.filming import check_video, film
-from rlcore.agents.stage import set_stage
-from rlcore.checkpoints.manifest import best, scan
-from rlcore.run_folder.folder import CHECKPOINTS
+from rlcore.checkpoints import best, scan
+from rlcore.run_folder import CHECKPOINTS
+from rlcore_plugin_agents.commands.arguments import add_agent_arguments, positive
 
 log = logging.getLogger(__name__)
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `rlcore evaluate`."""
+    parser.description = "Evaluate a trained run."
+    parser.add_argument("run", metavar="RUN", help="a run folder")
+    parser.add_argument("--episodes", type=positive, metavar="N", help="default: as in the config of the run")
+    parser.add_argument("--seed", type=int, metavar="S", help="reset seed of the first episode")
+    add_agent_arguments(parser)
+    parser.add_argument("--device", metavar="D", help="auto, cpu, cuda, cuda:N or mps; default: as in the config")
+    parser.add_argument("--video", metavar="FILE", help="write the first episode as an mp4 file")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
 def run(options: argparse.Namespace) -> int:
     """Evaluate and print the episodes."""
+    from rlcore_plugin_agents.filming import check_video, film
+    from rlcore_plugin_agents.stage import set_stage
+
     folder = Path(options.run)
     video = None if options.video is None else Path(options.video)
     if video is not None:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.agents.builder import AgentParts
-from rlcore.envs.spec_records import recorded_spec, spec_record
+from rlcore import __version__
+from rlcore.assembly import AgentParts
+from rlcore.envs import recorded_spec, spec_record
 from rlcore.errors import ConfigError, StorageError
 from rlcore.types import EnvSpec
-from rlcore.version import __version__
 
 # the key in the metadata of a file
 KEY: Final = "rlcore"

@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from rlcore_plugin_agents.agent import Agent
+from rlcore_plugin_agents.exporting import export_agent
+from rlcore_plugin_agents.program import Program, RememberingProgram, state_of
+from rlcore_plugin_agents.program_agent import program_agent
 from rlcore_plugin_testing import make_run
 
 import rlcore
-from rlcore.agents.agent import Agent
-from rlcore.agents.builder import AgentParts
-from rlcore.agents.exporting import export_agent
-from rlcore.agents.program import Program, RememberingProgram, state_of
-from rlcore.agents.program_agent import program_agent
+from rlcore.assembly.saved_parts import AgentParts
 from rlcore.envs.spec_records import spec_record
 from rlcore.errors import ConfigError
 from rlcore.scripts.factory import Factory
-from tests.integration.test_export import trained
+
+from .test_export import trained
 
 SINCE_1970 = 1_700_000_000
 CPU = torch.device("cpu")

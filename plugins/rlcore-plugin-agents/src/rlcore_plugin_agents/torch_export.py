@@ -6,13 +6,13 @@ from pathlib import Path
 
 import torch
 
-from rlcore.agents.agent import Agent
-from rlcore.agents.builder import AgentParts
-from rlcore.agents.notes import KEY, notes_of, read_notes
-from rlcore.agents.program import exported_program, state_of
-from rlcore.agents.program_agent import program_agent
-from rlcore.config.trust import check_file, hash_of, note
+from rlcore.assembly import AgentParts
+from rlcore.config import check_file, note_file
 from rlcore.errors import StorageError, describe
+from rlcore_plugin_agents.agent import Agent
+from rlcore_plugin_agents.notes import KEY, notes_of, read_notes
+from rlcore_plugin_agents.program import exported_program, state_of
+from rlcore_plugin_agents.program_agent import program_agent
 
 _FILE = f"{KEY}.json"
 
@@ -26,7 +26,7 @@ def write(parts: AgentParts, path: Path) -> None:
     notes = notes_of(parts, state_of(parts))
     with path.open("wb") as stream:
         torch.export.save(exported_program(parts), stream, extra_files={_FILE: notes})
-    note(hash_of(path), str(path))
+    note_file(path)
 
 
 def load(path: Path, device: torch.device, seed: int, trust: bool) -> Agent:

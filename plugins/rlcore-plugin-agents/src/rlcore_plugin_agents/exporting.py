@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import torch
 
-from rlcore.agents.agent import Agent
-from rlcore.agents.builder import PartsBuilder, build_parts, host_of
-from rlcore.agents.formats import FORMATS
-from rlcore.agents.place import Saved, read_saved
-from rlcore.agents.policies import of_policy
-from rlcore.agents.program import examples
-from rlcore.assembly.env_maker import EnvMaker
-from rlcore.checkpoints.manifest import MANIFEST
-from rlcore.envs.episode_starts import EpisodeStarts
+from rlcore.assembly import EnvMaker, PartsBuilder, Saved, of_policy, read_saved
+from rlcore.checkpoints import MANIFEST
+from rlcore.envs import EpisodeStarts
 from rlcore.errors import FROM_OUTSIDE, ConfigError, StorageError, describe, did_you_mean
 from rlcore.files import replacing
+from rlcore_plugin_agents.agent import Agent
+from rlcore_plugin_agents.formats import FORMATS
+from rlcore_plugin_agents.program import examples
 
 if TYPE_CHECKING:
     from rlcore.types import Array
@@ -74,14 +71,14 @@ def export_agent(
     if file.exists() and not overwrite:
         raise ConfigError(f"{str(file)!r} exists already; choose another --output, or say --overwrite")
     saved = of_policy(read_saved(place, best, trust), policy)
-    parts = build_parts(saved, _CPU)
+    parts = PartsBuilder(saved, _CPU).build()
     agent = Agent(parts.spec, parts.transforms, parts.model.policy, _CPU, 0, saved.frames)
     observations = _observations(saved, agent, _COMPARED * (_STEPS if agent.remembers else 1))
     try:
         with replacing(file) as written:
             beside = written.with_name(written.name + kind.suffix)  # some writers and readers go by the suffix
             try:
-                kind.write(build_parts(saved, _CPU), beside)
+                kind.write(PartsBuilder(saved, _CPU).build(), beside)
                 _compare(agent, kind.load(beside, _CPU, 0, False), observations, file)
                 beside.rename(written)
             finally:
@@ -116,7 +113,7 @@ def _played(saved: Saved, agent: Agent, count: int) -> Array:
     Raises:
         ConfigError: the env has other spaces than the agent was trained with, as that of several policies has.
     """
-    builder = PartsBuilder(saved, _CPU, host_of(saved.raw), ("env",))
+    builder = PartsBuilder(saved, _CPU, ("env",))
     provided, config = builder.component("env", saved.config["env"])
     with closing(EnvMaker(provided, config, "env", builder.context)("export", num_envs=1)) as env:
         if (env.spec.observation_space, env.spec.action_space) != (agent.observation_space, agent.action_space):

@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 import torch
 
-from rlcore.envs import Packed, PassThrough, observation_dtype
-from rlcore.envs.action_check import ActionCheck
-from rlcore.envs.carrying import Carrying, Playing
-from rlcore.envs.step_checks import as_numbers
-from rlcore.envs.transformed import reward_readers, transformed_spec
+from rlcore.envs import (
+    ActionChanger,
+    ActionCheck,
+    Carrying,
+    EpisodeKeeper,
+    Packed,
+    PassThrough,
+    Playing,
+    as_numbers,
+    observation_dtype,
+    reward_readers,
+    transformed_spec,
+)
 from rlcore.errors import ArgumentTypeError, ConfigError
-from rlcore.types import EnvSpec, Policy, StatefulPolicy, Transform
-from rlcore.types.optional import EpisodeKeeper, offers
-from rlcore.types.optional_transforms import ActionChanger
+from rlcore.types import EnvSpec, Policy, StatefulPolicy, Transform, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray

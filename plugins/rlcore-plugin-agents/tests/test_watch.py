@@ -7,9 +7,6 @@ import sys
 
 import pytest
 
-import rlcore
-from rlcore.agents import filming
-
 EVALUATED = {"evaluator": {"use": "episodes", "episodes": 2, "every": 64}}
 
 
@@ -122,9 +119,4 @@ def test_without_a_display_watch_says_what_to_do(cli, trained, monkeypatch):
 def test_without_the_video_plugin_nothing_is_played(cli, trained, monkeypatch):
     monkeypatch.setitem(sys.modules, "rlcore_plugin_video", None)
     monkeypatch.setitem(sys.modules, "rlcore_plugin_video.mp4", None)
-
-    def missing(package, name):
-        raise rlcore.PluginError("pip install rlcore-plugin-video")
-
-    monkeypatch.setattr(filming, "lend", missing)
     assert "pip install rlcore-plugin-video" in cli("watch", trained, "--video", "seen.mp4").err

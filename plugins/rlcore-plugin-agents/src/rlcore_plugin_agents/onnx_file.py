@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from rlcore.agents.agent import Agent
-from rlcore.agents.builder import AgentParts
-from rlcore.agents.notes import KEY, notes_of, read_notes
-from rlcore.agents.program import INPUTS, exported_program, state_of
-from rlcore.agents.program_agent import program_agent
+from rlcore.assembly import AgentParts
 from rlcore.envs import Packed
 from rlcore.errors import FROM_OUTSIDE, ConfigError, MissingPluginError, StorageError, describe
+from rlcore_plugin_agents.agent import Agent
+from rlcore_plugin_agents.notes import KEY, notes_of, read_notes
+from rlcore_plugin_agents.program import INPUTS, exported_program, state_of
+from rlcore_plugin_agents.program_agent import program_agent
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import torch
 
-from rlcore.agents.agent import Agent
-from rlcore.agents.builder import build_parts
-from rlcore.agents.formats import FORMATS, format_of
-from rlcore.agents.place import read_saved
-from rlcore.agents.policies import of_policy
+from rlcore.assembly import PartsBuilder, of_policy, read_saved
 from rlcore.errors import ConfigError
-from rlcore.run.process_state import choose_device
+from rlcore.run import choose_device
+from rlcore_plugin_agents.agent import Agent
+from rlcore_plugin_agents.formats import FORMATS, format_of
 
 
 def load_agent(
@@ -51,7 +49,7 @@ def load_agent(
         if policy is not None:
             raise ConfigError(f"policy = {policy!r}: {str(path)!r} is one exported policy; leave the name out")
         return FORMATS[format_of(path)].load(path, on_device, seed, trust)
-    parts = build_parts(of_policy(read_saved(path, best, trust), policy), on_device)
+    parts = PartsBuilder(of_policy(read_saved(path, best, trust), policy), on_device).build()
     return Agent(parts.spec, parts.transforms, parts.model.policy, on_device, seed, parts.saved.frames)
 
 

@@ -9,10 +9,10 @@ from typing import Final
 
 import torch
 
-from rlcore.agents import onnx_file, safetensors_file, torch_export
-from rlcore.agents.agent import Agent
-from rlcore.agents.builder import AgentParts
+from rlcore.assembly import AgentParts
 from rlcore.errors import ConfigError
+from rlcore_plugin_agents import onnx_file, safetensors_file, torch_export
+from rlcore_plugin_agents.agent import Agent
 
 
 @dataclass(frozen=True)

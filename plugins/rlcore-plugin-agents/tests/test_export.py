@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import tomli_w
 import torch
+from rlcore_plugin_agents.commands import export
+from rlcore_plugin_agents.exporting import export_agent
+from rlcore_plugin_agents.formats import FORMATS
 
 import rlcore
-from rlcore.agents.exporting import export_agent
-from rlcore.agents.formats import FORMATS
-from rlcore.cli.policies import EXPORT_FORMATS
 from rlcore.scripts.factory import Factory
 from tests.conftest import TINY
 
@@ -353,7 +353,7 @@ def test_a_file_of_other_weights_is_refused(with_memory, tmp_path):
 
 
 def test_the_command_line_knows_every_format():
-    assert tuple(FORMATS) == EXPORT_FORMATS
+    assert tuple(FORMATS) == export.FORMATS
 
 
 def test_the_metadata_of_safetensors_say_what_the_weights_are(with_memory, tmp_path):

@@ -5,12 +5,24 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rlcore.agents.filming import check_video, film, show
-from rlcore.agents.stage import set_stage
+from rlcore_plugin_agents.commands.arguments import add_agent_arguments, positive
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `rlcore watch`."""
+    parser.description = "Show the policy of a trained run, in a window or as a video."
+    parser.add_argument("run", metavar="RUN", help="a run folder")
+    parser.add_argument("--episodes", type=positive, default=1, metavar="N", help="default: 1")
+    parser.add_argument("--seed", type=int, default=10_000, metavar="S", help="of the first episode; default: 10000")
+    add_agent_arguments(parser)
+    parser.add_argument("--video", metavar="FILE", help="write an mp4 file and open no window")
 
 
 def run(options: argparse.Namespace) -> int:
     """Play, and print the return of each episode."""
+    from rlcore_plugin_agents.filming import check_video, film, show
+    from rlcore_plugin_agents.stage import set_stage
+
     video = None if options.video is None else Path(options.video)
     if video is not None:
         check_video(video)

@@ -9,10 +9,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from rlcore.agents.agent import Agent
-from rlcore.agents.notes import spec_of
-from rlcore.agents.program import observed, program_dtype, torch_dtype
 from rlcore.errors import FROM_OUTSIDE, NotSupportedError, StorageError, describe
+from rlcore_plugin_agents.agent import Agent
+from rlcore_plugin_agents.notes import spec_of
+from rlcore_plugin_agents.program import observed, program_dtype, torch_dtype
 
 # those of a state
 _DTYPES: Final = {"float32": torch.float32, "float64": torch.float64}

@@ -1,11 +1,11 @@
-"""One of several policies of a run as an agent of its own: what was saved of it, as of a run that had it alone."""
+"""One of several policies of a run by itself: what was saved of it, as of a run that had it alone."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from rlcore.agents.place import Saved
+from rlcore.assembly.saved import Saved
 from rlcore.config.changes import entries_of
 from rlcore.config.policies import AGENTS
 from rlcore.envs.spec_records import recorded_spec, spec_record

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 
-from rlcore.agents.stage import Stage
+import rlcore
 from rlcore.envs import play
 from rlcore.errors import ConfigError
-from rlcore.plugins.known import lend
 from rlcore.types import RenderableEnv
+from rlcore_plugin_agents.stage import Stage
 
 # pictures per second that a video has at most, and pictures that it has at most in all, as they are held in memory
 _FPS: Final = 30
@@ -47,7 +47,7 @@ def check_video(file: Path) -> None:
         raise ConfigError(f"--video {str(file)!r}: videos are mp4 files; call it {file.with_suffix('.mp4').name}")
     if file.exists():
         raise ConfigError(f"--video {str(file)!r} exists already; choose another name, or remove it")
-    lend(__package__, "write_mp4")
+    _ = rlcore.write_mp4
 
 
 def film(stage: Stage, seeds: range, file: Path) -> Iterator[tuple[int, float, int]]:
@@ -57,7 +57,6 @@ def film(stage: Stage, seeds: range, file: Path) -> Iterator[tuple[int, float, i
         ConfigError: the env cannot be rendered.
         StorageError: the video cannot be written.
     """
-    write: Callable[[Path, torch.Tensor, int], None] = lend(__package__, "write_mp4")
     pictures: list[torch.Tensor] = []
     with closing(stage.env(1, render_mode="rgb_array")) as env:
         if not isinstance(env, RenderableEnv):
@@ -72,4 +71,4 @@ def film(stage: Stage, seeds: range, file: Path) -> Iterator[tuple[int, float, i
 
             returns, lengths = play(env, stage.context, seed, look)
             yield seed, float(returns[0]), int(lengths[0])
-        write(file, torch.stack(pictures), max(1, round(env.render_fps / skip)))
+        rlcore.write_mp4(file, torch.stack(pictures), max(1, round(env.render_fps / skip)))

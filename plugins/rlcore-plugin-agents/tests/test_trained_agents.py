@@ -106,12 +106,6 @@ def test_the_best_checkpoint_and_one_by_its_folder(cli, train):
         rlcore.load_agent(checkpoint, best=True)
 
 
-def test_an_older_checkpoint_without_spaces_makes_the_env_for_them():
-    agent = rlcore.load_agent(Path(__file__).parent / "old_run" / "old")
-    assert agent.observation_space == gymnasium.make("CartPole-v1").observation_space
-    assert agent.act(np.zeros(4)) in (0, 1)
-
-
 def test_what_cannot_be_loaded_is_one_clear_error(train, write_config, workdir):
     with pytest.raises(rlcore.ConfigError, match="there is no run folder or checkpoint 'runs/none'"):
         rlcore.load_agent("runs/none")

@@ -1,15 +1,20 @@
-"""Which checkpoint a user means: that of a run folder, of its folder of checkpoints, or one by its own folder."""
+"""What was saved of the policy of a run: the checkpoint that a user means, with the config that says what it is of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rlcore.assembly.backends import open_backend
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, best, committed, read_manifest, scan
+from rlcore.config.core import RunConfig
+from rlcore.config.file import read
+from rlcore.config.overrides import override
 from rlcore.config.raw import ConfigFile, RawConfig
+from rlcore.config.validation import checked
 from rlcore.errors import ConfigError, NoCheckpointError
 from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
 from rlcore.run_folder.origin import Origin, origin_in
@@ -17,7 +22,7 @@ from rlcore.run_folder.origin import Origin, origin_in
 
 @dataclass(frozen=True)
 class Saved:
-    """What was saved of an agent.
+    """What was saved of a policy.
 
     Attributes:
         path: where it was read.
@@ -25,7 +30,7 @@ class Saved:
         at: how long it was trained, in words.
         states: component name to state.
         config: with which it was trained, resolved.
-        env: what is recorded of its env, see `envs/spec_records.py`; empty where nothing is.
+        env: what is recorded of its env, see `rlcore.envs.spec_record`; empty where nothing is.
         raw: the config as it was saved, which says whether its code may run.
     """
 
@@ -36,6 +41,55 @@ class Saved:
     env: Mapping[str, Any]
     raw: RawConfig
     at: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        frames: int,
+        states: Mapping[str, Any],
+        config: Mapping[str, Any],
+        env: Mapping[str, Any],
+        trusted: bool,
+    ) -> Saved:
+        """Return what a file holds beside its config; relative paths of the config refer to the folder of the file."""
+        return cls(path, frames, states, config, env, _raw(config, path, trusted))
+
+    @property
+    def run(self) -> RunConfig:
+        """The section [run] of the config.
+
+        Raises:
+            ConfigError: a key or a value does not fit.
+        """
+        problems: list[str] = []
+        keys = self.config["run"]
+        checked(RunConfig, keys, "run", "the core", problems)
+        if problems:
+            raise ConfigError("; ".join(problems))
+        return RunConfig.model_validate(keys)
+
+    def with_sections_of(self, folder: Path, sections: Collection[str]) -> Saved:
+        """Return the same with sections as the config of a run folder has them, if it has them.
+
+        Raises:
+            ConfigError: the config of the folder cannot be read.
+        """
+        there = read(folder / CONFIG_FILE)
+        config = {**self.config, **{name: there.values[name] for name in sections if name in there.values}}
+        files = (*self.raw.files, *(replace(file, of_a_run=True) for file in there.files))
+        return replace(self, config=config, raw=replace(self.raw, values=config, files=tuple(dict.fromkeys(files))))
+
+    def changed(self, config: Mapping[str, Any], changes: Iterable[str] = ()) -> Saved:
+        """Return the same with another config, in which `"section.key=value"` is set, as after `--set`.
+
+        Raises:
+            ConfigError: a change names no key, or no section that there is.
+        """
+        raw = replace(self.raw, values=deepcopy(dict(config)))
+        for change in changes:
+            override(raw, change)
+        return replace(self, config=raw.values, raw=raw)
 
 
 def read_saved(place: Path, of_best: bool, trusted: bool) -> Saved:
@@ -61,18 +115,12 @@ def read_saved(place: Path, of_best: bool, trusted: bool) -> Saved:
             "with the script that saved it (Trainer.load_from_file)"
         )
     at = f"{entry.unit} {entry.reached:,}"
-    raw = saved_config(config, run / CONFIG_FILE, trusted)
+    raw = _raw(config, run / CONFIG_FILE, trusted)
     return Saved(entry.path, entry.frames, states, config, entry.manifest.get("env") or {}, raw, at)
 
 
-def saved_config(config: Mapping[str, Any], path: Path, trusted: bool) -> RawConfig:
-    """Return a config that was saved with an agent, as one that was read from a file.
-
-    Args:
-        config: resolved.
-        path: its relative paths refer to the folder of this file.
-        trusted: whether code may run that it names though it was not written here.
-    """
+def _raw(config: Mapping[str, Any], path: Path, trusted: bool) -> RawConfig:
+    """Return a resolved config that was saved with a policy, as one that was read from a file."""
     return RawConfig(dict(config), path, files=(ConfigFile.of(path, config, of_a_run=True),), trusted=trusted)
 
 

@@ -8,14 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rlcore.agents.agent import acts_on_actions, changes_observations
-from rlcore.agents.builder import AgentParts
-from rlcore.envs import Packed, observation_dtype
-from rlcore.envs.transformed import transformed_spec
+from rlcore.assembly import AgentParts
+from rlcore.envs import ActionModule, MemoryModule, ObservationModule, Packed, observation_dtype, transformed_spec
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
-from rlcore.types import Transform, has_memory
-from rlcore.types.exports import ActionModule, MemoryModule, ObservationModule
-from rlcore.types.optional import offers
+from rlcore.types import Transform, has_memory, offers
+from rlcore_plugin_agents.agent import acts_on_actions, changes_observations
 
 Observed = Tensor | dict[str, Tensor]
 # observations in the example that a program is made of; one alone would be taken for the only number there is

@@ -8,18 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from rlcore.agents.agent import Agent
-from rlcore.agents.builder import PartsBuilder, host_of, run_config
-from rlcore.agents.loading import device_of, load_agent
-from rlcore.agents.place import read_saved
-from rlcore.assembly.env_maker import EnvMaker
-from rlcore.config.file import read
-from rlcore.config.overrides import override
-from rlcore.config.raw import RawConfig
+from rlcore.assembly import EnvMaker, PartsBuilder, Saved, read_saved
 from rlcore.errors import ConfigError
-from rlcore.run.process_state import prepare_process
-from rlcore.run_folder.folder import CONFIG_FILE
+from rlcore.run import prepare_process
+from rlcore.run_folder import CONFIG_FILE
 from rlcore.types import Context, Env, EnvSpec, Evaluator, Progress
+from rlcore_plugin_agents.agent import Agent
+from rlcore_plugin_agents.loading import device_of, load_agent
 
 # what the folder says of an evaluation, whatever the checkpoint was trained with
 _OF_THE_FOLDER: Final = ("run", "plugins", "evaluator")
@@ -86,13 +81,12 @@ def set_stage(
         raise ConfigError(
             "--best chooses a checkpoint, and --agent plays a file in the place of one: leave one of them out"
         )
-    saved = read_saved(folder, best, trust)
-    raw = _with(saved.raw, folder, changes, {} if device is None else {"device": device}, evaluation or {})
-    config = raw.values
-    run = run_config(config["run"])
+    saved = _with(
+        read_saved(folder, best, trust), folder, changes, {} if device is None else {"device": device}, evaluation or {}
+    )
+    config, run = saved.config, saved.run
     prepare_process(run)
-    host = host_of(raw)
-    builder = PartsBuilder(replace(saved, config=config, raw=raw), device_of(run.device), host, _SECTIONS)
+    builder = PartsBuilder(saved, device_of(run.device), _SECTIONS)
     if agent is None:
         parts = builder.build()
         context, spec, frames, at = builder.context, parts.spec, saved.frames, saved.at
@@ -110,31 +104,24 @@ def set_stage(
 
 
 def _with(
-    saved: RawConfig,
+    saved: Saved,
     folder: Path,
     changes: Iterable[str],
     run: Mapping[str, Any],
     evaluation: Mapping[str, Any],
-) -> RawConfig:
-    """Return the config of a checkpoint with what the folder and the user say of an evaluation."""
-    read_there = read(folder / CONFIG_FILE)
-    own = read_there.values
-    values: dict[str, Any] = {**saved.values, **{name: own[name] for name in _OF_THE_FOLDER if name in own}}
-    together = {key: value for key, value in values["env"].items() if key == "num_envs"}  # as many as were trained in
-    asked = values.get("evaluator", together)
-    evaluator: dict[str, Any] = {"use": "core:episodes", **asked, **evaluation}
-    values["evaluator"] = evaluator
-    values["run"], values["env"] = {**values["run"], **run}, dict(values["env"])
-    files = (*saved.files, *(replace(file, of_a_run=True) for file in read_there.files))
-    raw = replace(saved, values=values, files=tuple(dict.fromkeys(files)))
+) -> Saved:
+    """Return what was saved with what the folder and the user say of an evaluation."""
+    saved = saved.with_sections_of(folder, _OF_THE_FOLDER)
+    config, changes = saved.config, list(changes)
+    together = {key: value for key, value in config["env"].items() if key == "num_envs"}  # as many as were trained in
+    evaluator = {"use": "core:episodes", **config.get("evaluator", together), **evaluation}
     for change in changes:
         if not change.replace(" ", "").startswith(_FREE):
             raise ConfigError(
                 f"--set {change}: an agent plays as it was trained; what can be set are keys of env and evaluator, and "
                 "run.device, run.threads and run.deterministic"
             )
-        override(raw, change)
-    return raw
+    return saved.changed({**config, "run": {**config["run"], **run}, "evaluator": evaluator}, changes)
 
 
 def _context_of(agent: Agent, like: Context) -> Context:

@@ -1,0 +1,1 @@
+"""The commands `rlcore evaluate`, `watch` and `export`; what each does is imported when it is called."""
