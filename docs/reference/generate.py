@@ -177,12 +177,6 @@ def _component(entry: Provided) -> str:
     return "\n".join([f"### {component.kind} `{component.name}`\n", text, key_table(entry.schema())])
 
 
-def keys_of_loss(name: str) -> str:
-    """Return the keys of a loss of this repository."""
-    entries = [entry for project in distributions().values() for entry in provided_by(project)]
-    return key_table(next(e for e in entries if (e.component.kind, e.component.name) == ("loss", name)).schema())
-
-
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:].rstrip(".") + "."
 
@@ -263,19 +257,16 @@ def exit_codes() -> str:
 
 
 def kinds() -> str:
-    """Return for each kind that `rlcore plugins new` knows what must be there, and the component that it writes."""
+    """Return the component that `rlcore plugins new` writes for each kind, and the name of its interface."""
     parts = []
     for kind, summary in SUMMARIES.items():
         files = package(f"my-{kind}", kind)
         code = next(text for path, text in files.items() if path.endswith(f"/{kind}.py"))
-        test = files["tests/test_contracts.py"]
         protocol = getattr(types, kind.capitalize(), None)
         needed = f"Its interface is `rlcore.types.{protocol.__name__}`. " if protocol is not None else ""
         parts.append(
             f"## {kind.capitalize()}\n\n{needed}The template: {summary}.\n\n"
-            f"```python file=my_{kind}.py\n{code.strip()}\n```\n\n"
-            f"Its tests begin with the contract suite of its kind:\n\n"
-            f"```python file=test_my_{kind}.py\n{test.strip()}\n```"
+            f"```python file=my_{kind}.py\n{code.strip()}\n```"
         )
     return "\n\n".join(parts)
 
@@ -284,19 +275,19 @@ def kinds() -> str:
 
 
 def fault_table() -> str:
-    """Return every test of the suites whose name begins with rows of the fault matrix, by row."""
-    found: dict[tuple[str, int], list[list[str]]] = {}
+    """Return the tests of the suites whose names begin with rows of the fault matrix, by row and file."""
+    shown: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for file in sorted([*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("plugins/*/tests/test_h_*.py")]):
         for node in ast.walk(ast.parse(file.read_text())):
             match = _FAULT_TEST.fullmatch(node.name) if isinstance(node, ast.FunctionDef) else None
             if match and isinstance(node, ast.FunctionDef):
                 slow = any("mark.slow" in ast.unparse(decorator) for decorator in node.decorator_list)
-                rows = match[1].upper().strip("_").split("_")
+                numbers = tuple(match[1].upper().strip("_").split("_"))
                 what = match[2].replace("_", " ") + (" (slow)" if slow else "")
-                row = [", ".join(rows), what, f"`{str(file.relative_to(ROOT)).removeprefix('tests/')}`"]
-                found.setdefault((rows[0][0], int(rows[0][1:])), []).append(row)
-    listed = [row for _, tests in sorted(found.items()) for row in tests]
-    return table(["row", "what is shown", "test in `tests/`, or of a plugin"], listed)
+                shown.setdefault((numbers, str(file.relative_to(ROOT)).removeprefix("tests/")), []).append(what)
+    ordered = sorted(shown.items(), key=lambda item: (item[0][0][0][0], int(item[0][0][0][1:])))
+    rows = [[", ".join(numbers), "; ".join(what), f"`{file}`"] for (numbers, file), what in ordered]
+    return table(["row", "what is shown", "tests in `tests/`, or of a plugin"], rows)
 
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
@@ -319,7 +310,6 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "measured-speed": measured.speed,
     "measured-learning": measured.learning,
     "presets": preset_tables.every,
-    **{f"keys-{name}": partial(keys_of_loss, name) for name in _ALGORITHMS},
     **{f"reached-{name}": partial(preset_tables.reached, name) for name in _ALGORITHMS},
 }
 

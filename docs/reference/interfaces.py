@@ -52,11 +52,7 @@ def documented() -> dict[str, str]:
 
 def _kind(kind: str, interfaces: tuple[type, ...]) -> str:
     title = _TITLES.get(kind, f"The kind `{kind}`")
-    example = (
-        f"A whole {kind} with its tests: [write each kind](../howto/write-each-kind.md#{kind}).\n\n"
-        if kind in SUMMARIES
-        else ""
-    )
+    example = f"A whole {kind}: [the template](templates.md#{kind}).\n\n" if kind in SUMMARIES else ""
     return f"## {title}\n\n{example}" + "\n".join(map(_interface, interfaces))
 
 

@@ -28,9 +28,8 @@ def room_map() -> str:
 
 
 def room_imports() -> str:
-    """Return the table of the rooms, with what belongs in each and what it imports besides `errors`."""
-    rows = [[_name(room), _belongs(room), ", ".join(imports.split())] for room, imports in rooms().items()]
-    return table(["room", "what belongs in it", "imports"], rows)
+    """Return the table of the rooms, with what each imports besides `errors`."""
+    return table(["room", "imports"], [[_name(room), ", ".join(imports.split())] for room, imports in rooms().items()])
 
 
 def _name(room: str) -> str:
