@@ -1,0 +1,125 @@
+"""The core and five plugins, one for each thing that a run cannot be without, are enough; the others are not missed."""
+
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.fresh_venv import ROOT, FreshVenv, build_wheels, environment
+
+# an environment, a model, a loss, a back end of checkpoints, a logger
+PLUGINS = ("gymnasium", "mlp", "ppo", "torch", "csv")
+CONFIG = """
+[run]
+name = "{name}"
+seed = 3
+total_frames = 8_192
+device = "cpu"
+
+[env]
+use = "gymnasium"
+id = "CartPole-v1"
+num_envs = 4
+
+[model]
+use = "mlp"
+
+[loss]
+use = "ppo"
+
+[estimator]
+use = "gae"
+
+[[optimizer]]
+use = "adam"
+
+[collector]
+frames_per_batch = 256
+
+[buffer]
+epochs = 2
+minibatch_size = 64
+
+[evaluator]
+use = "episodes"
+every = 2_048
+episodes = 2
+
+[metrics]
+every = 256
+
+[[logger]]
+use = "csv"
+
+[checkpoint]
+every = 256
+"""
+
+
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("small")
+    wheels = build_wheels([ROOT, *(ROOT / "plugins" / f"rlcore-plugin-{name}" for name in PLUGINS)], folder)
+    venv = FreshVenv(folder / "venv")
+    venv.install(*wheels.iterdir())
+    return venv
+
+
+def trained(folder):
+    """Return the metrics of a run, without times."""
+    rows = [line.split(",") for line in (folder / "metrics.csv").read_text().splitlines()]
+    kept = [index for index, name in enumerate(rows[0]) if not name.startswith(("time/", "system/"))]
+    return [[row[index] for index in kept] for row in rows]
+
+
+def kill_after_a_checkpoint(venv, config, run, cwd):
+    """Train until the run has saved, and kill it in its middle."""
+    command = venv.command("rlcore", "train", config, "--quiet")
+    process = subprocess.Popen(command, cwd=cwd, env=environment())
+    try:
+        deadline = time.monotonic() + 120
+        while not list(run.glob("checkpoints/[0-9]*")):
+            assert process.poll() is None, "it ended before it saved"
+            assert time.monotonic() < deadline, "it did not save"
+            time.sleep(0.01)
+    finally:
+        process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_a_run_trains_is_killed_and_goes_on_to_the_bit(venv, tmp_path):
+    for name in ("whole", "killed"):
+        (tmp_path / f"{name}.toml").write_text(CONFIG.format(name=name))
+    venv.run("rlcore", "train", "whole.toml", "--quiet", cwd=tmp_path)
+    runs = tmp_path / "runs"
+    kill_after_a_checkpoint(venv, "killed.toml", runs / "killed", tmp_path)
+    venv.run("rlcore", "train", "killed.toml", "--resume", cwd=tmp_path)
+    whole, killed = trained(runs / "whole"), trained(runs / "killed")
+    assert whole[-1][0] == "8192"
+    assert whole == killed
+    assert (runs / "whole/evaluations.csv").read_bytes() == (runs / "killed/evaluations.csv").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "plugin"),
+    [
+        (("report", "runs/whole"), "reports"),
+        (("evaluate", "runs/whole"), "agents"),
+        (("prove", "whole.toml"), "testing"),
+        (("sync", "runs/whole"), "spool"),
+        (("train", "whole.toml", "--set", "learner.compile=true"), "compile"),
+        (("train", "whole.toml", "--set", "ranks.count=2"), "ddp"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_what_is_not_there_is_named_with_what_brings_it(arguments, plugin, venv, tmp_path):
+    (tmp_path / "whole.toml").write_text(CONFIG.format(name="whole"))
+    done = subprocess.run(
+        venv.command("rlcore", *arguments), cwd=tmp_path, env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert f"pip install rlcore-plugin-{plugin}" in done.stderr
+    assert "Traceback" not in done.stderr
