@@ -105,8 +105,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ),
     (("rlcore.run.shares", "rlcore.state.ranks"), (f"{UNIT}/run",)),
     (("rlcore_plugin_reports.seeds",), ("plugins/rlcore-plugin-reports/tests", "tests/integration/test_seeds.py")),
-    (("rlcore.helpers",), ("tests/helpers",)),
-    (("rlcore.algorithms",), ("tests/parity/test_algorithms.py",)),
+    (("rlcore_plugin_torchrl.algorithms",), ("plugins/rlcore-plugin-torchrl/tests", "tests/parity/test_algorithms.py")),
     (
         tuple(f"rlcore_plugin_testing.{name}" for name in ("compare", "contracts", "light_import", "small_run", "toy")),
         ("tests/contract/test_tools.py", "tests/contract/test_suites_catch.py"),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rlcore.assembly.saved_parts import PartsBuilder as PartsBuilder
     from rlcore.assembly.saved_policies import of_policy as of_policy
     from rlcore.config.own_modules import meant as meant
+    from rlcore.config.sections import find_component as find_component
+    from rlcore.plugins.host import PluginHost as PluginHost
     from rlcore.plugins.known import published as published
 
 __all__, __getattr__, __dir__ = lazy(
@@ -23,6 +25,8 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.assembly.env_maker": "EnvMaker",
         "rlcore.assembly.importing": "import_named",
         "rlcore.config.own_modules": "meant",
+        "rlcore.config.sections": "find_component",
+        "rlcore.plugins.host": "PluginHost",
         "rlcore.plugins.known": "published",
         "rlcore.assembly.saved": "Saved read_saved",
         "rlcore.assembly.saved_parts": "AgentParts PartsBuilder",

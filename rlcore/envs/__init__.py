@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rlcore.envs.step_checks import FLOAT as FLOAT
     from rlcore.envs.step_checks import StepCheck as StepCheck
     from rlcore.envs.step_checks import as_numbers as as_numbers
+    from rlcore.envs.transformed import TransformedEnv as TransformedEnv
     from rlcore.envs.transformed import observation_dtype as observation_dtype
     from rlcore.envs.transformed import reward_readers as reward_readers
     from rlcore.envs.transformed import transformed_spec as transformed_spec
@@ -65,7 +66,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.playing": "play",
         "rlcore.envs.rollout": "random_actions",
         "rlcore.envs.step_checks": "BOOL FLOAT StepCheck as_numbers",
-        "rlcore.envs.transformed": "observation_dtype reward_readers transformed_spec",
+        "rlcore.envs.transformed": "TransformedEnv observation_dtype reward_readers transformed_spec",
         "rlcore.envs.action_check": "ActionCheck",
         "rlcore.envs.carrying": "Carrying Playing",
         "rlcore.envs.spec_records": "recorded_spec spec_record",

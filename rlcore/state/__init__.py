@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rlcore.state.memory import copy_in_pieces as copy_in_pieces
     from rlcore.state.memory import pieces as pieces
     from rlcore.state.snapshot import Snapshot as Snapshot
+    from rlcore.state.sources import modules_of as modules_of
+    from rlcore.state.torchrl import complete as complete
     from rlcore.state.tree import flatten as flatten
     from rlcore.state.tree import through_checkpoint as through_checkpoint
     from rlcore.state.tree import unflatten as unflatten
@@ -28,5 +30,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.state.kinds": "dtype_of",
         "rlcore.state.last_good": "LastGoodState",
         "rlcore.state.snapshot": "Snapshot",
+        "rlcore.state.sources": "modules_of",
+        "rlcore.state.torchrl": "complete",
     },
 )

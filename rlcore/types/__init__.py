@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from rlcore.types.envs import InfoTeller as InfoTeller
     from rlcore.types.envs import RenderableEnv as RenderableEnv
     from rlcore.types.envs import Transform as Transform
+    from rlcore.types.foreign import Stepping as Stepping
+    from rlcore.types.foreign import UpdatesModel as UpdatesModel
+    from rlcore.types.foreign import UpdatesPolicyWeights as UpdatesPolicyWeights
     from rlcore.types.group import Alone as Alone
     from rlcore.types.group import Group as Group
     from rlcore.types.heart import Heart as Heart
@@ -62,6 +65,8 @@ if TYPE_CHECKING:
     from rlcore.types.models import Policy as Policy
     from rlcore.types.models import StatefulPolicy as StatefulPolicy
     from rlcore.types.models import has_memory as has_memory
+    from rlcore.types.optional import WithPolicy as WithPolicy
+    from rlcore.types.optional import missing as missing
     from rlcore.types.optional import offers as offers
     from rlcore.types.outputs import Checkpointer as Checkpointer
     from rlcore.types.outputs import InPlaceCheckpointer as InPlaceCheckpointer
@@ -89,6 +94,7 @@ if TYPE_CHECKING:
     from rlcore.types.settings import FREE_AT_RESUME as FREE_AT_RESUME
     from rlcore.types.settings import Interval as Interval
     from rlcore.types.settings import Secret as Secret
+    from rlcore.types.trainer import ScriptTrainer as ScriptTrainer
     from rlcore.types.trainer import Trainer as Trainer
 
 __all__, __getattr__, __dir__ = lazy(
@@ -98,13 +104,14 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.context": "Context",
         "rlcore.types.data": "BackgroundCollector Buffer Collector Evaluator",
         "rlcore.types.envs": "ActionTransform Env InfoListener InfoTeller RenderableEnv Transform",
+        "rlcore.types.foreign": "Stepping UpdatesModel UpdatesPolicyWeights",
         "rlcore.types.group": "Alone Group",
         "rlcore.types.heart": "Heart",
         "rlcore.types.launcher": "Launcher",
         "rlcore.types.learning": "Estimator Learner Loss Scheduler",
         "rlcore.types.mappings": "FoundEntries Rows",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
-        "rlcore.types.optional": "offers",
+        "rlcore.types.optional": "WithPolicy missing offers",
         "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
         "rlcore.types.progress": "Clock ENDLESS Every Progress unit_of",
         "rlcore.types.records": (
@@ -112,6 +119,6 @@ __all__, __getattr__, __dir__ = lazy(
             "Step"
         ),
         "rlcore.types.settings": "FREE_AT_RESUME Interval Secret",
-        "rlcore.types.trainer": "Trainer",
+        "rlcore.types.trainer": "ScriptTrainer Trainer",
     },
 )

@@ -53,14 +53,6 @@ class WarmsUp(Protocol):
     init_random_frames: int | None
 
 
-class KnowsEnv(Protocol):
-    """A collector of TorchRL with envs of its own."""
-
-    def getattr_env(self, attr: str) -> Any:
-        """Return an attribute of an env, wherever it lies."""
-        ...
-
-
 class ShutsDown(Protocol):
     """A collector of TorchRL, a hook, or another owner of what must be ended."""
 
@@ -111,42 +103,6 @@ class KnowsItsPass(Protocol):
     """
 
     ran_out: bool
-
-
-class WithStorage(Protocol):
-    """A replay buffer of TorchRL.
-
-    Attributes:
-        storage: holds its elements.
-    """
-
-    storage: Any
-
-
-class OnDevice(Protocol):
-    """A storage of TorchRL, or anything else that lies on a device.
-
-    Attributes:
-        device: of torch, or its name.
-    """
-
-    device: Any
-
-
-class OfflineAndOnline(Protocol):
-    """A replay buffer of TorchRL with data of another policy and with those of a run.
-
-    Attributes:
-        offline_buffer: with the former.
-        online_buffer: with the latter.
-    """
-
-    offline_buffer: Any
-    online_buffer: Any
-
-    def anneal(self, step: int, total_steps: int) -> object:
-        """Sample fewer offline data."""
-        ...
 
 
 class TakesPriorities(Protocol):
@@ -215,24 +171,6 @@ class UpdatesModel(Protocol):
         ...
 
 
-class TakesKeys(Protocol):
-    """A loss or an estimator of TorchRL."""
-
-    def set_keys(self, **keys: Any) -> object:
-        """Take the names of entries."""
-        ...
-
-
-class WithLagrange(Protocol):
-    """A loss of TorchRL with a Lagrange multiplier, or without.
-
-    Attributes:
-        with_lagrange: whether it has one.
-    """
-
-    with_lagrange: bool
-
-
 class WithParamGroups(Protocol):
     """An optimizer of torch.
 
@@ -241,16 +179,6 @@ class WithParamGroups(Protocol):
     """
 
     param_groups: list[dict[str, Any]]
-
-
-class WithSpec(Protocol):
-    """An env, or a module of TorchRL that makes actions.
-
-    Attributes:
-        spec: says what its spaces are.
-    """
-
-    spec: Any
 
 
 class RollsOut(Protocol):
@@ -294,14 +222,6 @@ class WithTrainingMode(Protocol):
 
     def eval(self) -> object:
         """Leave it."""
-        ...
-
-
-class LogsHparams(Protocol):
-    """A logger that shows settings."""
-
-    def log_hparams(self, config: Any) -> object:
-        """Show them."""
         ...
 
 

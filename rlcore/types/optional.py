@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from rlcore.types.group import Group
-    from rlcore.types.progress import Progress
     from rlcore.types.records import Key
 
 Interface = TypeVar("Interface")
@@ -128,14 +127,6 @@ class Follower(Protocol):
 
         Called when the learner starts over in a resumed run, and after each batch of the warm-up, which has no updates.
         """
-        ...
-
-
-class ClockFollower(Protocol):
-    """A policy whose exploration decays by the clocks of a run."""
-
-    def follow(self, progress: Progress) -> None:
-        """Decay by those clocks from here on."""
         ...
 
 

@@ -2,38 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
-from typing import Any, Protocol
-
-
-class TakesActionSpec(Protocol):
-    """A loss that derives its target entropy from the action space.
-
-    Attributes:
-        _action_spec: the spec of actions; None where it is not known yet.
-    """
-
-    _action_spec: Any
-
-
-class WithTargetEntropy(Protocol):
-    """A loss with an entropy that policies are to have.
-
-    Attributes:
-        _target_entropy: `"auto"`, or a number.
-    """
-
-    _target_entropy: Any
-
-
-class WithWeightSchemes(Protocol):
-    """A collector that can be sent weights.
-
-    Attributes:
-        _weight_sync_schemes: by destination; None or empty where there are none.
-    """
-
-    _weight_sync_schemes: Mapping[str, Any] | None
+from collections.abc import Sized
+from typing import Protocol
 
 
 class Prefetching(Protocol):

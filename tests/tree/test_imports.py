@@ -27,7 +27,7 @@ ROOMS = {
     "config": "types plugins",
     "presets": "version types plugins config",
     "state": "types",
-    "envs": "types state",
+    "envs": "types",
     "loggers": "types process plugins",
     "restore": "types",
     "learners": "types process plugins",
@@ -48,8 +48,8 @@ ROOMS = {
         "stock assembly"
     ),
     "front": "types process plugins config presets run_folder stock run",
-    "helpers": "types plugins config envs learners stock scripts",
-    "algorithms": "types state restore stock scripts",
+    "helpers": "plugins",
+    "algorithms": "plugins",
     "cli": (
         "version files types process hooks plugins config presets envs restore checkpoints run_folder assembly run"
     ),

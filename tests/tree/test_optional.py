@@ -107,7 +107,7 @@ def test_the_members_of_a_protocol_are_its_names_and_those_that_it_inherits():
 
 
 def test_what_is_missing_is_named():
-    class OfflineAlone:
-        offline_buffer = None
+    class NeverEvaluated:
+        training = True
 
-    assert missing(OfflineAlone(), foreign.OfflineAndOnline) == ["anneal", "online_buffer"]
+    assert missing(NeverEvaluated(), foreign.WithTrainingMode) == ["eval", "train"]

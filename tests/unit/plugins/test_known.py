@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlcore
-from rlcore import learners, loggers
+from rlcore import algorithms, helpers, learners, loggers
 from rlcore.errors import MissingPluginError
 from rlcore.plugins.component import KINDS
 from rlcore.plugins.known import PREFIX, PUBLISHED, Published, lend, lent_to, published
@@ -59,7 +59,9 @@ def test_no_two_plugins_publish_one_name():
     assert sum(map(len, names)) == len(set().union(*names))
 
 
-@pytest.mark.parametrize("package", [rlcore, loggers, learners], ids=lambda package: package.__name__)
+@pytest.mark.parametrize(
+    "package", [rlcore, algorithms, helpers, loggers, learners], ids=lambda package: package.__name__
+)
 def test_what_is_lent_comes_from_the_module_of_the_row(package):
     assert lent_to(package.__name__)
     for name, (plugin, module) in lent_to(package.__name__).items():
@@ -71,6 +73,8 @@ def test_what_is_lent_comes_from_the_module_of_the_row(package):
 def test_the_packages_that_lend_on_are_these():
     assert {package for one in PUBLISHED.values() for package in one.lends} == {
         "rlcore",
+        "rlcore.algorithms",
+        "rlcore.helpers",
         "rlcore.learners",
         "rlcore.loggers",
         *(package for package, _, _ in ASKED_FOR),
@@ -86,6 +90,22 @@ def test_what_the_core_asks_a_plugin_for_says_what_to_install_without_it(package
         monkeypatch.setitem(sys.modules, imported, None)
     with pytest.raises(MissingPluginError, match=f"^{need} is provided by rlcore-plugin-{plugin}, which is not inst"):
         lend(package, name, need)
+
+
+@pytest.mark.parametrize("package", [algorithms, helpers], ids=lambda package: package.__name__)
+def test_a_package_that_is_lent_as_a_whole_lists_its_names_and_says_what_to_install(package, monkeypatch):
+    home = "rlcore_plugin_torchrl"
+    for imported in [*filter(lambda one: one.partition(".")[0] == home, sys.modules), home]:
+        monkeypatch.setitem(sys.modules, imported, None)
+    assert sorted(package.__all__) == sorted(dir(package)) == sorted(lent_to(package.__name__))
+    for name in package.__all__:
+        says = (
+            f"^{package.__name__}.{name} is provided by rlcore-plugin-torchrl, .*: pip install rlcore-plugin-torchrl$"
+        )
+        with pytest.raises(MissingPluginError, match=says):
+            getattr(package, name)
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}x'; did you mean '"):
+            getattr(package, f"{name}x")
 
 
 @pytest.mark.parametrize(("kind", "name"), [("model", "q-network"), ("env", "gymnasium"), ("logger", "csv")])

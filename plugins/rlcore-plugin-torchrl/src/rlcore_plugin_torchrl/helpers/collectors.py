@@ -8,14 +8,11 @@ from typing import Any, Final, Literal
 
 import torch
 
-from rlcore.config.sections import find_component
-from rlcore.envs.joined import JoinedEnv
+from rlcore.assembly import PluginHost, find_component
 from rlcore.errors import ConfigError, NotSupportedError
-from rlcore.helpers.settings import setting
-from rlcore.plugins.host import PluginHost
-from rlcore.types import Collector, Env
-from rlcore.types.context import Context
-from rlcore.types.optional import WithPolicy, offers
+from rlcore.types import Collector, Context, Env, WithPolicy, offers
+from rlcore_plugin_torchrl.helpers.joined import JoinedEnv
+from rlcore_plugin_torchrl.helpers.settings import setting
 
 OF_WORKERS: Final = ("start_method", "timeout", "max_lag", "exact_rows")
 MakeEnv = Callable[..., Env]

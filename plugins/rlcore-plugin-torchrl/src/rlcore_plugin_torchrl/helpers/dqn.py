@@ -6,11 +6,11 @@ import copy
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rlcore.assembly import published
 from rlcore.errors import NotSupportedError
-from rlcore.helpers.settings import setting
-from rlcore.learners.targets import TargetUpdater
-from rlcore.plugins.known import published
-from rlcore.types.optional import offers
+from rlcore.learners import TargetUpdater
+from rlcore.types import offers
+from rlcore_plugin_torchrl.helpers.settings import setting
 
 if TYPE_CHECKING:
     from rlcore_plugin_dqn.loss import QLearningLoss

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_torchrl.helpers.settings import setting
 from tensordict import TensorDict
 
 import rlcore.helpers
@@ -21,7 +22,6 @@ from rlcore.helpers import (
     make_replay_buffer,
     make_target_updater,
 )
-from rlcore.helpers.settings import setting
 from rlcore.plugins.known import PUBLISHED, Published, published
 from rlcore.types.records import EnvSpec, Step
 

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from rlcore.stock.base import TrainerHookBase
-from rlcore.types import Stateful
-from rlcore.types.optional import offers
-from rlcore.types.progress import Progress
+from rlcore import TrainerHookBase
+from rlcore.types import Progress, Stateful, offers
 
 
 class GreedySteps(TrainerHookBase):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlcore.envs.checks import inexact_env, unrestored_env
+from rlcore.envs import inexact_env, unrestored_env
 from rlcore.errors import ConfigError
-from rlcore.state.sources import modules_of
+from rlcore.state import modules_of
 from rlcore.types import Env, EnvSpec, Step
 
 if TYPE_CHECKING:

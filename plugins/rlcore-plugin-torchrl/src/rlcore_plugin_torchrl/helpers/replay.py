@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlcore.helpers.settings import setting
-from rlcore.plugins.known import published
+from rlcore.assembly import published
+from rlcore_plugin_torchrl.helpers.settings import setting
 
 if TYPE_CHECKING:
     import torch

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlcore.assembly import published
 from rlcore.errors import ConfigError, EnvError
-from rlcore.helpers.settings import setting
-from rlcore.plugins.known import published
-from rlcore.types.context import Context
+from rlcore.types import Context
+from rlcore_plugin_torchrl.helpers.settings import setting
 
 if TYPE_CHECKING:
     from rlcore.types import Array, Env

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol
 
-from rlcore.algorithms.base import NamedTrainer
-from rlcore.algorithms.greedy import GreedySteps
-from rlcore.algorithms.recipes import CQL, DDPG, DQN, IQL, SAC, TD3, Recipe
-from rlcore.algorithms.steppers import RankingStepper
 from rlcore.errors import ConfigError
-from rlcore.types.foreign import KnowsEnv, WithLagrange, WithSpec
-from rlcore.types.optional import offers
-from rlcore.types.torchrl_private import TakesActionSpec, WithTargetEntropy
+from rlcore.types import offers
+from rlcore_plugin_torchrl.algorithms.base import NamedTrainer
+from rlcore_plugin_torchrl.algorithms.greedy import GreedySteps
+from rlcore_plugin_torchrl.algorithms.recipes import CQL, DDPG, DQN, IQL, SAC, TD3, Recipe
+from rlcore_plugin_torchrl.algorithms.steppers import RankingStepper
+from rlcore_plugin_torchrl.protocols import KnowsEnv, TakesActionSpec, WithLagrange, WithSpec, WithTargetEntropy
 
 
 class DDPGTrainer(NamedTrainer):

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from rlcore.envs.joined import JoinedEnv
-from rlcore.envs.transformed import TransformedEnv
+from rlcore.assembly import published
+from rlcore.envs import TransformedEnv
 from rlcore.errors import NotSupportedError
-from rlcore.helpers.settings import setting
-from rlcore.helpers.statistics import get_stats_random_rollout
-from rlcore.plugins.known import published
-from rlcore.types import Env, Step, Transform
-from rlcore.types.context import Context
+from rlcore.types import Context, Env, Step, Transform
+from rlcore_plugin_torchrl.helpers.joined import JoinedEnv
+from rlcore_plugin_torchrl.helpers.settings import setting
+from rlcore_plugin_torchrl.helpers.statistics import get_stats_random_rollout
 
 if TYPE_CHECKING:
     from rlcore.types import Array

@@ -10,22 +10,24 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import torch
 from torch import nn
 
+from rlcore import (
+    BatchSubSampler,
+    ClearCudaCache,
+    CountFramesLog,
+    LogScalar,
+    LogValidationReward,
+    LRSchedulerHook,
+    ReplayBufferTrainer,
+    RewardNormalizer,
+    SelectKeys,
+    TargetNetUpdaterHook,
+    Trainer,
+    UpdateWeights,
+)
 from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
-from rlcore.helpers.settings import as_dict, setting
-from rlcore.scripts.trainer import Trainer
-from rlcore.stock.batch_sub_sampler import BatchSubSampler
-from rlcore.stock.clear_cuda_cache import ClearCudaCache
-from rlcore.stock.count_frames import CountFramesLog
-from rlcore.stock.log_scalar import LogScalar
-from rlcore.stock.lr_scheduler import LRSchedulerHook
-from rlcore.stock.replay_buffer import ReplayBufferTrainer
-from rlcore.stock.reward_normalizer import RewardNormalizer
-from rlcore.stock.select_keys import SelectKeys
-from rlcore.stock.target_net_updater import TargetNetUpdaterHook
-from rlcore.stock.update_weights import UpdateWeights
-from rlcore.stock.validation_reward import LogValidationReward
-from rlcore.types.foreign import LogsHparams, Stepping, UpdatesModel, UpdatesPolicyWeights
-from rlcore.types.optional import ClockFollower, WithPolicy, offers
+from rlcore.types import Stepping, UpdatesModel, UpdatesPolicyWeights, WithPolicy, offers
+from rlcore_plugin_torchrl.helpers.settings import as_dict, setting
+from rlcore_plugin_torchrl.protocols import ClockFollower, LogsHparams
 
 if TYPE_CHECKING:
     from rlcore.types import Key

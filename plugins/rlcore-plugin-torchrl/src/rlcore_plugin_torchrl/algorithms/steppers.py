@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rlcore.algorithms.base import NamedTrainer
-from rlcore.restore.optimizers import check_state
-from rlcore.stock.optimization_stepper import DefaultOptimizationStepper, OptimizationStepper
+from rlcore import DefaultOptimizationStepper, OptimizationStepper
+from rlcore.restore import check_state
+from rlcore_plugin_torchrl.algorithms.base import NamedTrainer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rlcore.types.trainer import ScriptTrainer
+    from rlcore.types import ScriptTrainer
 
 
 class TD3OptimizationStepper(OptimizationStepper):

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 from rlcore_plugin_testing import difference
+from rlcore_plugin_torchrl.helpers.joined import JoinedEnv
 
 from rlcore.collectors.local import LocalCollector
-from rlcore.envs.joined import JoinedEnv
 from rlcore.errors import ConfigError
 from rlcore.helpers import (
     make_collector_offpolicy,

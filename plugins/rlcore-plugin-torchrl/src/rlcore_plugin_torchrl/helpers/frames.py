@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from rlcore.errors import ConfigError
-from rlcore.helpers.settings import setting
+from rlcore_plugin_torchrl.helpers.settings import setting
 
 Settings = TypeVar("Settings")
 

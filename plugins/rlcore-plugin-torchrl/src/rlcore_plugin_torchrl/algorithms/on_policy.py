@@ -5,15 +5,12 @@ from __future__ import annotations
 import logging
 from typing import Any, ClassVar
 
-from rlcore.algorithms.base import NamedTrainer
-from rlcore.algorithms.recipes import A2C, PPO, REINFORCE, Recipe
+from rlcore import LRSchedulerHook, ValueEstimatorHook
 from rlcore.errors import ConfigError, MissingPluginError
-from rlcore.stock.lr_scheduler import LRSchedulerHook
-from rlcore.stock.replay_buffer import sampler_of
-from rlcore.stock.value_estimator import ValueEstimatorHook
-from rlcore.types.foreign import TakesKeys
-from rlcore.types.optional import offers
-from rlcore.types.torchrl_private import WithWeightSchemes
+from rlcore.types import offers
+from rlcore_plugin_torchrl.algorithms.base import NamedTrainer
+from rlcore_plugin_torchrl.algorithms.recipes import A2C, PPO, REINFORCE, Recipe
+from rlcore_plugin_torchrl.protocols import TakesKeys, WithWeightSchemes
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +49,7 @@ class OnPolicyTrainer(NamedTrainer):
 
     def register_replay(self, buffer: Any) -> Any:
         """Extend and sample from the buffer, and say so if it would not sample each step once."""
-        sampler = sampler_of(buffer)
+        sampler = getattr(buffer, "sampler", None)  # one of TorchRL has it
         kinds = {kind.__name__ for kind in type(sampler).__mro__}
         if not self.async_collection and "SamplerWithoutReplacement" not in kinds:
             log.warning(

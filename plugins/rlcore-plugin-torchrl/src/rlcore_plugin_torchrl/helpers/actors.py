@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from rlcore.assembly import published
 from rlcore.errors import ConfigError, NotSupportedError
-from rlcore.helpers.settings import setting
-from rlcore.plugins.known import published
-from rlcore.types.context import Context
-from rlcore.types.foreign import WithSpec
-from rlcore.types.optional import offers
+from rlcore.types import Context, offers
+from rlcore_plugin_torchrl.helpers.settings import setting
+from rlcore_plugin_torchrl.protocols import WithSpec
 
 if TYPE_CHECKING:
     import torch

@@ -6,15 +6,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from rlcore.algorithms.recipes import Recipe
+from rlcore import LogScalar, ReplayBufferTrainer, Trainer, UpdateWeights, UTDRHook
 from rlcore.errors import ConfigError
-from rlcore.scripts.trainer import Trainer
-from rlcore.stock.log_scalar import LogScalar
-from rlcore.stock.replay_buffer import ReplayBufferTrainer
-from rlcore.stock.update_weights import UpdateWeights
-from rlcore.stock.utd_ratio import UTDRHook
-from rlcore.types.foreign import OnDevice, TakesKeys, WithStorage
-from rlcore.types.optional import offers
+from rlcore.types import offers
+from rlcore_plugin_torchrl.algorithms.recipes import Recipe
+from rlcore_plugin_torchrl.protocols import OnDevice, TakesKeys, WithStorage
 
 
 class NamedTrainer(Trainer):

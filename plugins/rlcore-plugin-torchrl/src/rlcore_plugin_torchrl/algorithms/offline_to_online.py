@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from rlcore.algorithms.base import storage_device
-from rlcore.algorithms.off_policy import SACTrainer
-from rlcore.algorithms.recipes import SAC, Recipe
+from rlcore import TrainerHookBase
 from rlcore.errors import ArgumentTypeError, ConfigError
-from rlcore.state.torchrl import complete
-from rlcore.stock.base import TrainerHookBase
-from rlcore.types import MASK
-from rlcore.types.foreign import OfflineAndOnline
-from rlcore.types.optional import missing
+from rlcore.state import complete
+from rlcore.types import MASK, missing
+from rlcore_plugin_torchrl.algorithms.base import storage_device
+from rlcore_plugin_torchrl.algorithms.off_policy import SACTrainer
+from rlcore_plugin_torchrl.algorithms.recipes import SAC, Recipe
+from rlcore_plugin_torchrl.protocols import OfflineAndOnline
 
 
 class MixedReplay(TrainerHookBase):

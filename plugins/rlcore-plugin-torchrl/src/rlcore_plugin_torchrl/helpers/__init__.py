@@ -1,0 +1,1 @@
+"""Builders for scripts, lent to `rlcore.helpers`; they import plugins when they are called."""
