@@ -105,6 +105,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ),
     (("rlcore.run.shares", "rlcore.state.ranks"), (f"{UNIT}/run",)),
     (("rlcore_plugin_reports.seeds",), ("plugins/rlcore-plugin-reports/tests", "tests/integration/test_seeds.py")),
+    (("rlcore.algorithms", "rlcore.helpers"), (f"{UNIT}/plugins/test_known.py",)),
     (("rlcore_plugin_torchrl.algorithms",), ("plugins/rlcore-plugin-torchrl/tests", "tests/parity/test_algorithms.py")),
     (
         tuple(f"rlcore_plugin_testing.{name}" for name in ("compare", "contracts", "light_import", "small_run", "toy")),

@@ -27,4 +27,4 @@ if TYPE_CHECKING:
     from rlcore_plugin_torchrl.algorithms.steppers import TD3OptimizationStepper as TD3OptimizationStepper
 
 __all__, __getattr__, __dir__ = lazy(__name__, {}, partial(lend, __name__))
-__all__ += lent_to(__name__)
+__all__ += sorted(lent_to(__name__))

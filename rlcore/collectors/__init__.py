@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from rlcore.collectors.policy_state import remembering as remembering
     from rlcore.collectors.stepping import Acting as Acting
     from rlcore.collectors.stepping import EnvStepper as EnvStepper
+    from rlcore.types.foreign import UpdatesModel as UpdatesModel
+    from rlcore.types.foreign import UpdatesPolicyWeights as UpdatesPolicyWeights
+    from rlcore.types.optional import WithPolicy as WithPolicy
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
@@ -24,5 +27,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.collectors.local": "LocalCollector",
         "rlcore.collectors.policy_state": "Remembering remembering",
         "rlcore.collectors.stepping": "Acting EnvStepper",
+        "rlcore.types.foreign": "UpdatesModel UpdatesPolicyWeights",
+        "rlcore.types.optional": "WithPolicy",
     },
 )

@@ -29,4 +29,4 @@ if TYPE_CHECKING:
     from rlcore_plugin_torchrl.helpers.trainers import make_trainer as make_trainer
 
 __all__, __getattr__, __dir__ = lazy(__name__, {}, partial(lend, __name__))
-__all__ += lent_to(__name__)
+__all__ += sorted(lent_to(__name__))

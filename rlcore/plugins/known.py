@@ -191,18 +191,15 @@ PUBLISHED: Final = {
         {},
         {
             "rlcore.algorithms": {
-                "A2CTrainer": "algorithms.on_policy",
-                "CQLTrainer": "algorithms.off_policy",
-                "DDPGTrainer": "algorithms.off_policy",
-                "DQNTrainer": "algorithms.off_policy",
-                "IQLTrainer": "algorithms.off_policy",
                 "OfflineToOnlineTrainer": "algorithms.offline_to_online",
-                "OnPolicyTrainer": "algorithms.on_policy",
-                "PPOTrainer": "algorithms.on_policy",
-                "ReinforceTrainer": "algorithms.on_policy",
-                "SACTrainer": "algorithms.off_policy",
                 "TD3OptimizationStepper": "algorithms.steppers",
-                "TD3Trainer": "algorithms.off_policy",
+                **dict.fromkeys(
+                    ("A2CTrainer", "OnPolicyTrainer", "PPOTrainer", "ReinforceTrainer"), "algorithms.on_policy"
+                ),
+                **dict.fromkeys(
+                    ("CQLTrainer", "DDPGTrainer", "DQNTrainer", "IQLTrainer", "SACTrainer", "TD3Trainer"),
+                    "algorithms.off_policy",
+                ),
             },
             "rlcore.helpers": {
                 "LoggerConfig": "helpers.logging_settings",

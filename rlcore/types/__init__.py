@@ -47,9 +47,6 @@ if TYPE_CHECKING:
     from rlcore.types.envs import InfoTeller as InfoTeller
     from rlcore.types.envs import RenderableEnv as RenderableEnv
     from rlcore.types.envs import Transform as Transform
-    from rlcore.types.foreign import Stepping as Stepping
-    from rlcore.types.foreign import UpdatesModel as UpdatesModel
-    from rlcore.types.foreign import UpdatesPolicyWeights as UpdatesPolicyWeights
     from rlcore.types.group import Alone as Alone
     from rlcore.types.group import Group as Group
     from rlcore.types.heart import Heart as Heart
@@ -65,7 +62,6 @@ if TYPE_CHECKING:
     from rlcore.types.models import Policy as Policy
     from rlcore.types.models import StatefulPolicy as StatefulPolicy
     from rlcore.types.models import has_memory as has_memory
-    from rlcore.types.optional import WithPolicy as WithPolicy
     from rlcore.types.optional import missing as missing
     from rlcore.types.optional import offers as offers
     from rlcore.types.outputs import Checkpointer as Checkpointer
@@ -104,14 +100,13 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.context": "Context",
         "rlcore.types.data": "BackgroundCollector Buffer Collector Evaluator",
         "rlcore.types.envs": "ActionTransform Env InfoListener InfoTeller RenderableEnv Transform",
-        "rlcore.types.foreign": "Stepping UpdatesModel UpdatesPolicyWeights",
         "rlcore.types.group": "Alone Group",
         "rlcore.types.heart": "Heart",
         "rlcore.types.launcher": "Launcher",
         "rlcore.types.learning": "Estimator Learner Loss Scheduler",
         "rlcore.types.mappings": "FoundEntries Rows",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
-        "rlcore.types.optional": "WithPolicy missing offers",
+        "rlcore.types.optional": "missing offers",
         "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
         "rlcore.types.progress": "Clock ENDLESS Every Progress unit_of",
         "rlcore.types.records": (

@@ -22,7 +22,7 @@ from rlcore.types.optional import members, missing, offers
 
 ROOT = Path(__file__).parents[2]
 # goes down as more is asked through protocols, and never up
-ASKED_BY_NAME = 36
+ASKED_BY_NAME = 31
 MODULES = (optional, optional_transforms, optional_learning, exports, hook_parts, foreign, torchrl_private)
 PROTOCOLS = {name: value for module in MODULES for name, value in vars(module).items()}
 PROTOCOLS = {

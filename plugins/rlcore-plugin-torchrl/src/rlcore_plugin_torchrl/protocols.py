@@ -92,6 +92,14 @@ class LogsHparams(Protocol):
         ...
 
 
+class Stepping(Protocol):
+    """A policy whose exploration decays by its own count."""
+
+    def step(self, frames: int) -> object:
+        """Take a step."""
+        ...
+
+
 class ClockFollower(Protocol):
     """A policy whose exploration decays by the clocks of a run."""
 

@@ -24,10 +24,11 @@ from rlcore import (
     Trainer,
     UpdateWeights,
 )
+from rlcore.collectors import UpdatesModel, UpdatesPolicyWeights, WithPolicy
 from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
-from rlcore.types import Stepping, UpdatesModel, UpdatesPolicyWeights, WithPolicy, offers
+from rlcore.types import offers
 from rlcore_plugin_torchrl.helpers.settings import as_dict, setting
-from rlcore_plugin_torchrl.protocols import ClockFollower, LogsHparams
+from rlcore_plugin_torchrl.protocols import ClockFollower, LogsHparams, Stepping
 
 if TYPE_CHECKING:
     from rlcore.types import Key
