@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rlcore_plugin_agents.loading import load_agent as load_agent
 
     from rlcore.buffers.minibatch import Minibatch as Minibatch
-    from rlcore.checkpoints.retention import CheckpointRotation as CheckpointRotation
     from rlcore.config.sections import load_config as load_config
     from rlcore.envs.checks import check_env_specs as check_env_specs
     from rlcore.envs.exploration import ExplorationType as ExplorationType
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from rlcore.plugins.component import Component as Component
     from rlcore.run.build import build as build
     from rlcore.scripts.factory import Factory as Factory
+    from rlcore.scripts.rotation import CheckpointRotation as CheckpointRotation
     from rlcore.scripts.trainer import Trainer as Trainer
     from rlcore.stock.base import TrainerHookBase as TrainerHookBase
     from rlcore.stock.batch_sub_sampler import BatchSubSampler as BatchSubSampler
@@ -102,7 +102,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.plugins.component": "Component",
         "rlcore.run.build": "build",
         "rlcore.scripts.factory": "Factory",
-        "rlcore.checkpoints.retention": "CheckpointRotation",
+        "rlcore.scripts.rotation": "CheckpointRotation",
         "rlcore.scripts.trainer": "Trainer",
         "rlcore.stock.base": "TrainerHookBase",
         "rlcore.stock.batch_sub_sampler": "BatchSubSampler",

@@ -70,7 +70,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.policies", "rlcore.config.policies"), (f"{UNIT}/policies", f"{UNIT}/config/test_policies.py", ZOO)),
     (("rlcore.checkpoints.convert", "rlcore.checkpoints.migrations"), ("tests/integration/test_convert.py",)),
     (
-        ("rlcore.checkpoints.retention", "rlcore.checkpoints.manifest"),
+        ("rlcore.checkpoints.retention", "rlcore.checkpoints.removal", "rlcore.checkpoints.manifest"),
         (f"{UNIT}/checkpoints/test_store.py", "tests/integration/test_ckpt.py"),
     ),
     (

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from rlcore.checkpoints.manifest import committed as committed
     from rlcore.checkpoints.manifest import read_state as read_state
     from rlcore.checkpoints.manifest import scan as scan
+    from rlcore.checkpoints.retention import Best as Best
+    from rlcore.checkpoints.retention import EveryFrames as EveryFrames
+    from rlcore.checkpoints.retention import Latest as Latest
+    from rlcore.checkpoints.retention import Retention as Retention
     from rlcore.checkpoints.tensor_files import Form as Form
     from rlcore.checkpoints.tensor_files import TensorFiles as TensorFiles
     from rlcore.checkpoints.tensor_files import dense as dense
@@ -23,6 +27,7 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.checkpoints.tensor_files": "Form TensorFiles dense read_description write_description",
+        "rlcore.checkpoints.retention": "Best EveryFrames Latest Retention",
         "rlcore.checkpoints.manifest": "MANIFEST CheckpointEntry best read_state scan committed",
     },
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlcore.checkpoints.retention import KeepBest
+from rlcore.checkpoints.retention import DEFAULT, Retention
 from rlcore.checkpoints.store import Store
 from rlcore.types import Checkpointer
 
@@ -26,9 +26,8 @@ class Backend:
     def store(
         self,
         folder: Path,
-        keep_last: int = 2,
-        keep_best: KeepBest = True,
+        retention: Sequence[Retention] = DEFAULT,
         check_place: Callable[[], None] = lambda: None,
     ) -> Store:
         """Return the checkpoints in a folder, as this back end writes and reads them; see `Store`."""
-        return Store(folder, self.checkpointer, self.name, keep_last, keep_best, check_place)
+        return Store(folder, self.checkpointer, self.name, retention, check_place)

@@ -10,7 +10,8 @@ from typing import Any, Final
 from rlcore.checkpoints.backend import Backend
 from rlcore.checkpoints.manifest import CheckpointEntry, read_manifest
 from rlcore.checkpoints.provenance import Provenance
-from rlcore.checkpoints.retention import remove
+from rlcore.checkpoints.removal import remove
+from rlcore.checkpoints.retention import Latest
 from rlcore.errors import ConfigError, StorageError
 from rlcore.state.snapshot import Snapshot
 
@@ -56,7 +57,7 @@ def convert(entry: CheckpointEntry, source: Backend, target: Backend) -> Path:
     if source.name == target.name:
         raise ConfigError(f"checkpoint {entry.path} is of back end {target.name!r} already")
     folder = entry.path.parent
-    old, new = (backend.store(folder, keep_last=_ALL) for backend in (source, target))
+    old, new = (backend.store(folder, (Latest(_ALL),)) for backend in (source, target))
     path = new.save(old.snapshot(entry), KeptProvenance(manifest=entry.manifest))
     converted = CheckpointEntry(path, entry.frames, read_manifest(path))
     try:

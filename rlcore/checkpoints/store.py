@@ -11,7 +11,7 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +35,8 @@ from rlcore.checkpoints.manifest import (
 )
 from rlcore.checkpoints.migrations import migrated_state
 from rlcore.checkpoints.provenance import Provenance
-from rlcore.checkpoints.retention import PARTIAL, TRASH, KeepBest, clear, discard, remove, surplus
+from rlcore.checkpoints.removal import PARTIAL, TRASH, clear, discard, remove
+from rlcore.checkpoints.retention import DEFAULT, Retention, surplus
 from rlcore.errors import FROM_OUTSIDE, StorageError, describe
 from rlcore.files.durable import beside, describe_durable, sync_folder, write_durable
 from rlcore.files.replacement import replace
@@ -59,8 +60,7 @@ class Store:
         folder: made when the first checkpoint is saved.
         backend: writes and reads tensors.
         backend_name: recorded in the manifest; loading follows it.
-        keep_last: how many of the latest are kept.
-        keep_best: whether the one with the best evaluation is kept too, or by which number it is the best.
+        retention: rules of which are kept; by default the latest two, and the one with the best evaluation.
         check_place: raises a `StorageError` where the folder is not what it was.
 
     Attributes:
@@ -72,15 +72,13 @@ class Store:
         folder: Path,
         backend: Checkpointer,
         backend_name: str,
-        keep_last: int = 2,
-        keep_best: KeepBest = True,
+        retention: Sequence[Retention] = DEFAULT,
         check_place: Callable[[], None] = lambda: None,
     ) -> None:
         self.folder = folder
         self._backend = backend
         self._backend_name = backend_name
-        self._keep_last = keep_last
-        self._keep_best = keep_best
+        self._retention = retention
         self.check_place = check_place
         self.heart = Heart()
         self._anchored = False
@@ -285,9 +283,7 @@ class Store:
         last = next((entry for entry in entries if entry.path.name == newest), None)
         if last is None:  # somebody took it away at once
             return
-        for entry in surplus(
-            [entry for entry in entries if order(entry) <= order(last)], self._keep_last, self._keep_best
-        ):
+        for entry in surplus([entry for entry in entries if order(entry) <= order(last)], self._retention):
             remove(entry)
 
 

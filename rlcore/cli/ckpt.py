@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rlcore.checkpoints.manifest import CheckpointEntry, Listing, best, committed, read_manifest, scan, verify
-from rlcore.checkpoints.retention import remove, surplus
+from rlcore.checkpoints.removal import remove
+from rlcore.checkpoints.retention import Best, Latest, surplus
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files.lock import Lock
 from rlcore.process.terminal import printable
@@ -172,7 +173,7 @@ def _prune_locked(folder: Path, options: argparse.Namespace) -> int:
             listing.problems.append(str(error))
         else:
             whole.append(entry)
-    removed = surplus(whole, options.keep_last)
+    removed = surplus(whole, (Latest(options.keep_last), Best()))
     for entry in removed:
         if not options.dry_run:
             try:

@@ -116,6 +116,9 @@ class CheckpointConfig(_Async):  # type: ignore[misc]
     every: Interval | None = Field(None, description="interval of saving; default: a tenth of the run")
     keep_last: int = Field(2, ge=1, description="how many of the latest checkpoints are kept")
     keep_best: bool = Field(True, description="also keep the checkpoint with the best evaluation")
+    keep_every: int | None = Field(
+        None, ge=1, description="also keep the first checkpoint of every so many frames; default: none for that"
+    )
     on_failure: Literal["stop", "warn"] = Field(
         "stop", description="a checkpoint that cannot be written: stop, or warn and go on; the last one always stops"
     )

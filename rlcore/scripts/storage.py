@@ -13,9 +13,9 @@ from torch import Tensor
 from rlcore.assembly.backends import open_backend
 from rlcore.assembly.trainer_parts import Storage
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, read_manifest
-from rlcore.checkpoints.retention import CheckpointRotation
 from rlcore.errors import ArgumentTypeError, ConfigError, NoCheckpointError, StorageError, did_you_mean
 from rlcore.restore.optimizers import optimizer_of
+from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.state.exactness import outside
 from rlcore.state.kinds import KINDS, kind_of
 from rlcore.training.interface import SCRIPT
@@ -156,7 +156,7 @@ def open_storage(
         raise ConfigError(f"save_trainer_file: {directory} is a file; checkpoints are saved into a folder")
     opened = open_backend(backend)
     return Storage(
-        opened.store(directory, rotation.keep_last, rotation.keep_best or False),
+        opened.store(directory, rotation.retention),
         opened.store(directory / FAULTS),
         SaveSchedule(Every(interval), keep_best=rotation.keep_best is True),
     )
@@ -166,7 +166,7 @@ def metadata(
     trainer: Loop, ask_script: Callable[[Any], Mapping[str, Any]] | None, rotation: CheckpointRotation | None
 ) -> Callable[[], dict[str, Any]] | None:
     """Return what is asked at each save; None where nobody wants to say anything."""
-    rated_by = rotation.keep_best[0] if rotation is not None and isinstance(rotation.keep_best, tuple) else None
+    rated_by = rotation.rated_by[0] if rotation is not None and rotation.rated_by else None
     if ask_script is None and rated_by is None:
         return None
 

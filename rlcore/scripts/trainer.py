@@ -12,7 +12,6 @@ import torch
 
 from rlcore.assembly.assembly import Assembly
 from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
-from rlcore.checkpoints.retention import CheckpointRotation
 from rlcore.errors import ConfigError
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Last
@@ -21,6 +20,7 @@ from rlcore.scripts import parts as made
 from rlcore.scripts.arguments import check, horizon
 from rlcore.scripts.hooks import ArgumentHooks, updater_of
 from rlcore.scripts.policies import LossOfPolicies
+from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.scripts.storage import load_checkpoint, metadata, open_storage
 from rlcore.state.torchrl import complete
 from rlcore.stock.timing import LogTiming

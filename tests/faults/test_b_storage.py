@@ -30,6 +30,7 @@ from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
 from rlcore.checkpoints.manifest import FORMAT, read_manifest, scan, verify
 from rlcore.checkpoints.provenance import Provenance
+from rlcore.checkpoints.retention import Best, Latest
 from rlcore.checkpoints.store import Store
 from rlcore.errors import ConfigError, NumericalError, StorageError
 from rlcore.restore.choices import ResumeOptions
@@ -235,7 +236,7 @@ def test_b4_no_power_cut_loses_an_acknowledged_checkpoint(tmp_path, backend):
     folder.mkdir()
     with CrashRecorder(folder) as recorder:
         for frames in (10, 20, 30):
-            save(make(folder, backend, keep_last=1), frames)
+            save(make(folder, backend, retention=(Latest(1), Best())), frames)
             recorder.acknowledge(frames)
     seen, count = check_crash_states(recorder, tmp_path, 8, backend)
     assert {(None, 0), (None, 10), (10, 10), (10, 20), (20, 20), (20, 30), (30, 30)} <= seen
@@ -250,7 +251,7 @@ def test_b4_every_state_of_a_power_cut_loads(tmp_path, keep_last):
     folder.mkdir()
     with CrashRecorder(folder) as recorder:
         for frames, evaluation in ((10, 5.0), (20, 1.0), (30, 2.0)):
-            save(make(folder, keep_last=keep_last), frames, evaluation)
+            save(make(folder, retention=(Latest(keep_last), Best())), frames, evaluation)
             recorder.acknowledge(frames)
     _, count = check_crash_states(recorder, tmp_path, most=20_000)
     assert count > 1000
@@ -312,7 +313,7 @@ def test_b4_the_names_on_the_way_to_a_checkpoint_are_certain_too(tmp_path):
 
 def test_b9_retention_never_removes_what_was_just_saved(tmp_path, caplog):
     """Also when a checkpoint of a later frame lies there, damaged, from which nothing could go on."""
-    store = make(tmp_path, keep_last=1)
+    store = make(tmp_path, retention=(Latest(1), Best()))
     later = save(store, 100)
     shutil.copytree(later, tmp_path / "aside")
     (later / "tensors.bin").write_bytes(b"")
@@ -325,7 +326,7 @@ def test_b9_retention_never_removes_what_was_just_saved(tmp_path, caplog):
 
 @pytest.mark.parametrize("operation", ["rename", "unlink", "rmdir"])
 def test_b9_a_failing_retention_does_not_undo_the_save(two, caplog, operation):
-    store = make(two[0].folder, keep_last=1, keep_best=False)
+    store = make(two[0].folder, retention=(Latest(1),))
     with FailingDisk(store.folder) as disk:
         save(store, 30)
     removing = [what for what in disk.performed if ".trash-" in what or what.startswith("rename")][1:]
@@ -357,7 +358,7 @@ def test_b5_a_disk_that_fails_at_any_operation_loses_nothing(tmp_path, backend, 
     original = tmp_path / "original"
     save(make(original), 10)
     with FailingDisk(shutil.copytree(original, tmp_path / "rehearsal")) as disk:
-        save(make(tmp_path / "rehearsal", keep_last=1), 20)
+        save(make(tmp_path / "rehearsal", retention=(Latest(1), Best())), 20)
     number_of_operations = len(disk.performed)
     assert number_of_operations > 20
     outcomes = set()
@@ -366,7 +367,7 @@ def test_b5_a_disk_that_fails_at_any_operation_loses_nothing(tmp_path, backend, 
         caplog.clear()
         try:
             with FailingDisk(folder, error, at=number, lasting=lasting) as disk:
-                save(make(folder, keep_last=1), 20)
+                save(make(folder, retention=(Latest(1), Best())), 20)
         except StorageError as raised:
             outcomes.add("refused")
             message = str(raised)
@@ -381,7 +382,7 @@ def test_b5_a_disk_that_fails_at_any_operation_loses_nothing(tmp_path, backend, 
         assert disk.failed
         make(folder).collect_leftovers()
         assert not list(folder.glob(".*"))
-        save(make(folder, keep_last=1, keep_best=False), 30)
+        save(make(folder, retention=(Latest(1),)), 30)
         assert [entry.frames for entry in make(folder).entries()] == [30]
         assert loaded(make(folder)) == 30
     assert outcomes == {"refused", "saved"}
@@ -453,11 +454,12 @@ _WRITER = """
 import sys, torch
 from pathlib import Path
 from rlcore.checkpoints.provenance import Provenance
+from rlcore.checkpoints.retention import Latest
 from rlcore.checkpoints.store import Store
 from rlcore.types.progress import Progress
 from rlcore.state.snapshot import Snapshot
 from rlcore_plugin_testing.toy_parts import ToyCheckpointer
-store = Store(Path(sys.argv[1]), ToyCheckpointer(ToyCheckpointer.Config(), None), "toy", keep_last=1000)
+store = Store(Path(sys.argv[1]), ToyCheckpointer(ToyCheckpointer.Config(), None), "toy", (Latest(1000),))
 for frames in range(1, 31):
     value = {"model": {"weight": torch.full((500,), float(sys.argv[2]))}}
     store.save(Snapshot.of(value, Progress(1000, frames)), Provenance())
@@ -476,7 +478,7 @@ def test_b8_two_writers_without_a_lock_do_not_mix_their_files(tmp_path):
 
 
 def test_b8_names_are_never_reused(tmp_path):
-    store = make(tmp_path, keep_last=50)
+    store = make(tmp_path, retention=(Latest(50), Best()))
     assert len({save(store, 10).name for _ in range(20)}) == 20
 
 
@@ -636,7 +638,7 @@ def anything(generator, depth=0):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_b18_any_state_comes_back_to_the_bit(tmp_path, backend):
-    store = make(tmp_path, backend, keep_last=1)
+    store = make(tmp_path, backend, retention=(Latest(1), Best()))
     for seed in range(60):
         generator = np.random.default_rng(seed)
         state = {f"part.{number}": {"x": anything(generator)} for number in range(3)}
@@ -708,7 +710,7 @@ def test_b21_a_link_in_place_of_a_checkpoint_is_refused(two, tmp_path, caplog):
     newest.symlink_to(tmp_path / newest.name)
     assert loaded(store) == 10
     assert "the folder is a link" in caplog.text
-    save(make(store.folder, keep_last=1, keep_best=False), 30)
+    save(make(store.folder, retention=(Latest(1),)), 30)
     assert (tmp_path / newest.name / "state.json").is_file(), "retention removes nothing through a link"
 
 

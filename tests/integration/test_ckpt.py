@@ -36,6 +36,14 @@ def names(workdir, finished):
     return found
 
 
+def test_a_run_keeps_the_first_of_every_so_many_frames(tmp_path):
+    from rlcore_plugin_testing import make_run
+
+    keys = ("checkpoint.every=16", "checkpoint.keep_last=1", "checkpoint.keep_best=false", "checkpoint.keep_every=24")
+    make_run("run.name=spaced", *keys, folder=tmp_path).trainer.train()
+    assert sorted(int(path.name[:12]) for path in tmp_path.glob("spaced/checkpoints/[0-9]*")) == [32, 48, 64]
+
+
 def test_list_shows_the_newest_first_and_which_is_the_best(cli, names):
     outcome = cli("ckpt", "list", RUN)
     lines = outcome.out.splitlines()

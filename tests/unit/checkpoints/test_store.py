@@ -19,6 +19,7 @@ from rlcore import Progress
 from rlcore.checkpoints import manifest
 from rlcore.checkpoints.manifest import STATE
 from rlcore.checkpoints.provenance import Provenance
+from rlcore.checkpoints.retention import Best, EveryFrames, Latest
 from rlcore.checkpoints.store import Store
 from rlcore.errors import StorageError
 from rlcore.state.snapshot import Snapshot
@@ -111,7 +112,7 @@ def test_what_is_loaded_does_not_follow_the_live_tensors(store):
 
 
 def test_only_the_newest_are_kept(tmp_path):
-    store = make(tmp_path, keep_last=2)
+    store = make(tmp_path, retention=(Latest(2), Best()))
     for count in (10, 20, 30, 40):
         save(store, count)
     assert frames(store) == [30, 40]
@@ -119,7 +120,7 @@ def test_only_the_newest_are_kept(tmp_path):
 
 
 def test_the_best_is_kept_too(tmp_path):
-    store = make(tmp_path, keep_last=1)
+    store = make(tmp_path, retention=(Latest(1), Best()))
     for count, evaluation in ((10, 1.0), (20, 9.0), (30, 5.0), (40, None), (50, 2.0)):
         save(store, count, evaluation)
     assert frames(store) == [20, 50]
@@ -129,10 +130,31 @@ def test_the_best_is_kept_too(tmp_path):
 
 
 def test_the_best_is_not_kept_when_that_is_off(tmp_path):
-    store = make(tmp_path, keep_last=1, keep_best=False)
+    store = make(tmp_path, retention=(Latest(1),))
     for count, evaluation in ((10, 9.0), (20, 1.0)):
         save(store, count, evaluation)
     assert frames(store) == [20]
+
+
+def test_the_first_of_every_so_many_frames_are_kept(tmp_path):
+    store = make(tmp_path, retention=(Latest(1), EveryFrames(100)))
+    for count in range(40, 480, 40):
+        save(store, count)
+    assert frames(store) == [120, 200, 320, 400, 440]
+
+
+class Even:
+    """Keeps what was saved at an even number of tens of frames."""
+
+    def kept(self, entries):
+        return [entry for entry in entries if entry.frames % 20 == 0]
+
+
+def test_a_rule_of_ones_own_is_asked(tmp_path):
+    store = make(tmp_path, retention=(Even(), Latest(1)))
+    for count in (10, 20, 30, 40, 50):
+        save(store, count)
+    assert frames(store) == [20, 40, 50]
 
 
 def test_best_is_none_when_nothing_was_evaluated(store):

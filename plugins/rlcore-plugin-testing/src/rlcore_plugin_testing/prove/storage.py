@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore.checkpoints.provenance import Provenance
+from rlcore.checkpoints.retention import Best, Latest
 from rlcore.checkpoints.store import Store
 from rlcore.config.sections import load_config
 from rlcore.errors import StorageError
@@ -60,7 +61,8 @@ def power_cuts(run: Run, checkpoints: Path, scratch: Path, most: int, step: Call
     folder.mkdir()
     with CrashRecorder(folder) as recorder:
         for reached in (newest.reached, newest.reached + 1):
-            run.backend.store(folder, keep_last=1).save(Snapshot.of(states, _clocks(run, reached)), Provenance())
+            store = run.backend.store(folder, (Latest(1), Best()))
+            store.save(Snapshot.of(states, _clocks(run, reached)), Provenance())
             recorder.acknowledge(reached)
     found = list(recorder.states(most=8))
     chosen = found[:: max(1, len(found) // most)]
