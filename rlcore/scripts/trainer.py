@@ -215,7 +215,9 @@ class Trainer(Loop):
             update_prefix="" if self.auto_log_optim_steps else None,
         )
         parts.check = partial(made.check_parts, parts, context)
-        parts.provenance = provenance(assembly, PluginHost(), made.modules(assembly), torch.get_num_threads())
+        parts.provenance = provenance(
+            assembly, PluginHost(), [type(self).__module__, *made.modules(assembly)], torch.get_num_threads()
+        )
         return parts
 
     def optim_steps(self, batch: TensorDict | None) -> None:

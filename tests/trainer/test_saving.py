@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from types import ModuleType
@@ -58,6 +59,20 @@ def test_a_script_that_was_edited_since_is_named(script, edited, caplog):
     reasons = [] if edited is None else [f"the source of {edited} is not what the checkpoint was made with"]
     assert [reason for reason in trainer.parts.provenance.inexact if "source" in reason] == reasons
     assert all(f"exact = false: {reason}" in caplog.text for reason in reasons)
+
+
+def test_the_module_of_a_trainer_class_counts_wherever_it_is_installed(tmp_path, monkeypatch):
+    """Named trainers are those of a distribution that a script loads as no plugin."""
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    (installed / "named_trainers.py").write_text("from rlcore import Trainer\n\nclass Named(Trainer): ...\n")
+    monkeypatch.syspath_prepend(str(installed))
+    loss = Regression()
+    optimizer = torch.optim.Adam(loss.parameters())
+    kind = importlib.import_module("named_trainers").Named
+    trainer = kind(collector=Batches(), total_frames=16, loss_module=loss, optimizer=optimizer)
+    assert "source of named_trainers" in trainer.parts.provenance.domain
+    sys.modules.pop("named_trainers")
 
 
 def test_what_made_a_checkpoint_inexact_is_passed_on(tmp_path):
