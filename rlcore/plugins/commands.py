@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from rlcore.errors import FROM_OUTSIDE, MissingPluginError, PluginError, describe
+from rlcore.plugins.catalogue import PREFIX, PUBLISHED
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.host import NO_PLUGINS
-from rlcore.plugins.known import PREFIX, PUBLISHED, not_installed
+from rlcore.plugins.known import not_installed
 
 GROUP: Final = "rlcore.commands"
 

@@ -8,8 +8,9 @@ from importlib.resources import files
 from typing import Final
 
 from rlcore.errors import FROM_OUTSIDE, PluginError, describe, did_you_mean, nearest
+from rlcore.plugins.catalogue import PREFIX
 from rlcore.plugins.discovery import Installed, installed, version_conflict
-from rlcore.plugins.known import PREFIX, not_installed, published_presets
+from rlcore.plugins.known import not_installed, published_presets
 from rlcore.presets.preset import Preset
 
 GROUP: Final = "rlcore.presets"

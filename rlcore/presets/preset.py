@@ -13,9 +13,10 @@ from pydantic import BaseModel, Field, ValidationError
 
 from rlcore.config.validation import explain
 from rlcore.errors import PluginError
+from rlcore.plugins.catalogue import PREFIX, PUBLISHED
 from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.discovery import installed
-from rlcore.plugins.known import PREFIX, PUBLISHED, component_names
+from rlcore.plugins.known import component_names
 from rlcore.plugins.registry import Owner
 
 TABLE: Final = "preset"

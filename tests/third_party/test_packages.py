@@ -22,8 +22,8 @@ import tomli_w
 from rlcore_plugin_testing.small_run import TOY_CONFIG
 
 import rlcore
+from rlcore.plugins.catalogue import PUBLISHED
 from rlcore.plugins.discovery import installed
-from rlcore.plugins.known import PUBLISHED
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = sorted((ROOT / "examples" / "third_party").iterdir())

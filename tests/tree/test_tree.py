@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import rlcore
-from rlcore.plugins.known import PREFIX, PUBLISHED
+from rlcore.plugins.catalogue import PREFIX, PUBLISHED
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = sorted((ROOT / "plugins").iterdir())

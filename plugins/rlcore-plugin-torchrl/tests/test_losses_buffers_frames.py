@@ -22,7 +22,8 @@ from rlcore.helpers import (
     make_replay_buffer,
     make_target_updater,
 )
-from rlcore.plugins.known import PUBLISHED, Published, published
+from rlcore.plugins.catalogue import PUBLISHED, Published
+from rlcore.plugins.known import published
 from rlcore.types.records import EnvSpec, Step
 
 

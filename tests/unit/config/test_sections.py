@@ -13,7 +13,7 @@ import rlcore
 from rlcore import ConfigError
 from rlcore.cli.config import explain
 from rlcore.config.schema import config_schema
-from rlcore.plugins.known import PUBLISHED, Published
+from rlcore.plugins.catalogue import PUBLISHED, Published
 from rlcore.run_folder import folder as run_folder
 
 

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
+from rlcore.plugins.catalogue import PREFIX, PUBLISHED
 from rlcore.plugins.commands import GROUP, plugin_commands
 from rlcore.plugins.discovery import installed
-from rlcore.plugins.known import PREFIX, PUBLISHED
 
 GREET = """
     from rlcore.errors import ConfigError

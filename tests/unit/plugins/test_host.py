@@ -8,9 +8,9 @@ import pytest
 
 import rlcore
 from rlcore import ConfigError, PluginError
+from rlcore.plugins.catalogue import PUBLISHED, Published
 from rlcore.plugins.discovery import installed
 from rlcore.plugins.host import PluginHost
-from rlcore.plugins.known import PUBLISHED, Published
 
 HOOK = """
     from rlcore import Component, hookimpl

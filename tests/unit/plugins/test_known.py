@@ -11,8 +11,9 @@ import pytest
 import rlcore
 from rlcore import algorithms, helpers, learners, loggers
 from rlcore.errors import MissingPluginError
+from rlcore.plugins.catalogue import PREFIX, PUBLISHED, Published
 from rlcore.plugins.component import KINDS
-from rlcore.plugins.known import PREFIX, PUBLISHED, Published, lend, lent_to, published
+from rlcore.plugins.known import lend, lent_to, published
 
 # names that no package of the core offers: it takes them itself where a user asks for what they do
 ASKED_FOR = [

@@ -12,8 +12,8 @@ from rlcore.cli import doctor
 from rlcore.config.file import read
 from rlcore.errors import ConfigError, MissingPluginError, PluginError, RlcoreError
 from rlcore.plugins import discovery, host
+from rlcore.plugins.catalogue import PUBLISHED, Published
 from rlcore.plugins.discovery import Installed, installed
-from rlcore.plugins.known import PUBLISHED, Published
 from rlcore.plugins.registry import Owner
 from rlcore.presets import catalogue
 from rlcore.presets import preset as preset_module

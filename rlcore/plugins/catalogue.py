@@ -1,0 +1,251 @@
+"""What plugins are published, and what each brings: the one place in which the core names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+PREFIX: Final = "rlcore-plugin-"
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a plugin provides, whether it is installed or not.
+
+    Attributes:
+        components: names by kind.
+        lends: modules of its package by the names that they lend, by the package of the core that lends them on.
+        presets: names of its presets, by algorithm.
+        commands: that it adds to the command line, and what each does.
+        for_tests: whether its components are for tests, and proposed to nobody who misspelled another.
+    """
+
+    components: Mapping[str, tuple[str, ...]]
+    lends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    presets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    commands: Mapping[str, str] = field(default_factory=dict)
+    for_tests: bool = False
+
+
+# by the name of the plugin; its distribution is `rlcore-plugin-NAME`
+PUBLISHED: Final = {
+    "agents": Published(
+        {},
+        {"rlcore": {"Agent": "agent", "export_agent": "exporting", "load_agent": "loading", "set_stage": "stage"}},
+        commands={
+            "evaluate": "evaluate a trained run",
+            "export": "write the policy of a trained run into one file, with its transforms inside",
+            "watch": "show the policy of a trained run, in a window or as a video",
+        },
+    ),
+    "atari": Published({"env": ("atari",)}),
+    "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
+    "compile": Published(
+        {},
+        {
+            "rlcore.learners": {
+                "CompiledUpdate": "compiled",
+                "check_compiler": "compiling",
+                "compiled_update": "compiling",
+                "side_by_side": "side_by_side",
+            }
+        },
+    ),
+    "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
+    "datasets": Published(
+        {"buffer": ("dataset", "dataset-sequences", "mixed"), "hook": ("record",)},
+        commands={"data": "record what a policy does as a dataset; show, check, convert and merge datasets"},
+    ),
+    "dcp": Published({"checkpointer": ("dcp",)}),
+    "ddp": Published({"launcher": ("processes", "torchrun")}),
+    "dqn": Published(
+        {"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")},
+        presets={
+            "c51": ("c51-classic-control", "c51-generic"),
+            "dqn": ("dqn-atari", "dqn-classic-control", "dqn-generic"),
+            "qr-dqn": ("qr-dqn-generic",),
+            "r2d2": ("r2d2-generic",),
+            "rainbow": ("rainbow-generic",),
+        },
+    ),
+    "envpool": Published({"env": ("envpool",)}),
+    "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
+    "learners": Published(
+        {},
+        {
+            "rlcore": {
+                "ALL_MODULES": "columns",
+                "AlgorithmConfig": "config",
+                "COMPONENT_LEARNER": "columns",
+                "COMPONENT_OPTIMIZER": "columns",
+                "COMPONENT_RL_MODULE": "columns",
+                "Columns": "columns",
+                "DEFAULT_MODULE_ID": "columns",
+                "Learner": "learner",
+                "LearnerGroup": "group",
+                "MultiRLModule": "multi",
+                "MultiRLModuleSpec": "multi",
+                "PPOConfig": "ppo",
+                "PPOTorchLearner": "ppo",
+                "RLModule": "module",
+                "RLModuleSpec": "module",
+                "TorchLearner": "torch_learner",
+                "override": "columns",
+            }
+        },
+    ),
+    "mbpo": Published(
+        {"buffer": ("imagined-dataset", "imagined-replay"), "model": ("mbpo",)},
+        presets={"mbpo": ("mbpo-generic",), "mopo": ("mopo-generic",)},
+    ),
+    "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
+    "mlp": Published({"model": ("mlp",)}),
+    "offline": Published(
+        {"loss": ("bc", "cql", "discrete-cql", "iql", "td3-bc"), "model": ("iql",), "hook": ("fqe",)},
+        presets={
+            "bc": ("bc-generic",),
+            "cql": ("cql-generic",),
+            "discrete-cql": ("discrete-cql-generic",),
+            "iql": ("iql-generic",),
+            "td3-bc": ("td3-bc-generic",),
+        },
+    ),
+    "optuna": Published(
+        {"hook": ("sweep-trial",)},
+        commands={"sweep": "search the settings of a config, by trials that a study file describes"},
+    ),
+    "parallel": Published({"collector": ("central", "each-step", "workers")}),
+    "pettingzoo": Published({"env": ("pettingzoo",)}),
+    "ppo": Published(
+        {"estimator": ("gae",), "hook": ("explained-variance",), "loss": ("a2c", "ppo")},
+        presets={
+            "a2c": ("a2c-classic-control", "a2c-generic"),
+            "ppo": ("ppo-atari", "ppo-classic-control", "ppo-generic", "ppo-mujoco"),
+            "recurrent-ppo": ("recurrent-ppo-generic",),
+        },
+    ),
+    "ray": Published({"collector": ("actors",), "launcher": ("ray",)}),
+    "recurrent": Published({"model": ("gru", "lstm")}),
+    "replay": Published({"buffer": ("hindsight", "prioritized", "prioritized-hindsight", "replay", "sequences")}),
+    "reports": Published(
+        {},
+        {
+            "rlcore.cli": {"train_seeds": "seeds.training"},
+            "rlcore.front": {"read_metrics": "curves"},
+            "rlcore.run": {"plot_runs": "plotting"},
+        },
+        commands={
+            "compare": "compare settings over their seeds: mean, interquartile mean (IQM), 95% intervals, probability "
+            "of improvement",
+            "plot": "plot the curves of one or several runs on one figure",
+            "report": "write one HTML page about one or several runs, with nothing outside of it",
+            "runs": "list what has been trained",
+        },
+    ),
+    "runners": Published({"hook": ("diagnostics",)}),
+    "sac": Published(
+        {
+            "loss": ("crossq", "ddpg", "discrete-sac", "sac", "td3"),
+            "model": ("actor-critic", "crossq", "discrete-actor-critic", "recurrent-actor-critic"),
+        },
+        presets={
+            "crossq": ("crossq-generic",),
+            "ddpg": ("ddpg-generic",),
+            "discrete-sac": ("discrete-sac-generic",),
+            "droq": ("droq-generic",),
+            "recurrent-sac": ("recurrent-sac-generic",),
+            "redq": ("redq-generic",),
+            "sac": ("sac-generic", "sac-mujoco"),
+            "td3": ("td3-generic",),
+        },
+    ),
+    "spool": Published({}, commands={"sync": "send what the loggers of a run left waiting for their servers"}),
+    "tensorboard": Published({"logger": ("tensorboard",)}, {"rlcore.loggers": {"TensorboardLogger": "logger"}}),
+    "testing": Published(
+        {
+            "buffer": ("toy-data",),
+            "checkpointer": ("toy",),
+            "env": ("faulty", "toy", "toy-dict", "toy-pixels"),
+            "estimator": ("toy",),
+            "hook": ("faulty", "killer", "recorder", "toy"),
+            "logger": ("toy",),
+            "loss": ("toy",),
+            "model": ("toy", "toy-memory"),
+            "transform": ("toy",),
+        },
+        commands={
+            "prove": "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes"
+        },
+        for_tests=True,
+    ),
+    "torch": Published({"checkpointer": ("torch",)}),
+    "torchrl": Published(
+        {},
+        {
+            "rlcore.algorithms": {
+                "OfflineToOnlineTrainer": "algorithms.offline_to_online",
+                "TD3OptimizationStepper": "algorithms.steppers",
+                **dict.fromkeys(
+                    ("A2CTrainer", "OnPolicyTrainer", "PPOTrainer", "ReinforceTrainer"), "algorithms.on_policy"
+                ),
+                **dict.fromkeys(
+                    ("CQLTrainer", "DDPGTrainer", "DQNTrainer", "IQLTrainer", "SACTrainer", "TD3Trainer"),
+                    "algorithms.off_policy",
+                ),
+            },
+            "rlcore.helpers": {
+                "LoggerConfig": "helpers.logging_settings",
+                "correct_for_frame_skip": "helpers.frames",
+                "get_stats_random_rollout": "helpers.statistics",
+                "make_collector_offpolicy": "helpers.collectors",
+                "make_collector_onpolicy": "helpers.collectors",
+                "make_dqn_actor": "helpers.actors",
+                "make_dqn_loss": "helpers.dqn",
+                "make_replay_buffer": "helpers.replay",
+                "make_target_updater": "helpers.dqn",
+                "make_trainer": "helpers.trainers",
+                "parallel_env_constructor": "helpers.envs",
+                "sync_async_collector": "helpers.collectors",
+                "sync_sync_collector": "helpers.collectors",
+                "transformed_env_constructor": "helpers.envs",
+            },
+        },
+    ),
+    "torchsnapshot": Published({"checkpointer": ("torchsnapshot",)}),
+    "transforms": Published(
+        {
+            "transform": (
+                "action-clip",
+                "action-scale",
+                "double-to-float",
+                "flatten",
+                "frame-stack",
+                "last-step",
+                "reward-norm",
+                "reward-scale",
+                "reward-sum",
+                "running-observation-norm",
+                "select",
+                "step-counter",
+                "time-feature",
+            )
+        }
+    ),
+    "video": Published(
+        {"hook": ("video",)},
+        {
+            "rlcore": {
+                "PixelRenderTransform": "pixel_render",
+                "TensorDictRecorder": "tensordict_recorder",
+                "VideoRecorder": "video_recorder",
+                "write_mp4": "mp4",
+            }
+        },
+    ),
+    "vtrace": Published(
+        {"estimator": ("vtrace",), "loss": ("appo", "impala")},
+        presets={"appo": ("appo-generic",), "impala": ("impala-generic",)},
+    ),
+    "wandb": Published({"logger": ("wandb",)}, {"rlcore.loggers": {"WandbLogger": "logger"}}),
+}
