@@ -268,16 +268,6 @@ class Trainer(Loop):
         load_checkpoint(self, Path(file), self.checkpoint, map_location, mmap, options)
         return self
 
-    def __repr__(self) -> str:
-        parts = {
-            "loss": self.loss_module,
-            "collector": self.collector,
-            "optimizer": self.optimizer,
-            "logger": self.logger,
-        }
-        kinds = (f"{name}={None if part is None else type(part).__name__}" for name, part in parts.items())
-        return f"Trainer({', '.join(kinds)})"
-
     def _set_argument(self, name: str, value: Any) -> None:
         """Keep a value that the constructor would take, and let the parts follow; else change nothing."""
         arguments = vars(self)

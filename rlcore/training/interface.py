@@ -94,6 +94,7 @@ class TrainerInterface:
     # what hook objects ask every trainer for; a script hands them over
     loss_module: Any = None
     optimizer: Any = None
+    logger: Any = None
     replay_buffer: Any = None
     clip_grad_norm: bool = True
     clip_norm: float | None = None
@@ -113,6 +114,16 @@ class TrainerInterface:
         # hook objects that were told of this trainer
         self._attached: list[Any] = []
         self._enter("setup")
+
+    def __repr__(self) -> str:
+        parts = {
+            "loss": self.loss_module,
+            "collector": self.collector,
+            "optimizer": self.optimizer,
+            "logger": self.logger,
+        }
+        kinds = (f"{name}={None if part is None else type(part).__name__}" for name, part in parts.items())
+        return f"Trainer({', '.join(kinds)})"
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in vars(self) and not hasattr(type(self), name):  # any name that a script may set
