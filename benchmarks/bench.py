@@ -20,6 +20,8 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
+# what each table is made from
+ROWS = RESULTS / "rows"
 FRAMES = {"idp": 8_000, "cartpole": 51_200, "cartpole64": 409_600}
 PEER_FRAMES = {"idp": 5_000, "cartpole": 15_360, "cartpole64": 81_920}
 TORCHRL_FRAMES = {"idp": 4_000, "cartpole": 4_096, "cartpole64": 24_576}
@@ -159,7 +161,7 @@ def main() -> None:
         if args.peers_python:
             peers += peer_rounds(workload, args.rounds, args.peers_python)
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{args.name}.json").write_text(json.dumps({"pairs": paired, "peers": peers}, indent=1) + "\n")
+    (ROWS / f"{args.name}.json").write_text(json.dumps({"pairs": paired, "peers": peers}, indent=1) + "\n")
     date = datetime.date.today().isoformat()
     text = f"# Speed, PPO, one thread\n\n{date}, {machine()}.\n\n{table(paired, peers)}\n"
     (RESULTS / f"{args.name}.md").write_text(text)

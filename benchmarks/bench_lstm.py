@@ -14,7 +14,7 @@ import datetime
 import json
 import sys
 
-from bench import RESULTS, machine, run
+from bench import RESULTS, ROWS, machine, run
 from bench_pong import table
 
 WORKLOAD = "lstm-cartpole"
@@ -34,16 +34,16 @@ def main() -> None:
         scripts |= {name: (args.peers_python, f"{name}_lstm_ppo", []) for name in ("sb3", "torchrl")}
     if args.rllib_python:
         scripts["rllib"] = (args.rllib_python, "rllib_lstm_ppo", [])
-    rounds, stem = [], RESULTS / "speed-lstm"
+    rounds, name = [], "speed-lstm"
     for number in range(args.rounds):
         names = list(scripts) if number % 2 == 0 else list(reversed(scripts))
         found = {name: run(*scripts[name][:2], WORKLOAD, args.frames, scripts[name][2]) for name in names}
         rounds.append({name: result for name, result in found.items() if result})
-        stem.with_suffix(".json").write_text(json.dumps(rounds, indent=1) + "\n")
+        (ROWS / f"{name}.json").write_text(json.dumps(rounds, indent=1) + "\n")
         lines = ["# Speed, PPO with an LSTM on CartPole without its velocities, one thread", ""]
         lines += [f"{datetime.date.today()}, {machine()}.", "", *table(rounds, list(scripts), list(OURS))]
-        stem.with_suffix(".md").write_text("\n".join(lines) + "\n")
-    print(stem.with_suffix(".md").read_text())
+        (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n")
+    print((RESULTS / f"{name}.md").read_text())
 
 
 if __name__ == "__main__":

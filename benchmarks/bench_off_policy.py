@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench import RESULTS, machine, run, spread
+from bench import RESULTS, ROWS, machine, run, spread
 
 sys.path.insert(0, str(Path(__file__).with_name("speed")))
 from off_policy import WORKLOADS
@@ -69,14 +69,14 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the frames that are timed by default")
     parser.add_argument("--peers-python", help="interpreter of the peers' environment; without it no peer runs")
     args = parser.parse_args()
-    rounds, stem = [], RESULTS / f"speed-{args.workload}"
+    rounds, name = [], f"speed-{args.workload}"
     for number in range(args.rounds):
         rounds.append(one_round(args.workload, number, args.modes, args.share, args.peers_python))
-        stem.with_suffix(".json").write_text(json.dumps(rounds, indent=1) + "\n")
+        (ROWS / f"{name}.json").write_text(json.dumps(rounds, indent=1) + "\n")
         threads = WORKLOADS[args.workload].threads
         head = f"# Speed, {args.workload}, torch's threads: {threads}\n\n{datetime.date.today()}, {machine()}."
-        stem.with_suffix(".md").write_text(f"{head}\n\n{table(rounds)}\n")
-    print(stem.with_suffix(".md").read_text())
+        (RESULTS / f"{name}.md").write_text(f"{head}\n\n{table(rounds)}\n")
+    print((RESULTS / f"{name}.md").read_text())
 
 
 if __name__ == "__main__":

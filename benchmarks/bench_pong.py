@@ -15,7 +15,7 @@ import json
 import sys
 from typing import Any
 
-from bench import RESULTS, machine, run, spread
+from bench import RESULTS, ROWS, machine, run, spread
 
 THREADS = 2
 # name: script and flags; of the first group each is set against the first one
@@ -62,15 +62,15 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=6_144, help="of each PPO, two batches of warm-up included")
     parser.add_argument("--peers-python", help="interpreter of the peers' environment; without it no peer runs")
     args = parser.parse_args()
-    rounds, stem = [], RESULTS / "speed-pong"
+    rounds, name = [], "speed-pong"
     for number in range(args.rounds):
         rounds.append(one_round(number, args.frames, args.peers_python))
-        stem.with_suffix(".json").write_text(json.dumps(rounds, indent=1) + "\n")
+        (ROWS / f"{name}.json").write_text(json.dumps(rounds, indent=1) + "\n")
         lines = [f"# Speed, Pong, 8 games, torch's threads: {THREADS}", "", f"{datetime.date.today()}, {machine()}."]
         lines += ["", "PPO:", "", *table(rounds, [*OURS, *PEERS], list(OURS))]
         lines += ["", "Collection with random actions:", "", *table(rounds, list(COLLECTION), ["native", "serial"])]
-        stem.with_suffix(".md").write_text("\n".join(lines) + "\n")
-    print(stem.with_suffix(".md").read_text())
+        (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n")
+    print((RESULTS / f"{name}.md").read_text())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 Each run saves after every iteration. It is killed by SIGKILL at a random moment (anywhere, in the middle of an update,
 at a file event of a save) and resumed, again and again; where it ends before all kills are used up, another begins.
 This is the row of `rlcore prove CONFIG --kills 100`, for the runs of `kill_runs.py`; of those with several ranks any is
-killed, and all begin again. Results stay in `results/kills.json` from one call to the next, and `results/kills.md` is
+killed, and all begin again. Results stay in `results/rows/kills.json` from one call to the next, and `results/kills.md` is
 written from them.
 """
 
@@ -93,7 +93,7 @@ def _recorded(config: Path) -> str:
 
 
 def _write(name: str, record: dict[str, Any]) -> None:
-    file = RESULTS / "kills.json"
+    file = RESULTS / "rows" / "kills.json"
     records = json.loads(file.read_text()) if file.exists() else {}
     records[name] = record
     file.write_text(json.dumps({name: records[name] for name in RUNS if name in records}, indent=1) + "\n")

@@ -142,7 +142,7 @@ def main() -> None:
     )
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{args.name}.md").write_text(text)
-    (RESULTS / f"{args.name}.json").write_text(json.dumps({"date": date, "lines": lines}, indent=1) + "\n")
+    (RESULTS / "rows" / f"{args.name}.json").write_text(json.dumps({"date": date, "lines": lines}, indent=1) + "\n")
     print(text)
 
 

@@ -35,7 +35,7 @@ sac-halfcheetah-20k  20,000 frames of SAC without data, then 10 deterministic ep
 mbpo-cartpole  5,000 frames of CartPole with continuous forces, mean return of the last 10 training episodes; peer:
               mbrl-lib
 
-A finished seed lies in results/learning-TASK.parts/ and is not run again; delete its file to repeat it. The table has
+A finished seed lies in results/rows/learning-TASK/ and is not run again; delete its file to repeat it. The table has
 every seed that lies there. One that learnt from a dataset notes its checksum: where the dataset is another one now, the
 seed is run again, and is left out of the table until then.
 
@@ -310,7 +310,7 @@ class Kept:
     """The results of a task, each in a file as soon as it is there; what a file holds is not run again."""
 
     def __init__(self, task: str, keep: bool) -> None:
-        self._folder = RESULTS / f"learning-{task}.parts" if keep else None
+        self._folder = RESULTS / "rows" / f"learning-{task}" if keep else None
         self._checksum = checksum_of_data(task)
 
     def _is_of_this_data(self, result: dict[str, Any]) -> bool:
@@ -388,7 +388,6 @@ def main() -> None:
     if not args.set:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"learning-{args.task}.md").write_text(f"# Learning\n\n{text}\n")
-        (RESULTS / f"learning-{args.task}.json").write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":
