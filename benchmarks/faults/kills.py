@@ -6,8 +6,8 @@
 Each run saves after every iteration. It is killed by SIGKILL at a random moment (anywhere, in the middle of an update,
 at a file event of a save) and resumed, again and again; where it ends before all kills are used up, another begins.
 This is the row of `rlcore prove CONFIG --kills 100`, for the runs of `kill_runs.py`; of those with several ranks any is
-killed, and all begin again. Results stay in `results/rows/kills.json` from one call to the next, and `results/kills.md` is
-written from them.
+killed, and all begin again. Results stay in `results/rows/kills.json` from one call to the next, and
+`results/kills.md` is written from them.
 """
 
 from __future__ import annotations
