@@ -30,15 +30,22 @@ PEERS = {
 }
 
 
-def one_round(workload: str, number: int, modes: list[str], share: float, python: str | None) -> dict[str, Any]:
-    """Return the results of one round by name: `rlcore eager`, `bare eager`, and so on; then the peers."""
+def one_round(
+    workload: str, number: int, modes: list[str], share: float, python: str | None, before: str | None = None
+) -> dict[str, Any]:
+    """Return the results of one round by name: `rlcore eager`, `bare eager`, and so on; then the peers.
+
+    With `before`, the interpreter of another rlcore, that runs in the place of the bare loop.
+    """
     work, found = WORKLOADS[workload], {}
+    pythons = {"before": str(before)}
     for mode in modes:
         flags = ["--compile"] if mode == "compiled" else []
-        ours = ("rlcore",) if workload == "dqn-pong" else ("rlcore", "bare")  # there is no bare loop of pixels
-        for name in ours if number % 2 == 0 else reversed(ours):
-            frames = round(share * work.frames)
-            found[f"{name} {mode}"] = run(sys.executable, f"{name}_off_policy", workload, frames, flags, work.threads)
+        other = ("before",) if before else () if workload == "dqn-pong" else ("bare",)  # no bare loop of pixels
+        for name in ("rlcore", *other) if number % 2 == 0 else (*other, "rlcore"):
+            frames, script = round(share * work.frames), "bare_off_policy" if name == "bare" else "rlcore_off_policy"
+            interpreter = pythons.get(name, sys.executable)
+            found[f"{name} {mode}"] = run(interpreter, script, workload, frames, flags, work.threads)
     for name in PEERS[workload] if python else ():
         found[name] = run(
             str(python), f"{name}_off_policy", workload, round(share * work.peer_frames), [], work.threads
@@ -68,8 +75,15 @@ def main() -> None:
     parser.add_argument("--modes", nargs="+", default=["eager", "compiled"], choices=["eager", "compiled"])
     parser.add_argument("--share", type=float, default=1.0, help="of the frames that are timed by default")
     parser.add_argument("--peers-python", help="interpreter of the peers' environment; without it no peer runs")
+    parser.add_argument("--before", help="interpreter of another rlcore; rounds of both are run and printed, no more")
     args = parser.parse_args()
-    rounds, name = [], f"speed-{args.workload}"
+    rounds: list[dict[str, Any]] = []
+    if args.before:
+        for number in range(args.rounds):
+            rounds.append(one_round(args.workload, number, args.modes, args.share, None, args.before))
+        print(table(rounds))
+        return
+    name = f"speed-{args.workload}"
     for number in range(args.rounds):
         rounds.append(one_round(args.workload, number, args.modes, args.share, args.peers_python))
         (ROWS / f"{name}.json").write_text(json.dumps(rounds, indent=1) + "\n")
