@@ -296,7 +296,7 @@ LEFT_OUT = {
     f"rlcore-plugin-{name}"
     for name in (
         *("atari", "datasets", "envpool", "learners", "mbpo", "mlflow", "offline", "optuna", "pettingzoo", "ray"),
-        *("runners", "torchsnapshot", "wandb"),
+        *("runners", "spool", "torchrl", "torchsnapshot", "wandb"),
     )
 }
 
@@ -381,7 +381,8 @@ LOGGERS = {
 def test_each_logger_trains_with_one_line_beside_the_core_alone(logger, dist, tools, tmp_path):
     """W&B has no API key here, so that it writes its offline files."""
     venv = tools.FreshVenv(tmp_path / "venv")
-    venv.install("--find-links", dist, "rlcore", "rlcore-plugin-testing", f"rlcore-plugin-{logger}")
+    needed = ["testing", logger, *plugins_needed(ROOT / "plugins" / f"rlcore-plugin-{logger}")]
+    venv.install("--find-links", dist, "rlcore", *(f"rlcore-plugin-{name}" for name in needed))
     sections = {"logger": [{"use": logger}], "checkpoint": {"use": "testing:toy"}}
     (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, **sections}))
     venv.run("rlcore", "train", "toy.toml", "--quiet", cwd=tmp_path)
