@@ -38,13 +38,12 @@ def one_round(
     With `before`, the interpreter of another rlcore, that runs in the place of the bare loop.
     """
     work, found = WORKLOADS[workload], {}
-    pythons = {"before": str(before)}
     for mode in modes:
         flags = ["--compile"] if mode == "compiled" else []
         other = ("before",) if before else () if workload == "dqn-pong" else ("bare",)  # no bare loop of pixels
         for name in ("rlcore", *other) if number % 2 == 0 else (*other, "rlcore"):
             frames, script = round(share * work.frames), "bare_off_policy" if name == "bare" else "rlcore_off_policy"
-            interpreter = pythons.get(name, sys.executable)
+            interpreter = before if before and name == "before" else sys.executable
             found[f"{name} {mode}"] = run(interpreter, script, workload, frames, flags, work.threads)
     for name in PEERS[workload] if python else ():
         found[name] = run(

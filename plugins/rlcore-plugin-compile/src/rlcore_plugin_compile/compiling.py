@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_EAGERLY = "runs eagerly"
-_COSTS = "(a compiled update takes a third to two thirds of the time)"
-
 
 def check_compiler(device: torch.device) -> None:
     """Point the compiler's cache to a lasting place, and see that there is a C++ compiler where one is needed.
