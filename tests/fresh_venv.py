@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,3 +91,17 @@ class FreshVenv:
             f"{program} {arguments} ended with {done.returncode}\n{done.stdout}{done.stderr}"
         )
         return done.stdout
+
+    def kill_once_saved(self, run, *arguments, cwd):
+        """Run `rlcore train` until `run`, its folder, has a checkpoint behind frame 0, and kill it."""
+        command = self.command("rlcore", "train", *arguments)
+        process = subprocess.Popen(command, cwd=cwd, env=environment())
+        limit = time.monotonic() + 120
+        try:
+            while not any(int(path.parent.name[:12]) for path in run.glob("checkpoints/[0-9]*/manifest.json")):
+                assert process.poll() is None, "the run ended before it was killed"
+                assert time.monotonic() < limit, "it did not save"
+                time.sleep(0.02)
+        finally:
+            process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL

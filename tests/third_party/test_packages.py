@@ -8,10 +8,8 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 import tomllib
 import zipfile
 from email import message_from_string
@@ -404,7 +402,7 @@ def test_a_package_passes_its_own_tests_where_it_is_installed(folder, venv, tmp_
 
 
 @pytest.mark.slow
-def test_a_killed_run_of_installed_packages_is_resumed_to_the_run_without_a_kill(venv, tools, tmp_path):
+def test_a_killed_run_of_installed_packages_is_resumed_to_the_run_without_a_kill(venv, tmp_path):
     config = {**BOTH, "run": {**BOTH["run"], "total_frames": 8_192}}
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
@@ -413,16 +411,7 @@ def test_a_killed_run_of_installed_packages_is_resumed_to_the_run_without_a_kill
     where = venv.run("python", "-c", code, cwd=tmp_path)
     assert all("site-packages" in place for place in where.split())
     venv.run("rlcore", "train", "both.toml", "--quiet", cwd=tmp_path / "whole")
-    command = venv.command("rlcore", "train", "both.toml", "--quiet")
-    process = subprocess.Popen(command, cwd=tmp_path / "killed", env=tools.environment())
-    checkpoints = tmp_path / "killed" / RUN / "checkpoints"
-    limit = time.monotonic() + 120
-    while not any(int(path.parent.name[:12]) for path in checkpoints.glob("[0-9]*/manifest.json")):
-        assert process.poll() is None, "the run ended before it was killed"
-        assert time.monotonic() < limit
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    venv.kill_once_saved(tmp_path / "killed" / RUN, "both.toml", "--quiet", cwd=tmp_path / "killed")
     venv.run("rlcore", "train", "both.toml", "--quiet", "--resume", cwd=tmp_path / "killed")
     whole, killed = (newest(tmp_path / name / RUN) for name in ("whole", "killed"))
     assert killed["digest"] == whole["digest"]
