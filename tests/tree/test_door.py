@@ -32,6 +32,7 @@ DOORS = (
     "rlcore.assembly",
     "rlcore.buffers",
     "rlcore.checkpoints",
+    "rlcore.cli",
     "rlcore.collectors",
     "rlcore.config",
     "rlcore.envs",

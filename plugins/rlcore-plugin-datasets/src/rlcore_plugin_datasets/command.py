@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from rlcore.cli import positive, trust_argument
+
 DESCRIPTION = "Record what a policy does as a dataset in Minari's format; show, check, convert and merge datasets."
 
 
@@ -16,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     record.add_argument(
         "--set", action="append", default=[], metavar="K=V", help="override a key of the config; of a run, one of [env]"
     )
-    record.add_argument("--episodes", type=_positive, required=True, metavar="N", help="how many")
+    record.add_argument("--episodes", type=positive, required=True, metavar="N", help="how many")
     record.add_argument("--out", required=True, metavar="FOLDER", help="of the dataset; must not exist")
     record.add_argument("--seed", type=int, default=0, help="of the first episode's reset; the others count up")
     record.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the latest")
@@ -24,10 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--sample", action="store_true", help="sample the actions, as in training, not the likeliest")
     how.add_argument("--random", action="store_true", help="take uniform actions in the place of the policy's")
     record.add_argument(
-        "--most-steps", type=_positive, default=1_000_000, metavar="N", help="of an episode; default: 1,000,000"
+        "--most-steps", type=positive, default=1_000_000, metavar="N", help="of an episode; default: 1,000,000"
     )
     record.add_argument("--infos", action="store_true", help="record the numbers in the infos of each step too")
-    record.add_argument("--trust", action="store_true", help="run code that was not written here, and remember to")
+    trust_argument(record)
     for name, text in (("show", "say what a dataset holds"), ("check", "verify a dataset, and look at every value")):
         action = actions.add_parser(name, help=text)
         action.add_argument("dataset", metavar="FOLDER", help="a dataset")
@@ -54,10 +56,3 @@ def run(options: argparse.Namespace) -> int:
     from rlcore_plugin_datasets.actions import run
 
     return run(options)
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError("must be positive")
-    return value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from rlcore.cli import trust_argument
+
 
 def add_agent_arguments(parser: argparse.ArgumentParser) -> None:
     """Add which agent of a run plays, and what may be otherwise than in its training."""
@@ -12,22 +14,9 @@ def add_agent_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="K=V", help="override a key of env or evaluator, or run.threads"
     )
-    add_trust(parser)
+    trust_argument(parser)
 
 
 def add_best(parser: argparse.ArgumentParser) -> None:
     """Add which checkpoint of a run is taken."""
     parser.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the latest")
-
-
-def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Add what lets code run that was not written here."""
-    parser.add_argument("--trust", action="store_true", help="run code that was not written here, and remember to")
-
-
-def positive(text: str) -> int:
-    """Return a whole number above zero."""
-    value = int(text.replace("_", ""))
-    if value <= 0:
-        raise argparse.ArgumentTypeError("must be positive")
-    return value

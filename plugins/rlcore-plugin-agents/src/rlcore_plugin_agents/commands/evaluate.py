@@ -8,8 +8,9 @@ import logging
 from pathlib import Path
 
 from rlcore.checkpoints import best, scan
+from rlcore.cli import positive
 from rlcore.run_folder import CHECKPOINTS
-from rlcore_plugin_agents.commands.arguments import add_agent_arguments, positive
+from rlcore_plugin_agents.commands.arguments import add_agent_arguments
 
 log = logging.getLogger(__name__)
 

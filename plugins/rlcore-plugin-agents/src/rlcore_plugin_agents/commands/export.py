@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from rlcore_plugin_agents.commands.arguments import add_best, add_trust
+from rlcore.cli import trust_argument
+from rlcore_plugin_agents.commands.arguments import add_best
 
 # in the place of `rlcore_plugin_agents.formats.FORMATS`, which imports torch
 FORMATS: Final = ("torch-export", "onnx", "safetensors")
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE", help="default: policy.pt2, .onnx or .safetensors in RUN")
     parser.add_argument("--overwrite", action="store_true", help="replace a file that is there")
     parser.add_argument("--policy", metavar="NAME", help="of a run with several policies: which of them")
-    add_trust(parser)
+    trust_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:

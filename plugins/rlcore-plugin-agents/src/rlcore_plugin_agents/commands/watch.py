@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rlcore_plugin_agents.commands.arguments import add_agent_arguments, positive
+from rlcore.cli import positive
+from rlcore_plugin_agents.commands.arguments import add_agent_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,11 +20,3 @@ def port(text: str) -> int:
     if not 0 <= value <= 65535:
         raise argparse.ArgumentTypeError("must be from 0 to 65535")
     return value
-
-
-def positive(text: str) -> int:
-    """Return a whole number above zero."""
-    value = int(text.replace("_", ""))
-    if value <= 0:
-        raise argparse.ArgumentTypeError("must be positive")
-    return value
