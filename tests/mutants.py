@@ -5,6 +5,8 @@
     python tests/mutants.py --seed 1 --rows rows.jsonl   goes on where these rows end
     python tests/mutants.py 50 --in rlcore/hooks --caught-in rows.jsonl    only those that tests noticed then
 
+May tests go? Judge mutants by them alone, `--tests FILE::TEST --rows rows.jsonl`; then without them, `--caught-in`.
+
 The mutants are drawn at random, each line of code with the same weight. The tests of its module, which tests/targets.py
 names, run for each in a process of its own, to the first that fails. What fails without the mutant too does not count.
 Processes that the tests start see the mutant as well, and no file changes.
@@ -206,12 +208,14 @@ class Judge:
         if child == 0:
             self._run_here(tests, record, mutated)
         code = None
-        while code is None and time.monotonic() - start < bound:
-            time.sleep(0.05)
-            ended, status = os.waitpid(child, os.WNOHANG)
-            code = os.waitstatus_to_exitcode(status) if ended else None
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)
+        try:
+            while code is None and time.monotonic() - start < bound:
+                time.sleep(0.05)
+                ended, status = os.waitpid(child, os.WNOHANG)
+                code = os.waitstatus_to_exitcode(status) if ended else None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
         if code is None:
             os.waitpid(child, 0)
         failed = record.read_text().splitlines()
@@ -282,6 +286,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--leave-out", action="append", default=[], help="no files below this path")
     parser.add_argument("--root", type=Path, default=HERE, help="another checkout, with its own .venv")
     parser.add_argument("--targets", default="tests/targets.py", help="the table of tests, in that checkout")
+    parser.add_argument("--tests", nargs="+", help="judge by these, and not by those of the table")
     parser.add_argument("--bound", type=float, default=90.0, help="seconds for a test, and at least for a mutant (90)")
     parser.add_argument("--rows", type=Path, help="a file of JSON lines, from which it goes on")
     parser.add_argument("--caught-in", type=Path, help="judge those that are caught in these rows")
@@ -316,7 +321,8 @@ def main() -> int:
             if mutant.name in judged:
                 seen.append(judged[mutant.name])
                 continue
-            seen.append(judge.judge(mutant, change, tests_of(module_of(mutant.file), targets, root)))
+            tests = tuple(asked.tests or tests_of(module_of(mutant.file), targets, root))
+            seen.append(judge.judge(mutant, change, tests))
             report(seen[-1], rows)
     except KeyboardInterrupt:
         print("interrupted")
