@@ -90,9 +90,9 @@ class Places(ast.NodeVisitor):
             self._starts.append(self._starts[-1] + len(line))
 
     def _add(self, kind: str, first: ast.AST, last: ast.AST, new: str, line: int | None = None) -> None:
-        start = self._starts[first.lineno - 1] + first.col_offset  # type: ignore[attr-defined]
-        end = self._starts[last.end_lineno - 1] + last.end_col_offset  # type: ignore[attr-defined]
-        self.mutations.append(Mutation(line or first.lineno, kind, start, end, new))  # type: ignore[attr-defined]
+        start = self._starts[first.lineno - 1] + first.col_offset
+        end = self._starts[last.end_lineno - 1] + last.end_col_offset
+        self.mutations.append(Mutation(line or first.lineno, kind, start, end, new))
 
     def _change(self, kind: str, node: ast.expr, change: Callable[[ast.expr], object]) -> None:
         changed = copy.deepcopy(node)
@@ -109,7 +109,7 @@ class Places(ast.NodeVisitor):
     def visit_Compare(self, node: ast.Compare) -> None:
         for index, operator in enumerate(node.ops):
             other = COMPARISONS[type(operator)]()
-            self._change("comparison", node, lambda changed, index=index, other=other: put(changed.ops, index, other))  # type: ignore[misc]
+            self._change("comparison", node, lambda changed, index=index, other=other: put(changed.ops, index, other))
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
@@ -138,7 +138,7 @@ class Places(ast.NodeVisitor):
     def visit_Dict(self, node: ast.Dict) -> None:
         for index, key in enumerate(node.keys):
             if key is not None and is_text(key):
-                self._change("key", node, lambda changed, index=index: drop(changed, index))  # type: ignore[misc]
+                self._change("key", node, lambda changed, index=index: drop(changed, index))
         self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> None:
