@@ -43,8 +43,6 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.process.signals", "rlcore.process.watchdog"), (f"{UNIT}/process", f"{FAULTS}/test_a_process.py")),
     (("rlcore.hooks",), ("tests/hooks", "tests/trainer/test_operations.py")),
     (("rlcore.plugins",), (f"{UNIT}/plugins", "tests/third_party", f"{FAULTS}/test_d_plugins.py")),
-    (("rlcore.front.keys", "rlcore.front.training", "rlcore.front.trained"), (f"{UNIT}/front",)),
-    (("rlcore.presets.catalogue", "rlcore.presets.choice", "rlcore.presets.filling"), (f"{UNIT}/presets",)),
     (("rlcore.config.file", "rlcore.config.sections"), (f"{UNIT}/config", f"{FAULTS}/test_i_config.py")),
     (
         ("rlcore.training.checks", "rlcore.config.problems"),
@@ -112,7 +110,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("tests/contract/test_tools.py", "tests/contract/test_suites_catch.py"),
     ),
     (("rlcore_plugin_testing.prove",), ("tests/integration/test_prove.py",)),
-    (("rlcore.cli.plugins_new",), ("tests/integration/test_plugins_new.py",)),
+    (("rlcore_plugin_testing.new_plugin",), ("plugins/rlcore-plugin-testing/tests/test_new_plugin.py",)),
     (("rlcore.cli",), ("tests/integration/test_commands.py", "tests/integration/test_listing.py")),
     *(
         ((folder.name.replace("-", "_"),), (f"plugins/{folder.name}/tests",))
