@@ -7,6 +7,7 @@ import argparse
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rlcore init`."""
+    parser.description = "Write a config to begin with: a preset for an algorithm and an environment."
     parser.add_argument(
         "preset", metavar="PRESET", nargs="?", help="an algorithm, such as ppo, or one of its presets; default: asks"
     )

@@ -56,6 +56,9 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rlcore plugins new`."""
+    parser.description = (
+        "Make a package for a plugin of your own: a component that works, with tests, an example and workflows."
+    )
     parser.add_argument("name", metavar="NAME", help="lower case letters, digits and hyphens; what a config will say")
     parser.add_argument("--kind", choices=tuple(SUMMARIES), required=True, help="what it provides")
     parser.add_argument("--folder", metavar="DIR", help="the folder to make; default: rlcore-plugin-NAME")
