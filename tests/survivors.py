@@ -66,10 +66,13 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.collectors",), (f"{UNIT}/collectors", COMPONENTS, "tests/trainer")),
     (("rlcore.buffers",), (f"{UNIT}/buffers", COMPONENTS)),
     (("rlcore.policies", "rlcore.config.policies"), (f"{UNIT}/policies", f"{UNIT}/config/test_policies.py", ZOO)),
-    (("rlcore.checkpoints.convert", "rlcore.checkpoints.migrations"), ("tests/integration/test_convert.py",)),
+    (
+        ("rlcore_plugin_reports.conversion", "rlcore.checkpoints.migrations"),
+        ("plugins/rlcore-plugin-reports/tests/test_convert.py",),
+    ),
     (
         ("rlcore.checkpoints.retention", "rlcore.checkpoints.removal", "rlcore.checkpoints.manifest"),
-        (f"{UNIT}/checkpoints/test_store.py", "tests/integration/test_ckpt.py"),
+        (f"{UNIT}/checkpoints/test_store.py", "plugins/rlcore-plugin-reports/tests/test_ckpt.py"),
     ),
     (
         (

@@ -64,7 +64,6 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     _train(commands)
     _config(commands)
     _plugins(commands)
-    _ckpt(commands)
     _env(commands)
     if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:
         add_plugin_commands(commands)
@@ -202,32 +201,6 @@ def _fill_plugins(plugins: Parser) -> None:
     order.add_argument("config", metavar="CONFIG", help="a TOML file")
     _override_arguments(order)
     add_plugin_commands(actions, "plugins")
-
-
-def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
-    ckpt = commands.add_parser("ckpt", help="list, verify, show, prune or convert the checkpoints of a run")
-    actions = ckpt.add_subparsers(dest="action", required=True, metavar="ACTION")
-    made = {}
-    for name, text in (
-        ("list", "list the checkpoints, the latest first"),
-        ("verify", "compare every file with its checksum; exit code 5 when one is damaged"),
-        ("show", "show what a checkpoint says about itself: components, hashes, versions, why it is not exact"),
-        ("prune", "remove old checkpoints; the latest that is whole and the best one stay"),
-        ("convert", "write a checkpoint again by another back end, with the same hashes; the old one stays"),
-    ):
-        made[name] = actions.add_parser(name, help=text)
-        made[name].add_argument("run", metavar="RUN", help="a run folder")
-    for name, default in (("verify", "all"), ("show", "the latest"), ("convert", "the latest")):
-        made[name].add_argument(
-            "checkpoint", metavar="ID", nargs="?", help=f"name, its beginning, or frame; default: {default}"
-        )
-    for name in ("list", "show"):
-        made[name].add_argument("--json", action="store_true", help="print JSON")
-    made["prune"].add_argument(
-        "--keep-last", type=_positive, default=2, metavar="N", help="how many of the latest to keep; default: 2"
-    )
-    made["convert"].add_argument("--to", required=True, metavar="BACKEND", help="torch, torchsnapshot, dcp or another")
-    made["prune"].add_argument("--dry-run", action="store_true", help="say what would be removed, remove nothing")
 
 
 def _env(commands: argparse._SubParsersAction[Parser]) -> None:

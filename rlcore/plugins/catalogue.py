@@ -121,6 +121,7 @@ PUBLISHED: Final = {
             "rlcore.run": {"plot_runs": "plotting"},
         },
         commands={
+            "ckpt": "list, verify, show, prune or convert the checkpoints of a run",
             "compare": "compare settings over their seeds: mean, interquartile mean (IQM), 95% intervals, probability "
             "of improvement",
             "plot": "plot the curves of one or several runs on one figure",

@@ -88,6 +88,7 @@ def test_the_algorithms_of_scripts_name_what_brings_them(venv, tmp_path):
     ("arguments", "plugin"),
     [
         (("report", "runs/whole"), "reports"),
+        (("ckpt", "verify", "runs/whole"), "reports"),
         (("evaluate", "runs/whole"), "agents"),
         (("prove", "whole.toml"), "testing"),
         (("plugins", "new", "mine", "--kind", "env"), "testing"),

@@ -366,9 +366,10 @@ def test_the_examples_are_in_the_wheel_that_writes_them(dist, venv, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["torch", "torchsnapshot", "dcp"])
-def test_each_back_end_trains_with_one_line_beside_the_core_alone(backend, dist, tools, tmp_path):
+def test_each_back_end_trains_with_one_line_beside_the_core_and_tells_what_it_saved(backend, dist, tools, tmp_path):
     venv = tools.FreshVenv(tmp_path / "venv")
-    venv.install("--find-links", dist, "rlcore", "rlcore-plugin-testing", f"rlcore-plugin-{backend}")
+    names = ("testing", "reports", backend)
+    venv.install("--find-links", dist, "rlcore", *(f"rlcore-plugin-{name}" for name in names))
     (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, "checkpoint": {"use": backend}}))
     venv.run("rlcore", "train", "toy.toml", "--quiet", cwd=tmp_path)
     rows = json.loads(venv.run("rlcore", "ckpt", "list", "runs/toy", "--json", cwd=tmp_path))

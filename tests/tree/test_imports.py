@@ -48,7 +48,7 @@ ROOMS = {
     ),
     "helpers": "plugins",
     "algorithms": "plugins",
-    "cli": ("version files types process hooks plugins config envs restore checkpoints run_folder assembly run"),
+    "cli": "version types process hooks plugins config envs restore run_folder run",
 }
 FOR_ALL = ("errors", "lazy")
 # the front door and the door of `python -m rlcore`: nobody else imports them
