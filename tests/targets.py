@@ -49,10 +49,13 @@ MORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("rlcore.policies", "rlcore.config.policies"),
         (f"{UNIT}/config/test_policies.py", "plugins/rlcore-plugin-pettingzoo/tests/test_policies.py"),
     ),
-    (("rlcore.checkpoints.convert", "rlcore.checkpoints.migrations"), (f"{INTEGRATION}/test_convert.py",)),
+    (
+        ("rlcore_plugin_reports.conversion", "rlcore.checkpoints.migrations"),
+        ("plugins/rlcore-plugin-reports/tests/test_convert.py",),
+    ),
     (
         ("rlcore.checkpoints.retention", "rlcore.checkpoints.removal", "rlcore.checkpoints.manifest"),
-        (f"{UNIT}/checkpoints/test_store.py", f"{INTEGRATION}/test_ckpt.py"),
+        (f"{UNIT}/checkpoints/test_store.py", "plugins/rlcore-plugin-reports/tests/test_ckpt.py"),
     ),
     (
         (
@@ -93,7 +96,7 @@ MORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("tests/contract/test_tools.py", "tests/contract/test_suites_catch.py"),
     ),
     (("rlcore_plugin_testing.prove",), (f"{INTEGRATION}/test_prove.py",)),
-    (("rlcore.cli.plugins_new",), (f"{INTEGRATION}/test_plugins_new.py",)),
+    (("rlcore_plugin_testing.new_plugin",), ("plugins/rlcore-plugin-testing/tests/test_new_plugin.py",)),
     (("rlcore.cli",), (f"{INTEGRATION}/test_commands.py", f"{INTEGRATION}/test_listing.py")),
 )
 
