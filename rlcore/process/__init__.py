@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from rlcore.process import age as age
     from rlcore.process import companion as companion
     from rlcore.process.another import start_run as start_run
+    from rlcore.process.board import Board as Board
+    from rlcore.process.board import Stillness as Stillness
+    from rlcore.process.board import nameless_file as nameless_file
     from rlcore.process.cores import usable_cores as usable_cores
     from rlcore.process.forks import end_with_parent as end_with_parent
     from rlcore.process.forks import end_with_this as end_with_this
-    from rlcore.process.nameless import nameless_file as nameless_file
     from rlcore.process.signals import AT_ONCE as AT_ONCE
     from rlcore.process.signals import STOPPING as STOPPING
     from rlcore.process.stops import collected_stops as collected_stops
@@ -28,13 +30,13 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.process": "age companion",
         "rlcore.process.another": "start_run",
+        "rlcore.process.board": "Board Stillness nameless_file",
         "rlcore.process.cores": "usable_cores",
         "rlcore.process.signals": "STOPPING AT_ONCE",
         "rlcore.process.stops": "collected_stops",
         "rlcore.process.streams": "lenient show_log",
         "rlcore.process.terminal": "printable",
         "rlcore.process.forks": "end_with_parent end_with_this",
-        "rlcore.process.nameless": "nameless_file",
         "rlcore.process.watchdog": "Hung Watchdog",
     },
 )

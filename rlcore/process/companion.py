@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import IO, Final
 
-from rlcore.process.nameless import nameless_file
+from rlcore.process.board import nameless_file
 
 log = logging.getLogger(__name__)
 

@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any, Final
 
 from rlcore.errors import Interruption
+from rlcore.process.board import Stillness
 
 
 def _present(*names: str) -> tuple[signal.Signals, ...]:
@@ -208,13 +209,10 @@ class _Stopping:
 
     def _saves_stand_still(self) -> bool:
         """Wait while a save moves; return False as soon as the block ends or the run is to stop at once."""
-        state, since = self._saving(), time.monotonic()
-        while state is not None and time.monotonic() < since + _STANDING * state[1]:
+        stillness = Stillness(2 * _LOOK)
+        while (save := self._saving()) is not None and stillness.look(save) < _STANDING * save[1]:
             if not self._passes(_LOOK):
                 return False
-            now = self._saving()
-            if now != state:
-                state, since = now, time.monotonic()
         return True
 
     def _interrupt(self) -> None:
