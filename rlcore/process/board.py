@@ -6,10 +6,8 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Hashable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-# words of 64 bits in a line, which is one of the processor's cache: processes that write do not slow down each other
-LINE: Final = 8
 # seconds of one wait, short so that a stall shows in how late it returns
 _TICK: Final = 0.05
 # a look that comes so much later than it was to: meanwhile a call held the GIL, or the process was stopped
@@ -25,6 +23,9 @@ class Board:
         memory: a buffer that they share: a map of `nameless_file`, or an array of `multiprocessing`.
         length: of a line, in words of 64 bits.
     """
+
+    # such a line is one of the processor's cache, so that processes that write do not slow down each other
+    LINE: ClassVar[int] = 8
 
     def __init__(self, memory: Any, length: int = LINE) -> None:
         self._memory = memory
@@ -48,6 +49,9 @@ class Stillness:
     Args:
         most: seconds that count of the time between two looks.
         stalled: called with the seconds of each longer time in which no thread ran.
+
+    Attributes:
+        seconds: as of the latest look; whoever waits anew sets them to 0.
     """
 
     def __init__(self, most: float = 2 * _TICK, stalled: Callable[[float], None] = lambda seconds: None) -> None:

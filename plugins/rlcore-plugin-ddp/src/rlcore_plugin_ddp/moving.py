@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from rlcore.errors import RankLost, RlcoreError
-from rlcore_plugin_ddp.stillness import Stillness
+from rlcore.process import Stillness
 
 # of the deadline: how often a rank says that it moves, and how long it waits before it looks at what others say
 _SAYING: Final = 0.1
@@ -184,7 +184,7 @@ class Watch:
             heard = moves._heard()
         except RuntimeError as error:
             raise moves.broken(str(error)) from error
-        self._stillness = self._stillness or [Stillness(word, moves._every) for word in heard]
+        self._stillness = self._stillness or [Stillness(2 * moves._every) for _ in heard]
         still = [stillness.look(word) for stillness, word in zip(self._stillness, heard, strict=True)]
         if (found := moves._known(heard) or self._silent(heard, still)) is not None:
             raise moves._give_up(found)

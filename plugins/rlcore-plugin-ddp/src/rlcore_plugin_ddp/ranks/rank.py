@@ -13,7 +13,7 @@ from rlcore.errors import RankLost, RlcoreError, describe, notes_of
 from rlcore.process import Hung, Watchdog
 from rlcore.restore import ResumeOptions
 from rlcore.run import Asked, Config, Ending, command_hooks, say_its_end, train_as_asked, unexpected
-from rlcore_plugin_ddp.ranks.board import Board
+from rlcore_plugin_ddp.ranks.board import RankBoard
 from rlcore_plugin_ddp.ranks.keeping import KeptStates, read_kept
 from rlcore_plugin_ddp.ranks.pulse import Pulse
 from rlcore_plugin_ddp.ranks.waiting import WaitingGroup
@@ -59,7 +59,9 @@ class Rank:
         every: seconds between two states that it keeps, at least.
     """
 
-    def __init__(self, rank: int, config: Config, asked: Asked, board: Board, start: Start, every: float = 0.0) -> None:
+    def __init__(
+        self, rank: int, config: Config, asked: Asked, board: RankBoard, start: Start, every: float = 0.0
+    ) -> None:
         self._every = every
         self._rank = rank
         self._config = config

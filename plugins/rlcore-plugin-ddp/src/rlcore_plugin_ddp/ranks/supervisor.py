@@ -18,12 +18,11 @@ from typing import Any, Final
 
 from rlcore.checkpoints import committed
 from rlcore.errors import RankLost, StorageError
-from rlcore.process import AT_ONCE, collected_stops, nameless_file
+from rlcore.process import AT_ONCE, Stillness, collected_stops, nameless_file
 from rlcore.run import Asked, claimed
 from rlcore.run_folder import CHECKPOINTS, RunState, Status, read_status
 from rlcore.types import unit_of
-from rlcore_plugin_ddp.ranks.board import Board
-from rlcore_plugin_ddp.stillness import Stillness
+from rlcore_plugin_ddp.ranks.board import RankBoard
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +74,7 @@ class Supervisor:
         self._restarts = ranks.restarts
         self._deadline = ranks.deadline
         self._place = asked.place
-        self._board = Board(ranks.count)
+        self._board = RankBoard(ranks.count)
         self._status = Status(self._place.absolute())
         self._template: _TemplateProcess | None = None
         self._received: Sequence[int] = ()
@@ -166,7 +165,7 @@ class Supervisor:
     def _until_ended(self) -> Death | int:
         """Wait until the ranks of a generation are gone; return the exit code of the run, or the death of one."""
         running = set(range(self._board.size))
-        watched = [Stillness(pulse, _LOOK) for pulse in self._board.pulses()]
+        watched = [Stillness(2 * _LOOK) for _ in running]
         found: Death | None = None
         failed: float | None = None
         failures: dict[int, int] = {}
@@ -280,7 +279,7 @@ class Supervisor:
 class _TemplateProcess:
     """The process from which the ranks are forked."""
 
-    def __init__(self, asked: Asked, board: Board) -> None:
+    def __init__(self, asked: Asked, board: RankBoard) -> None:
         program = [sys.executable, *(["-P"] if sys.flags.safe_path else []), "-m", _PROGRAM]
         self._channel, theirs = socket.socketpair()
         with theirs, os.fdopen(nameless_file("rlcore-asked"), "wb") as stream:
