@@ -78,7 +78,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
             "rlcore.run_folder",
             "rlcore_plugin_reports.run_files",
             "rlcore_plugin_reports.plotting",
-            "rlcore.process.terminal",
+            "rlcore.process.streams",
         ),
         (f"{FAULTS}/test_j_folders.py", f"{UNIT}/files/test_lock.py", f"{UNIT}/run_folder"),
     ),

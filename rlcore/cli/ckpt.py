@@ -18,7 +18,7 @@ from rlcore.checkpoints.removal import remove
 from rlcore.checkpoints.retention import Best, Latest, surplus
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files.lock import Lock
-from rlcore.process.terminal import printable
+from rlcore.process.streams import printable
 from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
 
 

@@ -99,7 +99,7 @@ def _starter() -> int | None:
     return None if parent is None else parent.pid
 
 
-def end_with_this() -> None:
+def end_forks_with_this() -> None:
     """End every process that the main thread forks from now on, and that does not become another program, with this."""
     if sys.platform == "linux":
         _FORKS.end_with = os.getpid()

@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any, Final
 
 from rlcore.errors import Interruption
+from rlcore.process import interrupts
 from rlcore.process.board import Stillness
 
 
@@ -87,6 +88,30 @@ def stop_on_signal(
         yield stopping.received
     finally:
         stopping.end()
+
+
+@contextmanager
+def collected_stops() -> Iterator[list[int]]:
+    """Collect the signals that ask to stop, for a command that passes them on to its runs; in the main thread alone.
+
+    Those that the caller ignores, as under `nohup`, stay ignored.
+
+    Yields:
+        The numbers of the signals that came, a list that grows.
+    """
+    received: list[int] = []
+    handlers: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        present = {number: signal.getsignal(number) for number in STOPPING}
+        handlers = {n: handler for n, handler in present.items() if n in ALWAYS or handler != signal.SIG_IGN}
+    for number in handlers:
+        signal.signal(number, lambda number, frame: received.append(number))
+    interrupts.hand_over()
+    try:
+        yield received
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 class _Stopping:

@@ -95,3 +95,8 @@ def show_log(quiet: bool = False, force: bool = False) -> None:
     logging.getLogger().setLevel(logging.ERROR if quiet else logging.INFO)
     if quiet:
         warnings.simplefilter("ignore")
+
+
+def printable(text: object) -> str:
+    """Return `str(text)` with everything that a terminal would obey written out, as `repr` does."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(text))

@@ -20,7 +20,7 @@ def fail(tmp_path, monkeypatch):
     def run(program):
         (tmp_path / "program.py").write_text(f"import json, os, sys\nfolder = {str(tmp_path)!r}\n{program}")
         monkeypatch.setattr(
-            "rlcore.process.another.rlcore_command", lambda: [sys.executable, str(tmp_path / "program.py")]
+            "rlcore.process.companion.rlcore_command", lambda: [sys.executable, str(tmp_path / "program.py")]
         )
         child = Child(Seed(1, tmp_path, goes_on=True), list, dict(os.environ))
         child.start()

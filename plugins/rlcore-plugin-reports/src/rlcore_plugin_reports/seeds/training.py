@@ -143,7 +143,7 @@ class _Starts:
 
 def seconds_left(options: argparse.Namespace) -> int:
     """Return how much of `--max-time` is left to this command."""
-    return int(options.max_time - age.age())
+    return int(options.max_time - age())
 
 
 def _said(options: argparse.Namespace, children: Sequence[Child], received: Sequence[int]) -> int:
