@@ -154,9 +154,9 @@ class _Stopping:
             after_in_child=partial(_after_fork, itself, child=True),
         )
         for number in (*SIGNALS, *AT_ONCE):
-            before = signal.getsignal(number)
-            if before == signal.SIG_DFL or (number in ALWAYS and before is not None):
-                self._previous[number] = before
+            handler = signal.getsignal(number)
+            if handler == signal.SIG_DFL or (number in ALWAYS and handler is not None):
+                self._previous[number] = handler
                 signal.signal(number, self._handle)
         self._thread.start()
 

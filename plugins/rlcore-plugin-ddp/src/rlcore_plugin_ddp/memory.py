@@ -107,8 +107,14 @@ class Memory:
             more: which group it is, and arguments of that: see `rlcore_plugin_ddp.joining`.
         """
         spin = self.size <= usable_cores()
-        own = {"fd": self.fd, "size": self.size, "generation": self.generation, "deadline": deadline, "spin": spin}
-        return {ENVIRONMENT: json.dumps({**own, "rank": rank, **more})}
+        arguments = {
+            "fd": self.fd,
+            "size": self.size,
+            "generation": self.generation,
+            "deadline": deadline,
+            "spin": spin,
+        }
+        return {ENVIRONMENT: json.dumps({**arguments, "rank": rank, **more})}
 
     def end(self, lost: int | None = None) -> None:
         """End the generation: every wait and every further call of every rank raises `RankLost`.

@@ -63,13 +63,13 @@ class KeptStates(LastGoodState):
 
     def _room(self, place: int, nbytes: int) -> mmap.mmap:
         """Return the memory of a place, which grows as states do."""
-        known = self._maps.get(place)
-        if known is None or len(known) < nbytes:
+        room = self._maps.get(place)
+        if room is None or len(room) < nbytes:
             fd = self._board.place(self._rank, place)
             size = max(os.fstat(fd).st_size, nbytes * 5 // 4)
             os.truncate(fd, size)
-            known = self._maps[place] = mmap.mmap(fd, size)
-        return known
+            room = self._maps[place] = mmap.mmap(fd, size)
+        return room
 
 
 def read_kept(board: RankBoard, rank: int, place: int) -> Snapshot:

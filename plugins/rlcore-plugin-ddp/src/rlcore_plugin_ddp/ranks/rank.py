@@ -126,10 +126,10 @@ class Rank:
 
     def _resume(self) -> bool | ResumeOptions:
         """Return how this generation goes on: as the user said, until something of the run is kept."""
-        given = self._asked.resume
+        asked = self._asked.resume
         if not self._start.again:
-            return given or False
-        return ResumeOptions() if given is None or self._start.further else given
+            return asked or False
+        return ResumeOptions() if asked is None or self._start.further else asked
 
     def _failed(self, error: BaseException, code: int) -> int:
         self._board.dies(self._rank, describe(error))

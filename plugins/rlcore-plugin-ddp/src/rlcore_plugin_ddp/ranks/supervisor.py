@@ -166,7 +166,7 @@ class Supervisor:
         """Wait until the ranks of a generation are gone; return the exit code of the run, or the death of one."""
         running = set(range(self._board.size))
         watched = [Stillness(2 * _LOOK) for _ in running]
-        found: Death | None = None
+        death: Death | None = None
         failed: float | None = None
         failures: dict[int, int] = {}
         stops = 0
@@ -175,26 +175,26 @@ class Supervisor:
             for rank, how in sorted(self._ended(), key=lambda end: self._board.lost(end[0]) is not None):
                 running.discard(rank)
                 outcome = self._board.outcome(rank)
-                if outcome is None and found is None and not failures:
-                    found = self._death(rank, how)
+                if outcome is None and death is None and not failures:
+                    death = self._death(rank, how)
                 elif outcome:
                     failures[rank] = outcome
                     failed = failed or time.monotonic()
             if self._template is None or self._template.code() is not None:
-                found = found or Death(0, "lost the process that it came from", self._where())
+                death = death or Death(0, "lost the process that it came from", self._where())
                 break
             seconds = [stillness.look(pulse) for stillness, pulse in zip(watched, self._board.pulses(), strict=True)]
             still = next((rank for rank in running if seconds[rank] > self._deadline), None)
-            if still is not None and found is None:
+            if still is not None and death is None:
                 how = f"did not move for {self._deadline:g} s"
-                found = Death(still, how, self._where())
-            if found is not None or (failed is not None and time.monotonic() > failed + _ENDING):
+                death = Death(still, how, self._where())
+            if death is not None or (failed is not None and time.monotonic() > failed + _ENDING):
                 self._kill(running)
                 break
             stops = self._pass_on(stops, running)
         if failures:
             return self._ended_with(*next(iter(failures.items())))
-        return 0 if found is None else found
+        return 0 if death is None else death
 
     def _death(self, rank: int, how: str) -> Death:
         """Return the death of a rank that has ended, or that of the one which it blames for its end."""
@@ -270,10 +270,10 @@ class Supervisor:
     def _saved(self) -> int:
         """Return where the latest checkpoint is, on the clock of the run; -1 where there is none."""
         try:
-            found = committed(self._place.absolute() / CHECKPOINTS)
+            checkpoints = committed(self._place.absolute() / CHECKPOINTS)
         except StorageError:
-            found = []
-        return max((int(path.name.partition("-")[0]) for path in found), default=-1)
+            checkpoints = []
+        return max((int(path.name.partition("-")[0]) for path in checkpoints), default=-1)
 
 
 class _TemplateProcess:
