@@ -52,6 +52,28 @@ def test_a_rank_says_how_far_it_is_and_how_it_ends(board):
     assert (board.why(1), board.lost(1)) == ("", None)
 
 
+def test_what_a_rank_of_another_host_says_stands_here_but_for_the_states_that_it_keeps_there(board):
+    there, mirror = RankBoard(2), RankBoard(2)
+    board.wanted, board.stop = 64, 15
+    there.copy(None, board.line(None))
+    assert (there.wanted, there.stop) == (64, 15)
+    there.pulse(1, frames=96)
+    there.begun(1)
+    there.keeps(1, 0, 64)
+    there.sends(1, 64, texts=3)
+    there.dies(1, "lost", lost=0)
+    there.ends(1, 6)
+    mirror.copy(1, there.line(1))
+    assert (mirror.sent(1), mirror.texts(1), mirror.kept_by(1)) == (64, 3, {0: 64})
+    board.keeps(1, 1, 32)
+    board.hear(1, there.line(1))
+    assert (board.reached(), board.has_begun(1), board.outcome(1), board.lost(1)) == (96, True, 6, 0)
+    assert (board.why(1), board.kept_by(1), board.pulses()) == ("lost", {1: 32}, [0, 1])
+    said = there.line(1)
+    there.sends(1, None, texts=3)
+    assert there.line(1) != said, "each message is another one, so that who stands still shows"
+
+
 def test_a_state_counts_when_every_rank_has_it(board):
     board.keeps(0, 0, 64)
     assert board.kept() is None

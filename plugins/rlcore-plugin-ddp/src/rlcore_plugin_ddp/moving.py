@@ -183,8 +183,8 @@ class Watch:
             raise moves.broken(str(error)) from error
         self._stillness = self._stillness or [Stillness(2 * moves._every) for _ in heard]
         still = [stillness.look(word) for stillness, word in zip(self._stillness, heard, strict=True)]
-        if (error := moves._error_in(heard) or self._silent(heard, still)) is not None:
-            raise moves._give_up(error)
+        if (ending := moves._error_in(heard) or self._silent(heard, still)) is not None:
+            raise moves._give_up(ending)
 
     def _silent(self, heard: list[Word], still: list[float]) -> RankLost | None:
         """Return the error for a rank that has said nothing new for the deadline, or for all of them."""

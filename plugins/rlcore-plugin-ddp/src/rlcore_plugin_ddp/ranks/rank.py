@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from dataclasses import dataclass
-from signal import Signals
 from typing import TYPE_CHECKING, Final
 
 from rlcore import build
 from rlcore.errors import RankLost, RlcoreError, describe, notes_of
-from rlcore.process import Hung, Watchdog
+from rlcore.process import Hung, Watchdog, signal_name
 from rlcore.restore import ResumeOptions
 from rlcore.run import Asked, Config, Ending, command_hooks, say_its_end, train_as_asked, unexpected
 from rlcore_plugin_ddp.ranks.board import RankBoard
@@ -142,10 +140,4 @@ class Rank:
         run = self._ending.run
         self._board.pulse(self._rank, 0 if run is None else run.trainer.progress.now)
         if self._board.stop and run is not None and not self._rank:  # all agree with the first
-            run.trainer.request_stop(_name(self._board.stop))
-
-
-def _name(number: int) -> str:
-    with suppress(ValueError):
-        return Signals(number).name
-    return f"signal {number}"
+            run.trainer.request_stop(signal_name(self._board.stop))

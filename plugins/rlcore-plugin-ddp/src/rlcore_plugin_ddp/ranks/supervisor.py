@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from rlcore.checkpoints import committed
 from rlcore.errors import RankLost, StorageError
-from rlcore.process import AT_ONCE, Stillness, collected_stops, nameless_file
+from rlcore.process import AT_ONCE, Stillness, collected_stops, nameless_file, signal_name
 from rlcore.run import Asked, claimed
 from rlcore.run_folder import CHECKPOINTS, RunState, Status, read_status
 from rlcore.types import unit_of
@@ -100,7 +100,7 @@ class Supervisor:
         assert self._template is not None
         while not (answers := self._template.answers(_LOOK)):
             if self._received:
-                log.error("stopped by %s before the first frame", signal.Signals(self._received[0]).name)
+                log.error("stopped by %s before the first frame", signal_name(self._received[0]))
                 raise _Refused(128 + self._received[0])
             if (code := self._template.code()) is not None:
                 raise _Refused(code if code > 0 else RankLost.exit_code)
@@ -221,9 +221,9 @@ class Supervisor:
                 self._kill(running)
                 number = self._received[-1] if at_once else self._received[0]
                 self._failed(
-                    f"stopped at once by {signal.Signals(number).name}"
+                    f"stopped at once by {signal_name(number)}"
                     if at_once
-                    else f"no safe point within {self._asked.grace:g} s of {signal.Signals(number).name}",
+                    else f"no safe point within {self._asked.grace:g} s of {signal_name(number)}",
                     "failed-resumable" if at_once else "stopped-resumable",
                 )
                 raise _Refused(128 + number)
@@ -330,9 +330,4 @@ class _TemplateProcess:
 
 
 def _how(status: int) -> str:
-    if status >= 0:
-        return f"ended with exit code {status}"
-    try:
-        return f"was killed by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"was killed by signal {-status}"
+    return f"ended with exit code {status}" if status >= 0 else f"was killed by {signal_name(-status)}"
