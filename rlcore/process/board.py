@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, Final
@@ -96,5 +95,7 @@ def nameless_file(name: str) -> int:
     memory: Any = getattr(os, "memfd_create", None)  # Linux has it, where the C library that Python was built with does
     if memory is not None:
         return int(memory(name))
+    import tempfile  # what it imports would take the companion as long as all else
+
     with tempfile.TemporaryFile() as stream:
         return os.dup(stream.fileno())
