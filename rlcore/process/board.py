@@ -50,7 +50,7 @@ class Stillness:
         stalled: called with the seconds of each longer time in which no thread ran.
 
     Attributes:
-        seconds: as of the latest look; whoever waits anew sets them to 0.
+        seconds: as of the latest look; whoever begins to wait again sets them to 0.
     """
 
     def __init__(self, most: float = 2 * _TICK, stalled: Callable[[float], None] = lambda seconds: None) -> None:
