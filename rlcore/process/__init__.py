@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rlcore.process.signals import STOPPING as STOPPING
     from rlcore.process.signals import collected_stops as collected_stops
     from rlcore.process.signals import signal_name as signal_name
+    from rlcore.process.signals import stop_on_signal as stop_on_signal
     from rlcore.process.streams import lenient as lenient
     from rlcore.process.streams import printable as printable
     from rlcore.process.streams import show_log as show_log
@@ -33,7 +34,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.process.board": "Board Stillness nameless_file",
         "rlcore.process.companion": "start_run",
         "rlcore.process.forks": "end_forks_with_this end_with_parent",
-        "rlcore.process.signals": "AT_ONCE STOPPING collected_stops signal_name",
+        "rlcore.process.signals": "AT_ONCE STOPPING collected_stops signal_name stop_on_signal",
         "rlcore.process.streams": "lenient printable show_log",
         "rlcore.process.this_process": "age usable_cores",
         "rlcore.process.watchdog": "Hung Watchdog",
