@@ -34,7 +34,7 @@ def _train(ending: Ending, config: Config, asked: Asked) -> None:
     """Build the run, and train it until it is done or asked to stop."""
     beside = companion.start(ending.folder, config.run.hang_after)
     watchdog = Watchdog(ending.heart, config.run.hang_after, ending.folder, ending.last_resort, companion=beside)
-    forks.end_with_this()
+    forks.end_forks_with_this()
     hooks = command_hooks(asked, config, ending.status)
     with watchdog.watching():
         built = build(config, resume=asked.resume or False, hooks=hooks, heart=ending.heart, place=ending.named)

@@ -16,7 +16,7 @@ from rlcore.config.file import read
 from rlcore.config.observers import add_observers
 from rlcore.config.raw import RawConfig
 from rlcore.errors import ConfigError
-from rlcore.process.age import age
+from rlcore.process.this_process import age
 from rlcore.restore.choices import ResumeOptions
 from rlcore.run.asked import Asked
 from rlcore.run_folder import folder as run_folder

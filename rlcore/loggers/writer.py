@@ -23,7 +23,7 @@ from rlcore.loggers.calls import Answer, CallThread
 from rlcore.loggers.plain import as_logger
 from rlcore.loggers.room import Room
 from rlcore.loggers.standing import Standing
-from rlcore.process.patience import Patience
+from rlcore.process.board import Stillness
 from rlcore.types import Logger
 from rlcore.types.optional import Sender, offers
 
@@ -174,9 +174,9 @@ class LogWriter:
             self._thread.end_after_these()
         return True
 
-    def wait_for(self, stored: threading.Event | None, patience: Patience, seconds: float) -> None:
+    def wait_for(self, stored: threading.Event | None, stillness: Stillness, seconds: float) -> None:
         """Wait for a flush, or without one for the end of the thread; switch a logger off that is not done by then."""
-        if not patience.wait(self._thread.ended if stored is None else stored.wait):
+        if not stillness.wait(self._thread.ended if stored is None else stored.wait, seconds):
             self._give_up_after(seconds)
 
     def may_have_kept_waiting(self, seconds: float) -> bool:
@@ -229,7 +229,8 @@ class LogWriter:
             self._thread.put(answer.make, always=True)
         else:  # the logger is closed
             threading.Thread(target=answer.make, name=self._thread.name, daemon=True).start()
-        if not Patience(seconds, functools.partial(_find_what_held, [self])).wait(answer.done.wait):
+        stillness = Stillness(stalled=functools.partial(_find_what_held, [self]))
+        if not stillness.wait(answer.done.wait, seconds):
             answer = Answer(call)  # another one, since the call may still answer
             answer.error = TimeoutError(f"no answer for {seconds} s")
             self._give_up_after(seconds)
@@ -303,9 +304,9 @@ def close_all(writers: Iterable[LogWriter]) -> None:
 
 
 def _wait_for_all(asked: Sequence[tuple[LogWriter, threading.Event | None]], seconds: float) -> None:
-    patience = Patience(seconds, functools.partial(_find_what_held, [writer for writer, _ in asked]))
+    stillness = Stillness(stalled=functools.partial(_find_what_held, [writer for writer, _ in asked]))
     for writer, stored in asked:
-        writer.wait_for(stored, patience, seconds)
+        writer.wait_for(stored, stillness, seconds)
 
 
 def _find_what_held(writers: list[LogWriter], seconds: float) -> None:

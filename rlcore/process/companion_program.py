@@ -1,176 +1,181 @@
 """The program of the companion: it watches a process from outside, and says and ends what that process cannot any more.
 
-It is run as a file by an interpreter without site packages and imports only a little of the standard library, so that
-it is there in some hundredths of a second. Nobody imports it. What it is told, line by line on its standard input, is
-in `companion.py`.
+It is run by an interpreter without site packages, and imports only what is there in some hundredths of a second.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import select
 import signal
-import sys
 import time
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
-_LOOK_SECONDS = 0.5
+from rlcore.errors import RlcoreError
+from rlcore.process.board import Board, Stillness
+
+# words of the first line of the board, and of those of the processes that end with the one that writes there
+_MOVES, _PAUSED, _DEADLINE = range(3)
+_SIGNAL, _PID = range(2)
+# lines of the board
+_LINES: Final = 1024
+_LOOK_SECONDS: Final = 0.5
 # how long the stacks of a process may take to be written, and a killed process to be gone
-_STACKS_SECONDS = 1.0
-_GONE_SECONDS = 5.0
+_STACKS_SECONDS: Final = 1.0
+_GONE_SECONDS: Final = 5.0
 # how much longer than the process's own watchdog this one waits, which sees more and says more
-_MARGIN_SECONDS = 3.0
-_LOCK_SECONDS = 2.0
+_MARGIN_SECONDS: Final = 3.0
 
 
-class Watched:
-    """The process that started this one, and what it said of itself.
+class Words:
+    """What a process tells its companion: words of a board, in which nothing waits and nothing fails.
 
-    Attributes:
-        pid: of it.
-        gone: descriptor that can be read when it is gone, or None where the system has none.
-        workers: processes that end with it, each with the time of its start and the signal that ends it.
-        heard: when its threads moved last; None while it did not ask to be watched.
-        deadline: when it is to be gone.
-        stopped: since when it has been stopped by a signal.
+    Args:
+        fd: of the memory; -1 for memory that nobody else sees.
     """
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.workers: dict[int, tuple[str, int]] = {}
-        self.heard: float | None = None
-        self.paused = False
-        self.deadline: float | None = None
-        self.stopped: float | None = None
-        self.told_of_stop = False
-        self.dismissed = False
-        try:
-            self.gone: int | None = os.pidfd_open(pid)
-        except (AttributeError, OSError):
-            self.gone = None
+    SIZE: Final = 8 * Board.LINE * _LINES
+
+    def __init__(self, fd: int) -> None:
+        board = Board(mmap.mmap(fd, self.SIZE))
+        self._head, *self._lines = (board.line(number) for number in range(_LINES))
 
     @property
-    def alive(self) -> bool:
-        """Whether it is still the parent of this process."""
-        return os.getppid() == self.pid
+    def moves(self) -> int:
+        """What grows as long as threads of the process move; 0 while nothing is to be expected."""
+        return self._head[_MOVES]
 
-    def take(self, line: str) -> None:
-        """Take what it says."""
-        what, _, value = line.partition(" ")
-        now = time.monotonic()
-        if what == "moves":
-            self.heard, self.paused = now, value == "paused"
-        elif what == "rests":
-            self.heard = None
-        elif what == "worker":
-            pid, number = map(int, value.split())
-            self.workers[pid] = started(pid), number
-        elif what == "forget":
-            self.workers.pop(int(value), None)
-        elif what == "end":
-            self.deadline = now + float(value)
-        elif what == "bye":
-            self.dismissed = True
+    @moves.setter
+    def moves(self, count: int) -> None:
+        self._head[_MOVES] = count
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until it is gone; return whether it is."""
-        if self.gone is not None:
-            return bool(select.select([self.gone], [], [], seconds)[0])
-        deadline = time.monotonic() + seconds
-        while self.alive and time.monotonic() < deadline:
-            time.sleep(_LOOK_SECONDS / 10)
-        return not self.alive
+    @property
+    def paused(self) -> bool:
+        """Whether the next silence may last as long as it does."""
+        return bool(self._head[_PAUSED])
+
+    @paused.setter
+    def paused(self, paused: bool) -> None:
+        self._head[_PAUSED] = paused
+
+    @property
+    def deadline(self) -> float:
+        """When the process is to be gone, by the clock that all processes share; infinite while it may stay."""
+        return self._head[_DEADLINE] / 1000 or float("inf")
+
+    @deadline.setter
+    def deadline(self, when: float) -> None:
+        self._head[_DEADLINE] = int(1000 * when)
+
+    @property
+    def workers(self) -> dict[int, int]:
+        """The processes that end with this one, each with the signal that ends it."""
+        return {line[_PID]: line[_SIGNAL] for line in self._lines if line[_PID]}
+
+    def keep(self, pid: int, number: int) -> bool:
+        """Let a process be sent a signal when this one is gone; return whether there is room for it."""
+        free = next((line for line in self._lines if not line[_PID]), None)
+        if free is not None:
+            free[_SIGNAL], free[_PID] = number, pid  # in this order, as the companion may look in between
+        return free is not None
+
+    def forget(self, pid: int) -> None:
+        """Forget a process that has ended."""
+        for line in self._lines:
+            if line[_PID] == pid:
+                line[_PID] = 0
 
 
 class Companion:
-    """What is done about the process.
+    """What is done about the process that started this one.
 
     Args:
-        watched: the process.
+        pid: of the process.
+        words: file descriptor of what it says.
         folder: of its run; None for none.
-        limit: seconds without a word after which it is taken to hang; 0 for never.
+        limit: seconds without a move after which it is taken to hang; 0 for never.
         stacks: descriptor of the file into which the process writes its stacks at the signal `number`, or None.
         number: of that signal.
     """
 
-    def __init__(self, watched: Watched, folder: str | None, limit: int, stacks: int | None, number: int) -> None:
-        self._watched = watched
-        self._folder = folder
+    def __init__(self, pid: int, words: int, folder: str | None, limit: int, stacks: int | None, number: int) -> None:
+        self._pid = pid
+        self._words = Words(words)
+        self._folder = None if folder is None else Path(folder)
         self._limit = limit
         self._stacks = stacks
         self._number = number
-        self._sources = [source for source in (0, watched.gone) if source is not None]
+        self._stillness = Stillness(2 * _LOOK_SECONDS)
+        self._starts: dict[int, str] = {}  # of workers
+        self._stopped: float | None = None  # since when the process has been stopped by a signal
+        self._told_of_stop = False
+        try:
+            self._ends: int | None = os.pidfd_open(pid)
+        except (AttributeError, OSError):  # not on every system
+            self._ends = None
 
     def run(self) -> None:
-        """Watch until the process is gone, or does not need this one any more."""
-        watched, rest = self._watched, b""
-        sources = self._sources
-        looked = time.monotonic()
-        while not watched.dismissed:
-            ready = select.select(sources, [], [], _LOOK_SECONDS)[0]
-            if 0 in ready:
-                received = os.read(0, 65536)
-                if not received:  # it closed the pipe, and may go on for a while
-                    sources.remove(0)
-                *lines, rest = (rest + received).split(b"\n")
-                for line in lines:
-                    watched.take(line.decode())
-            elif watched.gone in ready or not watched.alive:
-                self._after_its_end("")
+        """Watch until the process is gone; it ends this one where its run ends well."""
+        while not self._gone(_LOOK_SECONDS):
+            self._starts = {pid: self._starts.get(pid) or started(pid) for pid in self._words.workers}
+            if self._look():
                 return
-            now = time.monotonic()
-            if now - looked > 10 * _LOOK_SECONDS:  # this process stood still, so the other may have too
-                watched.heard = watched.heard and now
-            looked = now
-            if self._look(now):
-                return
+        self._after_its_end("")
 
-    def _look(self, now: float) -> bool:
+    def _gone(self, seconds: float) -> bool:
+        """Wait until the process is gone; return whether it is."""
+        if self._ends is not None and os.getppid() == self._pid:
+            return bool(select.select([self._ends], [], [], seconds)[0])
+        deadline = time.monotonic() + seconds
+        while os.getppid() == self._pid and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS / 10)
+        return os.getppid() != self._pid
+
+    def _look(self) -> bool:
         """Look at how the process does; return whether it was ended."""
-        watched = self._watched
-        silent = 0.0 if watched.heard is None or watched.paused else now - watched.heard
-        late = watched.deadline is not None and now > watched.deadline
+        now, moves = time.monotonic(), self._words.moves
+        silent = self._stillness.look(moves)
+        if not moves or self._words.paused:
+            silent = self._stillness.seconds = 0.0
+        late = now > self._words.deadline
         if not (late or silent > _LOOK_SECONDS * 4):
-            watched.stopped = None
+            self._stopped = None
             return False
-        if stopped(watched.pid):
+        if stopped(self._pid):
             self._note_stop(now)
             return False
-        if watched.stopped is not None:
-            watched.stopped, watched.heard = None, now
+        if self._stopped is not None:  # it goes on, and has had no time to move
+            self._stopped, self._stillness.seconds = None, 0.0
             return False
         if late:
-            self._end(f"process {watched.pid} did not end by itself", self._place())
+            self._end(f"process {self._pid} did not end by itself", self._place())
             return True
         if self._limit and silent > self._limit + _MARGIN_SECONDS:
             place = self._place()
-            if self._hears():  # the signal that asks for the stacks may wake a call that slept
+            if self._words.moves != moves:  # the signal that asks for the stacks may wake a call that slept
                 return False
-            self._end(f"no thread of process {watched.pid} moved for {silent:.0f} s, as if one held the GIL", place)
+            self._end(f"no thread of process {self._pid} moved for {silent:.0f} s, as if one held the GIL", place)
             return True
         return False
 
-    def _hears(self) -> bool:
-        """Return whether the process has said something since."""
-        return 0 in self._sources and bool(select.select([0], [], [], 0)[0])
-
     def _note_stop(self, now: float) -> None:
         """Leave alone a process that somebody stopped, and say so when it lasts."""
-        watched = self._watched
-        watched.stopped = now if watched.stopped is None else watched.stopped
-        if self._limit and now - watched.stopped > self._limit and not watched.told_of_stop:
-            watched.told_of_stop = True
-            reason = f"process {watched.pid} was stopped by a signal; it goes on after: kill -CONT {watched.pid}"
-            say(f"{reason}")
+        self._stopped = now if self._stopped is None else self._stopped
+        if self._limit and now - self._stopped > self._limit and not self._told_of_stop:
+            self._told_of_stop = True
+            reason = f"process {self._pid} was stopped by a signal; it goes on after: kill -CONT {self._pid}"
+            say(reason)
             self._write_status({"reason": reason})
 
     def _place(self) -> str:
         """Let the process write its stacks, which needs no lock of Python's, and return where its main thread is."""
-        if self._stacks is None or not catches(self._watched.pid, self._number):
+        if self._stacks is None or not catches(self._pid, self._number):
             return ""
         try:
-            os.kill(self._watched.pid, self._number)
+            os.kill(self._pid, self._number)
             deadline = time.monotonic() + _STACKS_SECONDS
             while not os.fstat(self._stacks).st_size and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -181,8 +186,7 @@ class Companion:
         if not text:
             return ""
         try:
-            with open(os.path.join(self._folder or "", "stacks.txt"), "w") as stream:
-                stream.write(text)
+            (self._folder or Path()).joinpath("stacks.txt").write_text(text)
             where = "; the stacks are in stacks.txt"
         except OSError:
             say(text)
@@ -192,100 +196,55 @@ class Companion:
     def _end(self, reason: str, place: str) -> None:
         """Kill the process."""
         try:
-            os.kill(self._watched.pid, signal.SIGKILL)
+            os.kill(self._pid, signal.SIGKILL)
         except ProcessLookupError:  # it ended by itself just now
             self._after_its_end("")
             return
-        self._watched.wait(_GONE_SECONDS)
+        self._gone(_GONE_SECONDS)
         say(f"{reason}{place}; it was killed")
         self._after_its_end(f"{reason}{place}; it was killed")
 
     def _after_its_end(self, reason: str) -> None:
         """End what the process left, and write the truth about its run."""
-        how = reason or ended(self._watched.pid)
-        for pid, (start, number) in self._watched.workers.items():
-            if start and started(pid) == start:
+        how = reason or ended(self._pid)
+        for pid, number in self._words.workers.items():
+            start = started(pid)
+            if start and self._starts.get(pid, start) == start:  # else the number is that of another process by now
                 try:
                     os.kill(pid, number)
                 except OSError:
                     continue
-        folder = self._folder
-        if folder is None:
+        if self._folder is None:
             return
-        state = "failed-resumable" if has_checkpoint(folder) else "failed"
+        state = "failed-resumable" if has_checkpoint(self._folder) else "failed"
         how += "; the latest checkpoint stands, continue with --resume" if state == "failed-resumable" else ""
         if self._write_status({"state": state, "reason": how}) and not reason:
             say(how)
 
     def _write_status(self, change: dict[str, Any]) -> bool:
         """Change the status of the run, where it is still the status that the process left; return whether it was."""
+        from rlcore.files.lock import Lock
+        from rlcore.files.replacement import replace
+
         if self._folder is None:
             return False
-        file = os.path.join(self._folder, "status.json")
+        file = self._folder / "status.json"
         try:
-            with Held(self._folder, "state" in change):
-                with open(file) as stream:
-                    status = json.load(stream)
-                if status.get("pid") != self._watched.pid or status.get("state") != "running":
-                    return False
-                status.update(change)
-                # as `rlcore.files.replacement`, which this program cannot import
-                temporary = os.path.join(self._folder, f".status.json-{os.getpid()}")
-                with open(temporary, "w") as stream:
-                    stream.write(json.dumps(status, indent=1) + "\n")
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                os.replace(temporary, file)
-        except (OSError, ValueError, AttributeError):  # there is no run yet, or nothing can be written
+            if "state" in change:  # the process is gone; one that goes on with the run waits until this one is, too
+                self._lock = Lock(self._folder)
+            status = json.loads(file.read_text())
+            if status.get("pid") != self._pid or status.get("state") != "running":
+                return False
+            replace(file, json.dumps(status | change, indent=1) + "\n", durable=True)
+        except (OSError, ValueError, AttributeError, RlcoreError):  # there is no run yet, or nothing can be written
             return False
         return True
 
 
-class Held:
-    """The lock of a run folder, so that a process that goes on with the run waits for a moment.
-
-    Args:
-        folder: of the run.
-        take: whether it is taken: the process that had it is gone, so that it can be had.
-
-    Raises:
-        OSError: another process has it.
-    """
-
-    def __init__(self, folder: str, take: bool) -> None:
-        self._file = os.path.join(folder, ".lock")
-        self._take = take
-        self._descriptor: int | None = None
-
-    def __enter__(self) -> None:
-        if not self._take:
-            return
-        try:
-            import fcntl
-        except ImportError:  # no such lock on this system
-            return
-        # for writing too, without which NFS grants no lock that excludes others
-        self._descriptor = os.open(self._file, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        deadline = time.monotonic() + _LOCK_SECONDS
-        while True:  # the system lets go of it a moment after the process is gone
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    self.__exit__()
-                    raise
-                time.sleep(0.02)
-
-    def __exit__(self, *error: object) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-
-
-def has_checkpoint(folder: str) -> bool:
-    """Return whether a checkpoint of a run was committed: `rlcore.checkpoints.manifest` cannot be imported here."""
+def has_checkpoint(folder: Path) -> bool:
+    """Return whether a checkpoint of a run was committed, by its name; the manifest takes long to import."""
     try:
-        names = os.listdir(os.path.join(folder, "checkpoints"))
+        names = os.listdir(folder / "checkpoints")
     except OSError:
         return False
     return any(name[0] in "0123456789" and "-" in name for name in names)
@@ -301,7 +260,7 @@ def stat_of(pid: int) -> list[str]:
 
 
 def started(pid: int) -> str:
-    """Return when a process started, which tells it from a later one of the same number."""
+    """Return when a process started, which tells it from a later one of the same number; empty when it has ended."""
     fields = stat_of(pid)
     return fields[19] if fields and fields[0] not in "ZX" else ""
 
@@ -351,14 +310,8 @@ def say(message: str) -> None:
         return
 
 
-def main() -> None:
+def main(settings: dict[str, Any]) -> None:
     """Begin with what the command line says."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):  # meant for the process
         signal.signal(number, signal.SIG_IGN)
-    settings = json.loads(sys.argv[1])
-    watched = Watched(settings.pop("pid"))
-    Companion(watched, **settings).run()
-
-
-if __name__ == "__main__":
-    main()
+    Companion(**settings).run()

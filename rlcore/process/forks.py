@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from typing import Final
+from typing import Final, cast
 
 from rlcore.types.heart import Heart
 
@@ -20,24 +20,16 @@ from rlcore.types.heart import Heart
 _PR_SET_PDEATHSIG: Final = 1
 
 
-class _ForkedHeart(Heart):
-    """The heart of a loop in a process that was forked from the one that trains: its first beat ends the process.
+class _ForkedBeats:
+    """The beats of a heart in a process that was forked from the one that trains: the next one ends the process.
 
     A process of `multiprocessing` has a function of its own to run and never comes back, so it may beat, as when it
     makes envs.
     """
 
-    __slots__ = ()
-
-    @property
-    def beats(self) -> int:
-        """Nothing beats here."""
-        return 0
-
-    @beats.setter
-    def beats(self, value: int) -> None:
+    def __add__(self, beats: int) -> _ForkedBeats:
         if _starter() != _FORKS.starter:
-            return
+            return self
         with contextlib.suppress(OSError):
             os.write(
                 2,
@@ -68,7 +60,7 @@ class _Forks:
 
     def _in_child(self) -> None:
         for heart in self.hearts:
-            heart.__class__ = _ForkedHeart
+            heart.beats = cast("int", _ForkedBeats())
         self.hearts = set()
         # the system means the thread that forked, so this must be one that lasts
         if self._from_main and self.end_with is not None and os.getppid() == self.end_with:
@@ -99,7 +91,7 @@ def _starter() -> int | None:
     return None if parent is None else parent.pid
 
 
-def end_with_this() -> None:
+def end_forks_with_this() -> None:
     """End every process that the main thread forks from now on, and that does not become another program, with this."""
     if sys.platform == "linux":
         _FORKS.end_with = os.getpid()

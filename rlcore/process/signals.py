@@ -19,6 +19,8 @@ from types import FrameType
 from typing import Any, Final
 
 from rlcore.errors import Interruption
+from rlcore.process import interrupts
+from rlcore.process.board import Stillness
 
 
 def _present(*names: str) -> tuple[signal.Signals, ...]:
@@ -39,6 +41,11 @@ _REACTION: Final = 5.0
 _SHUTDOWN: Final = 20.0
 _STANDING: Final = 10.0
 _LOOK: Final = 0.2
+
+
+def signal_name(number: int) -> str:
+    """Return what a signal is called; those of real time have no name."""
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
 class StopAtOnce(KeyboardInterrupt, Interruption):
@@ -88,6 +95,30 @@ def stop_on_signal(
         stopping.end()
 
 
+@contextmanager
+def collected_stops() -> Iterator[list[int]]:
+    """Collect the signals that ask to stop, for a command that passes them on to its runs; in the main thread alone.
+
+    Those that the caller ignores, as under `nohup`, stay ignored.
+
+    Yields:
+        The numbers of the signals that came, a list that grows.
+    """
+    received: list[int] = []
+    handlers: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        present = {number: signal.getsignal(number) for number in STOPPING}
+        handlers = {n: handler for n, handler in present.items() if n in ALWAYS or handler != signal.SIG_IGN}
+    for number in handlers:
+        signal.signal(number, lambda number, frame: received.append(number))
+    interrupts.hand_over()
+    try:
+        yield received
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
 class _Stopping:
     """The handlers of a block, and the thread that counts the grace time.
 
@@ -128,9 +159,9 @@ class _Stopping:
             after_in_child=partial(_after_fork, itself, child=True),
         )
         for number in (*SIGNALS, *AT_ONCE):
-            before = signal.getsignal(number)
-            if before == signal.SIG_DFL or (number in ALWAYS and before is not None):
-                self._previous[number] = before
+            handler = signal.getsignal(number)
+            if handler == signal.SIG_DFL or (number in ALWAYS and handler is not None):
+                self._previous[number] = handler
                 signal.signal(number, self._handle)
         self._thread.start()
 
@@ -208,13 +239,10 @@ class _Stopping:
 
     def _saves_stand_still(self) -> bool:
         """Wait while a save moves; return False as soon as the block ends or the run is to stop at once."""
-        state, since = self._saving(), time.monotonic()
-        while state is not None and time.monotonic() < since + _STANDING * state[1]:
+        stillness = Stillness(2 * _LOOK)
+        while (save := self._saving()) is not None and stillness.look(save) < _STANDING * save[1]:
             if not self._passes(_LOOK):
                 return False
-            now = self._saving()
-            if now != state:
-                state, since = now, time.monotonic()
         return True
 
     def _interrupt(self) -> None:

@@ -73,7 +73,7 @@ def lenient(stream: TextIO | None) -> TextIO:
 @contextmanager
 def lenient_output() -> Iterator[Lenient]:
     """Make both streams lenient inside; yields the standard output."""
-    before = sys.stdout, sys.stderr
+    streams = sys.stdout, sys.stderr
     output, errors = Lenient(sys.stdout), Lenient(sys.stderr)
     sys.stdout, sys.stderr = cast("TextIO", output), cast("TextIO", errors)
     try:
@@ -81,7 +81,7 @@ def lenient_output() -> Iterator[Lenient]:
     finally:
         output.end()
         errors.end()
-        sys.stdout, sys.stderr = before
+        sys.stdout, sys.stderr = streams
 
 
 def show_log(quiet: bool = False, force: bool = False) -> None:
@@ -95,3 +95,8 @@ def show_log(quiet: bool = False, force: bool = False) -> None:
     logging.getLogger().setLevel(logging.ERROR if quiet else logging.INFO)
     if quiet:
         warnings.simplefilter("ignore")
+
+
+def printable(text: object) -> str:
+    """Return `str(text)` with everything that a terminal would obey written out, as `repr` does."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(text))

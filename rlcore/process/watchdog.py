@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from typing import Final
 
 from rlcore.errors import Interruption
 from rlcore.process import companion
+from rlcore.process.board import Stillness
 from rlcore.types.heart import Heart, MovingSave
 
 log = logging.getLogger(__name__)
@@ -27,8 +29,9 @@ log = logging.getLogger(__name__)
 STACKS_FILE: Final = "stacks.txt"
 # interrupts a system call of the main thread; nobody sends it to ask for something, and by default it does nothing
 _WAKE: Final = signal.SIGURG
-# looks between the interruption of the main thread and the end of the process
-_GRACE_TICKS: Final = 10
+# seconds between two looks; between the interruption of the main thread and the end of the process
+_TICK: Final = 1.0
+_REACTION: Final = 10.0
 # what the companion gives this process to end, from a save that moved last on
 _LAST_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.5
@@ -40,20 +43,6 @@ class Hung(Interruption):
     """Nothing moved for too long; no `except Exception` of an env or hook may swallow it."""
 
 
-class _Stillness:
-    """For how many looks something has been as it is."""
-
-    def __init__(self) -> None:
-        self._seen: Hashable = None
-        self._looks = 0
-
-    def look(self, seen: Hashable, moves: bool = False) -> int:
-        """Return for how many looks it has been so; 0 when it changed, or moves in another way."""
-        self._looks = 0 if moves or seen != self._seen else self._looks + 1
-        self._seen = seen
-        return self._looks
-
-
 class Watchdog:
     """Interrupts the main thread when the heart stands still, and ends the process when that does not help.
 
@@ -63,7 +52,6 @@ class Watchdog:
         folder: where the stacks of all threads are written.
         last_resort: called from the thread of the watchdog before the process ends, to save what can be saved, in
             bounded time.
-        tick: seconds between two looks.
         companion: watches from outside that this one does.
     """
 
@@ -73,7 +61,6 @@ class Watchdog:
         seconds: int,
         folder: Path,
         last_resort: Callable[[str], None],
-        tick: float = 1.0,
         companion: companion.Companion | None = None,
     ) -> None:
         self.reason: str | None = None
@@ -81,12 +68,12 @@ class Watchdog:
         self._limit = seconds
         self._folder = folder
         self._last_resort = last_resort
-        self._tick = tick
         self._companion = companion
         self._done = threading.Event()
         self._main = threading.main_thread()
-        self._own = _Stillness()
-        self._background: dict[MovingSave, _Stillness] = {}
+        self._stillness = Stillness(_TICK)
+        self._interrupted = False  # since the main thread moved last
+        self._background: dict[MovingSave, Stillness] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -96,7 +83,7 @@ class Watchdog:
             return
         if self._companion is not None:
             self._companion.moves()  # from here on it expects to hear of this process
-        previous = signal.signal(_WAKE, self._interrupted)
+        previous = signal.signal(_WAKE, self._raise)
         thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         thread.start()
         try:
@@ -109,7 +96,7 @@ class Watchdog:
                 self._companion.rests()
 
     def _watch(self) -> None:
-        while not self._done.wait(self._tick):
+        while not self._done.wait(_TICK):
             if self._companion is not None:
                 self._companion.moves(self._heart.paused)
             self._look()
@@ -119,22 +106,25 @@ class Watchdog:
         saves = {save: save.mark() for save in tuple(self._heart.saves)}
         patience = max((save.patience for save in saves if save.thread is self._main), default=1)
         # libraries are imported while a run is built, and each takes its time
-        still = self._own.look((self._heart.beats, len(sys.modules), *saves.values()), moves=self._heart.paused)
-        if still == self._limit * patience:
-            self._interrupt(f"nothing moved for {still} s in {self._place()}")
-        elif still >= self._limit * patience + _GRACE_TICKS and self.reason is not None:
-            self._end(self.reason)
-        elif still < self._limit * patience:
+        pause = time.monotonic() if self._heart.paused else None
+        still = self._stillness.look((self._heart.beats, len(sys.modules), pause, *saves.values()))
+        if still < self._limit * patience:
+            self._interrupted = False
             self._look_behind({save: mark for save, mark in saves.items() if save.thread is not self._main})
+        elif not self._interrupted:
+            self._interrupted = True
+            self._interrupt(f"nothing moved for {int(still)} s in {self._place()}")
+        elif still >= self._limit * patience + _REACTION:
+            self._end()
 
     def _look_behind(self, saves: dict[MovingSave, Hashable]) -> None:
         """Look at the saves in the background, which hang unnoticed while the main thread moves."""
-        self._background = {save: self._background.get(save) or _Stillness() for save in saves}
+        self._background = {save: self._background.get(save) or Stillness(_TICK) for save in saves}
         for save, mark in saves.items():
             still = self._background[save].look(mark)
             if still >= self._limit * save.patience and not save.given_up:
                 save.given_up = True
-                self._interrupt(f"the checkpoint that is written in the background did not move for {still} s")
+                self._interrupt(f"the checkpoint that is written in the background did not move for {int(still)} s")
 
     def _interrupt(self, what: str) -> None:
         """Write the stacks, and raise `Hung` in the main thread."""
@@ -154,19 +144,19 @@ class Watchdog:
                 return "the stacks could not be written"
             return "the stacks are above"
 
-    def _interrupted(self, number: int, frame: object) -> None:
+    def _raise(self, number: int, frame: object) -> None:
         if self.reason is not None and not self._done.is_set():
             raise Hung(self.reason)
 
-    def _end(self, reason: str) -> None:
+    def _end(self) -> None:
         """End a process whose main thread cannot be interrupted, because it is inside a library."""
         for save in self._heart.saves:
             save.given_up = True
         if self._companion is not None:
             self._companion.end_within(_LAST_SECONDS)
         try:
-            self._last_resort(reason)
-            log.error("%s; the main thread cannot be interrupted, so the process ends here", reason)
+            self._last_resort(str(self.reason))
+            log.error("%s; the main thread cannot be interrupted, so the process ends here", self.reason)
         finally:
             os._exit(_EXIT_CODE)
 
@@ -187,8 +177,8 @@ def wait_while_moving(thread: threading.Thread, heart: Heart, seconds: float) ->
         heart: of the run.
         seconds: that the save may stand still, many times as long in a sync.
     """
-    beside, stillness = companion.running(), _Stillness()
-    while thread.is_alive() and stillness.look(heart.mark()) * _LOOK_SECONDS < seconds * heart.patience:
+    beside, stillness = companion.running(), Stillness(_LOOK_SECONDS)
+    while thread.is_alive() and stillness.look(heart.mark()) < seconds * heart.patience:
         if beside is not None:
             beside.end_within(_LAST_SECONDS)
         thread.join(_LOOK_SECONDS)

@@ -156,7 +156,7 @@ def test_a3_reading_a_checkpoint_and_restoring_every_component_count_as_moving(t
 
 
 def test_a9_importing_counts_as_moving(tmp_path, monkeypatch):
-    watchdog = Watchdog(Heart(), 30, tmp_path, lambda reason: None, tick=0.05)
+    watchdog = Watchdog(Heart(), 1, tmp_path, lambda reason: None)
     with watchdog.watching():
         for number in range(50):
             monkeypatch.setitem(sys.modules, f"another_module_{number}", sys)

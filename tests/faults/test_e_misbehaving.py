@@ -13,7 +13,7 @@ from rlcore.errors import ConfigError
 from rlcore.loggers import limits
 from rlcore.loggers.base import LoggerBase
 from rlcore.loggers.writer import LogWriter, close_all, drain_all
-from rlcore.process.patience import Patience
+from rlcore.process.board import Stillness
 
 BAD = """
 import ctypes
@@ -205,12 +205,12 @@ def test_e13_a_queue_that_is_full_because_another_logger_holds_the_gil_is_waited
 
 def test_e13_time_in_which_no_thread_ran_is_not_counted():
     waits, stalls = iter([2.0, 0.05, 0.05]), []
-    patience = Patience(0.25, stalls.append)
-    assert not patience.wait(lambda seconds: time.sleep(next(waits, seconds)))
+    stillness = Stillness(stalled=stalls.append)
+    assert not stillness.wait(lambda seconds: time.sleep(next(waits, seconds)), 0.25)
     assert len(stalls) == 1
     assert stalls[0] >= 2.0
-    assert not Patience(0.0).wait(lambda seconds: False)
-    assert Patience(0.0).wait(lambda seconds: True)
+    assert not Stillness().wait(lambda seconds: False, 0.0)
+    assert Stillness().wait(lambda seconds: True, 0.0)
 
 
 def test_e13_how_much_waits_for_a_server_is_asked_in_the_thread_of_the_logger(caplog):

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from rlcore.cli.durations import duration, spoken
-from rlcore.process.age import age
+from rlcore.process.this_process import age
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_nonsense_is_refused(cli, write_config, text):
 
 
 def test_the_age_of_a_process_counts_from_its_start():
-    code = "import time; time.sleep(0.3); from rlcore.process.age import age; print(age())"
+    code = "import time; time.sleep(0.3); from rlcore.process.this_process import age; print(age())"
     began = time.monotonic()
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert float(printed) <= time.monotonic() - began + 0.02

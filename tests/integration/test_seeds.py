@@ -17,7 +17,7 @@ from rlcore_plugin_reports.seeds.training import arguments_of
 
 from rlcore.checkpoints.manifest import scan
 from rlcore.cli.command_line import parser
-from rlcore.process.age import age
+from rlcore.process.this_process import age
 
 EVALUATED = {"evaluator": {"use": "episodes", "episodes": 2, "every": 32}}
 LONG = {"run": {"total_frames": 4_000_000}, "checkpoint": {"every": 3_200}, "metrics": {"every": 3_200}}

@@ -21,7 +21,7 @@ ROOMS = {
     "version": "",
     "files": "",
     "types": "",
-    "process": "types",
+    "process": "files types",
     "hooks": "types",
     "plugins": "version types hooks",
     "config": "types plugins",

@@ -6,7 +6,7 @@ import os
 
 import pytest
 import torch
-from rlcore_plugin_ddp.ranks.board import Board, Kept
+from rlcore_plugin_ddp.ranks.board import Kept, RankBoard
 from rlcore_plugin_ddp.ranks.keeping import KeptStates, read_kept
 
 from rlcore.state.snapshot import Snapshot
@@ -15,7 +15,7 @@ from rlcore.types.progress import Progress
 
 @pytest.fixture
 def board():
-    board = Board(2)
+    board = RankBoard(2)
     yield board
     for fd in board.fds:
         os.close(fd)
@@ -35,7 +35,7 @@ def snapshot(frames, size=5):
 
 
 def test_a_rank_says_how_far_it_is_and_how_it_ends(board):
-    other = Board(2, board.fds)  # as another process sees it
+    other = RankBoard(2, board.fds)  # as another process sees it
     other.pulse(1, frames=64)
     other.begun(0)
     other.dies(1, "naïve " * 300, lost=0)
@@ -50,6 +50,28 @@ def test_a_rank_says_how_far_it_is_and_how_it_ends(board):
     board.begin_generation()
     assert (board.outcome(1), board.pulses(), board.reached()) == (None, [0, 0], 0)
     assert (board.why(1), board.lost(1)) == ("", None)
+
+
+def test_what_a_rank_of_another_host_says_stands_here_but_for_the_states_that_it_keeps_there(board):
+    there, mirror = RankBoard(2), RankBoard(2)
+    board.wanted, board.stop = 64, 15
+    there.copy(None, board.line(None))
+    assert (there.wanted, there.stop) == (64, 15)
+    there.pulse(1, frames=96)
+    there.begun(1)
+    there.keeps(1, 0, 64)
+    there.sends(1, 64, texts=3)
+    there.dies(1, "lost", lost=0)
+    there.ends(1, 6)
+    mirror.copy(1, there.line(1))
+    assert (mirror.sent(1), mirror.texts(1), mirror.kept_by(1)) == (64, 3, {0: 64})
+    board.keeps(1, 1, 32)
+    board.hear(1, there.line(1))
+    assert (board.reached(), board.has_begun(1), board.outcome(1), board.lost(1)) == (96, True, 6, 0)
+    assert (board.why(1), board.kept_by(1), board.pulses()) == ("lost", {1: 32}, [0, 1])
+    said = there.line(1)
+    there.sends(1, None, texts=3)
+    assert there.line(1) != said, "each message is another one, so that who stands still shows"
 
 
 def test_a_state_counts_when_every_rank_has_it(board):
@@ -86,14 +108,14 @@ def test_a_kept_state_comes_back_as_it_was(board):
         board.keeps(0, board_place(board, frames), frames)
         kept = board.kept()
         assert kept.frames == frames
-        found, expected = read_kept(Board(2, board.fds), 1, kept.place), snapshot(frames, size)
+        found, expected = read_kept(RankBoard(2, board.fds), 1, kept.place), snapshot(frames, size)
         assert found.digests() == expected.digests()
         assert (found.progress, found.evaluation) == (expected.progress, expected.evaluation)
 
 
 def board_place(board, frames):
     """Return where rank 1 has the state of a frame."""
-    return next(place for place in (0, 1) if board._words[board._line(1) + 5 + place] == frames + 1)
+    return next(place for place, reached in board.kept_by(1).items() if reached == frames)
 
 
 def test_a_state_that_is_too_large_is_not_kept(board, monkeypatch):

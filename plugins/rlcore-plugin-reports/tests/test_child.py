@@ -20,7 +20,7 @@ def fail(tmp_path, monkeypatch):
     def run(program):
         (tmp_path / "program.py").write_text(f"import json, os, sys\nfolder = {str(tmp_path)!r}\n{program}")
         monkeypatch.setattr(
-            "rlcore.process.another.rlcore_command", lambda: [sys.executable, str(tmp_path / "program.py")]
+            "rlcore.process.companion.rlcore_command", lambda: [sys.executable, str(tmp_path / "program.py")]
         )
         child = Child(Seed(1, tmp_path, goes_on=True), list, dict(os.environ))
         child.start()
@@ -49,3 +49,7 @@ def test_the_status_of_an_earlier_process_is_not_told(fail, tmp_path):
     assert fail("print('no room'); sys.exit(7)").last_line() == "no room"
     silent = fail("sys.exit(7)")
     assert (silent.last_line(), silent.how_it_ended()) == ("", "exit code 7")
+
+
+def test_a_signal_without_a_name_is_told_by_its_number(fail):
+    assert fail("os.kill(os.getpid(), 40)").how_it_ended() == "killed by signal 40"

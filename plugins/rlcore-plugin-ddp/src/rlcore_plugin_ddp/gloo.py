@@ -113,10 +113,10 @@ class GlooGroup:
 
     def gather(self, tree: Any, tensors: Mapping[str, Tensor] | None = None) -> Sequence[tuple[Any, dict[str, Tensor]]]:
         """Return the tree and the tensors of every rank, on rank 0."""
-        own = pack(tree, tensors or {})
-        lengths = [int(length) for length in self._all("gather", torch.tensor([len(own)]))]
+        packed = pack(tree, tensors or {})
+        lengths = [int(length) for length in self._all("gather", torch.tensor([len(packed)]))]
         padded = torch.zeros(max(lengths), dtype=torch.uint8)
-        padded[: len(own)] = torch.frombuffer(own, dtype=torch.uint8)
+        padded[: len(packed)] = torch.frombuffer(packed, dtype=torch.uint8)
         every = [] if self.rank else [torch.empty_like(padded) for _ in range(self.size)]
         first = _distributed.GatherOptions()
         first.rootRank = 0
@@ -134,9 +134,9 @@ class GlooGroup:
         elif self._moves is not None:
             self._moves.beat()
 
-    def _all(self, kind: str, own: Tensor) -> list[Tensor]:
-        every = [torch.empty_like(own) for _ in range(self.size)]
-        self._call(kind, own.nbytes, lambda: self._gloo.allgather([every], [own]))
+    def _all(self, kind: str, tensor: Tensor) -> list[Tensor]:
+        every = [torch.empty_like(tensor) for _ in range(self.size)]
+        self._call(kind, tensor.nbytes, lambda: self._gloo.allgather([every], [tensor]))
         return every
 
     def _call(self, kind: str, nbytes: int, begin: Callable[[], Any]) -> None:

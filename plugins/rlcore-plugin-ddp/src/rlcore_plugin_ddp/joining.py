@@ -39,9 +39,9 @@ def joined() -> Group | None:
         return None
     facts = json.loads(text)
     use = facts.pop("use", "shared")
-    own = {name: facts.pop(name) for name in ("fd", "size", "generation", "rank", "deadline", "spin")}
-    os.set_inheritable(own["fd"], False)
-    memory = Memory(**own)
+    arguments = {name: facts.pop(name) for name in ("fd", "size", "generation", "rank", "deadline", "spin")}
+    os.set_inheritable(arguments["fd"], False)
+    memory = Memory(**arguments)
     if use == "gloo":
         from rlcore_plugin_ddp.gloo import GlooGroup
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rlcore.run import Asked, Config
     from rlcore.types import Group
-    from rlcore_plugin_ddp.ranks.board import Board
+    from rlcore_plugin_ddp.ranks.board import RankBoard
 
 __all__ = [
     "ForkingLauncher",
@@ -83,7 +83,7 @@ class _WatchedLauncher(Launcher):
 
         return Supervisor(asked).run()
 
-    def serve(self, config: Config, asked: Asked, channel: socket.socket, board: Board) -> None:
+    def serve(self, config: Config, asked: Asked, channel: socket.socket, board: RankBoard) -> None:
         """Have ranks started as the supervisor says, until it is gone.
 
         Args:
@@ -101,7 +101,7 @@ class ForkingLauncher(_WatchedLauncher):
     It is built once, in that process.
     """
 
-    def serve(self, config: Config, asked: Asked, channel: socket.socket, board: Board) -> None:
+    def serve(self, config: Config, asked: Asked, channel: socket.socket, board: RankBoard) -> None:
         """Fork ranks as the supervisor says, until it is gone."""
         from rlcore_plugin_ddp.ranks.template import Template
 
@@ -166,7 +166,7 @@ class PlacingLauncher(_WatchedLauncher):
     It is built once. Of each generation `open` comes first, then `place`, then `begin`; `join` is called in the rank.
     """
 
-    def serve(self, config: Config, asked: Asked, channel: socket.socket, board: Board) -> None:
+    def serve(self, config: Config, asked: Asked, channel: socket.socket, board: RankBoard) -> None:
         """Have ranks placed as the supervisor says, until it is gone."""
         from rlcore_plugin_ddp.ranks.placed import serve_placed
 

@@ -68,18 +68,18 @@ class Meeting:
     def memory(self, generation: int) -> Memory | None:
         """Return memory that the ranks of one host share; None where they cannot, which all of them find."""
         made = hasattr(os, "memfd_create") and not self._rank
-        own = Memory.create(self._size, generation).fd if made else None
+        fd = Memory.create(self._size, generation).fd if made else None
         if not self._rank:
-            there = None if own is None else [os.getpid(), own, os.fstat(own).st_ino]
-            self.store.set(f"rlcore/{generation}/memory", json.dumps(there))
-        elif (there := json.loads(self.store.get(f"rlcore/{generation}/memory"))) is not None:
-            own = _opened(*there)
-        self.store.set(f"rlcore/{generation}/sees/{self._rank}", "" if own is None else "memory")
-        seen = [self.store.get(f"rlcore/{generation}/sees/{rank}") for rank in range(self._size)]
-        if own is None or not all(seen):
+            where = None if fd is None else [os.getpid(), fd, os.fstat(fd).st_ino]
+            self.store.set(f"rlcore/{generation}/memory", json.dumps(where))
+        elif (where := json.loads(self.store.get(f"rlcore/{generation}/memory"))) is not None:
+            fd = _opened(*where)
+        self.store.set(f"rlcore/{generation}/sees/{self._rank}", "" if fd is None else "memory")
+        said = [self.store.get(f"rlcore/{generation}/sees/{rank}") for rank in range(self._size)]
+        if fd is None or not all(said):
             return None
         spin = self._size <= usable_cores()
-        return Memory(own, self._size, generation, self._rank, self._deadline, spin)
+        return Memory(fd, self._size, generation, self._rank, self._deadline, spin)
 
     def address(self) -> str:
         """Return the address of this host at which other ranks reach it: that from which it reaches the store.
@@ -146,12 +146,12 @@ class Meeting:
 def _opened(process: int, fd: int, inode: int) -> int | None:
     """Open the memory that another process of this user has, if this one may."""
     try:
-        own = os.open(f"/proc/{process}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+        memory = os.open(f"/proc/{process}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return None
-    if os.fstat(own).st_ino == inode:
-        return own
-    os.close(own)
+    if os.fstat(memory).st_ino == inode:
+        return memory
+    os.close(memory)
     return None
 
 

@@ -26,15 +26,12 @@ import time
 from typing import Any, Final, Self
 
 from rlcore.errors import ConfigError, RankLost, RlcoreError
-from rlcore.process import usable_cores
-from rlcore_plugin_ddp.stillness import Stillness
+from rlcore.process import Board, Stillness, usable_cores
 
 ENVIRONMENT: Final = "RLCORE_GROUP"
 KINDS: Final = ("sum_", "share", "gather", "barrier")
 
-# words of 64 bits in a line, which is one of the processor's cache: ranks that write do not slow down each other
-_LINE: Final = 8
-# in the first line: whether the generation is over, for which rank, and its number
+# words in the first line: whether the generation is over, for which rank, and its number
 _OVER, _LOST, _GENERATION = range(3)
 # in the line of a rank: its calls so far, what changes as long as it moves, whether it came, and its last two calls
 _CALLS, _BEATS, _CAME, _WHAT = 0, 1, 2, 4
@@ -77,9 +74,10 @@ class Memory:
         self.generation = generation
         self.deadline = deadline
         self._spin = _SPIN if spin else 0.0
-        self._words = memoryview(mmap.mmap(fd, 8 * _LINE * (1 + size))).cast("q")
-        self._own = self._line(self.rank)
-        self._others = [(other, self._line(other)) for other in range(size) if other != rank]
+        board = Board(mmap.mmap(fd, 2 * size << _SMALLEST))  # all before the first part
+        self._head, *self._lines = (board.line(number) for number in range(1 + size))
+        self._line = self._lines[self.rank]
+        self._others = [(other, line) for other, line in enumerate(self._lines) if other != rank]
         self._calls = 0
         self._parts: dict[int, mmap.mmap] = {}
         if rank is not None:
@@ -97,7 +95,7 @@ class Memory:
         fd = os.memfd_create("rlcore-ranks")
         os.truncate(fd, 2 * size << (_LARGEST + 1))
         memory = cls(fd, size, generation)
-        memory._words[_GENERATION] = generation
+        memory._head[_GENERATION] = generation
         return memory
 
     def environment(self, rank: int, deadline: float = 60.0, **more: Any) -> dict[str, str]:
@@ -109,8 +107,14 @@ class Memory:
             more: which group it is, and arguments of that: see `rlcore_plugin_ddp.joining`.
         """
         spin = self.size <= usable_cores()
-        own = {"fd": self.fd, "size": self.size, "generation": self.generation, "deadline": deadline, "spin": spin}
-        return {ENVIRONMENT: json.dumps({**own, "rank": rank, **more})}
+        arguments = {
+            "fd": self.fd,
+            "size": self.size,
+            "generation": self.generation,
+            "deadline": deadline,
+            "spin": spin,
+        }
+        return {ENVIRONMENT: json.dumps({**arguments, "rank": rank, **more})}
 
     def end(self, lost: int | None = None) -> None:
         """End the generation: every wait and every further call of every rank raises `RankLost`.
@@ -118,18 +122,17 @@ class Memory:
         Args:
             lost: the rank for which it ends, if it is one.
         """
-        if not self._words[_OVER]:  # the first to see it knows best
-            self._words[_LOST] = -1 if lost is None else lost
-            self._words[_OVER] = 1
+        if not self._head[_OVER]:  # the first to see it knows best
+            self._head[_LOST] = -1 if lost is None else lost
+            self._head[_OVER] = 1
 
     def beat(self) -> None:
         """Say that this rank moves although it makes no call; the others wait longer for it."""
-        self._words[self._own + _BEATS] += 1
+        self._line[_BEATS] += 1
 
     def mark(self, rank: int) -> tuple[int, int]:
         """Return what changes as long as a rank moves."""
-        line = self._line(rank)
-        return self._words[line + _CALLS], self._words[line + _BEATS]
+        return self._lines[rank][_CALLS], self._lines[rank][_BEATS]
 
     def begin(self, kind: str, nbytes: int) -> int:
         """Begin a call, and return which of its two places this rank writes into.
@@ -141,10 +144,10 @@ class Memory:
         Raises:
             RankLost: the generation is over.
         """
-        if self._words[_OVER]:
+        if self._head[_OVER]:
             raise self._ended(kind)
         place = (self._calls + 1) % 2
-        self._words[self._own + _WHAT + place] = nbytes * len(KINDS) + KINDS.index(kind)
+        self._line[_WHAT + place] = nbytes * len(KINDS) + KINDS.index(kind)
         return place
 
     def meet(self) -> None:
@@ -154,14 +157,14 @@ class Memory:
             RankLost: one has ended or does not move, or the generation is over.
             RlcoreError: one makes another call than this rank.
         """
-        words, what = self._words, _WHAT + (self._calls + 1) % 2
+        what = _WHAT + (self._calls + 1) % 2
         self._calls += 1
-        words[self._own + _CALLS] = self._calls
+        self._line[_CALLS] = self._calls
         for rank, line in self._others:
-            if words[line + _CALLS] < self._calls:
+            if line[_CALLS] < self._calls:
                 self._wait(rank, line)
-            if words[line + what] != words[self._own + what]:
-                raise self._apart(rank, line + what)
+            if line[what] != self._line[what]:
+                raise self._apart(rank, line[what])
 
     def check(self) -> None:
         """Look whether the generation is over.
@@ -169,7 +172,7 @@ class Memory:
         Raises:
             RankLost: it is.
         """
-        if self._words[_OVER]:
+        if self._head[_OVER]:
             raise self._ended(self._call())
 
     def look(self) -> None:
@@ -207,22 +210,19 @@ class Memory:
         """Close it."""
         self.close()
 
-    def _line(self, rank: int) -> int:
-        return (1 + rank) * _LINE
-
     def _come(self) -> None:
         """Take the lock that says that this process lives; the system gives it up with the process."""
-        if self._words[_OVER] or self._words[_GENERATION] != self.generation:
+        if self._head[_OVER] or self._head[_GENERATION] != self.generation:
             raise self._ended("join")
         try:
             fcntl.lockf(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self.rank)
         except OSError:
             raise ConfigError(f"rank {self.rank} runs in another process already") from None
-        self._words[self._own + _CAME] = 1
+        self._line[_CAME] = 1
 
     def _lives(self, rank: int) -> bool:
         """Return whether the process of a rank is there, or has not come yet."""
-        if not self._words[self._line(rank) + _CAME]:
+        if not self._lines[rank][_CAME]:
             return True
         try:
             fcntl.lockf(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, rank)
@@ -231,11 +231,10 @@ class Memory:
         fcntl.lockf(self.fd, fcntl.LOCK_UN, 1, rank)
         return False
 
-    def _wait(self, rank: int, line: int) -> None:
-        words, calls = self._words, self._calls
+    def _wait(self, rank: int, line: memoryview) -> None:
         began = looked = now = time.monotonic()
         stillness: Stillness | None = None  # most waits are over before it is needed
-        while words[line + _CALLS] < calls:
+        while line[_CALLS] < self._calls:
             self.check()
             if now - began < self._spin:
                 os.sched_yield()
@@ -244,31 +243,31 @@ class Memory:
             now = time.monotonic()
             if now - looked < _LOOK:
                 continue
-            stillness = stillness or Stillness(words[line + _BEATS], _LOOK)
-            looked, still = now, stillness.look(words[line + _BEATS])
+            stillness = stillness or Stillness(2 * _LOOK)
+            looked, still = now, stillness.look(line[_BEATS])
             lives = self._lives(rank)
-            if words[line + _CALLS] < calls and (not lives or still > self.deadline):
+            if line[_CALLS] < self._calls and (not lives or still > self.deadline):
                 raise self._lose(rank, lives, still)
 
     def _lose(self, rank: int, lives: bool, still: float) -> RankLost:
         self.end(rank)
         if not lives:
             why = "its process has ended"
-        elif self._words[self._line(rank) + _CAME]:
-            calls = self._words[self._line(rank) + _CALLS]
+        elif self._lines[rank][_CAME]:
+            calls = self._lines[rank][_CALLS]
             why = f"it has not moved for {still:.0f} s, and made {calls} of {self._calls} calls"
         else:
             why = f"it has not come within {still:.0f} s"
         return RankLost(f"rank {rank} of {self.size} is lost: {why}; rank {self.rank} waits in {self._call()}", rank)
 
     def _ended(self, call: str) -> RankLost:
-        lost = self._words[_LOST] if self._words[_OVER] else -1
+        lost = self._head[_LOST] if self._head[_OVER] else -1
         why = f": rank {lost} of {self.size} is lost" if lost >= 0 else ""
         text = f"generation {self.generation} of the ranks is over{why}; rank {self.rank} is in {call}"
         return RankLost(text, lost if lost >= 0 else None)
 
-    def _apart(self, rank: int, word: int) -> RlcoreError:
-        nbytes, kind = divmod(self._words[word], len(KINDS))
+    def _apart(self, rank: int, what: int) -> RlcoreError:
+        nbytes, kind = divmod(what, len(KINDS))
         return RlcoreError(
             f"rank {self.rank} calls {self._call()}, and rank {rank} calls {KINDS[kind]} with {nbytes} bytes in its "
             "place: every rank makes the same calls in the same order; look for a hook that calls the group on one "
@@ -276,5 +275,5 @@ class Memory:
         )
 
     def _call(self) -> str:
-        nbytes, kind = divmod(self._words[self._own + _WHAT + self._calls % 2], len(KINDS))
+        nbytes, kind = divmod(self._line[_WHAT + self._calls % 2], len(KINDS))
         return f"{KINDS[kind]} with {nbytes} bytes"

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from rlcore.errors import RankLost, RlcoreError
-from rlcore_plugin_ddp.stillness import Stillness
+from rlcore.process import Stillness
 
 # of the deadline: how often a rank says that it moves, and how long it waits before it looks at what others say
 _SAYING: Final = 0.1
@@ -58,7 +58,7 @@ class Moves:
         self._deadline = deadline
         self._every = min(max(deadline * _SAYING, _LEAST), _MOST)
         self._lock = threading.Lock()
-        self._own = Word(0, 0, "join")
+        self._word = Word(0, 0, "join")
         self._lost: RankLost | None = None
         self._said = 0.0
         self._say()
@@ -74,7 +74,7 @@ class Moves:
         """
         if self._lost is not None:
             raise RankLost(str(self._lost), self._lost.rank)
-        self._own = Word(self._own.calls + 1, self._own.beats, call)
+        self._word = Word(self._word.calls + 1, self._word.beats, call)
 
     def beat(self) -> None:
         """Say that this rank moves, if it is time to; from any thread."""
@@ -95,14 +95,14 @@ class Moves:
         """
         try:
             self._say()
-            before, until = self._heard(), time.monotonic() + _SETTLING
+            earlier, stillness = self._heard(), Stillness(2 * _LOOK)
             while True:
                 heard = self._heard()
-                if (known := self._known(heard)) is not None:
-                    return self._give_up(known)
-                silent = [r for r, word in enumerate(heard) if word.calls < self._own.calls and word == before[r]]
-                settled = time.monotonic() > (until if len(silent) == 1 else until + _SLOW)
-                if not silent or settled:
+                waited = stillness.look("")  # a time in which this process was slow itself does not count
+                if (error := self._error_in(heard)) is not None:
+                    return self._give_up(error)
+                silent = [r for r, word in enumerate(heard) if word.calls < self._word.calls and word == earlier[r]]
+                if not silent or waited > (_SETTLING if len(silent) == 1 else _SETTLING + _SLOW):
                     break
                 time.sleep(_LOOK)
         except RuntimeError as error:
@@ -110,10 +110,10 @@ class Moves:
         lost = silent[0] if len(silent) == 1 else None
         who = "a rank" if lost is None else f"rank {lost}"
         return self._give_up(
-            RankLost(f"{who} of {self._size} is lost; rank {self._rank} is in {self._own.call}: {why}", lost)
+            RankLost(f"{who} of {self._size} is lost; rank {self._rank} is in {self._word.call}: {why}", lost)
         )
 
-    def _known(self, heard: list[Word]) -> RlcoreError | None:
+    def _error_in(self, heard: list[Word]) -> RlcoreError | None:
         """Return the error that what the others say leaves no doubt of."""
         for rank, word in enumerate(heard):
             kind, _, number = word.call.partition(" ")
@@ -121,9 +121,9 @@ class Moves:
                 lost = int(number) if number else None
                 who = "a rank" if lost is None else f"rank {lost}"
                 return RankLost(f"{who} of {self._size} is lost, as rank {rank} says", lost)
-            if word.calls == self._own.calls and word.call != self._own.call:
+            if word.calls == self._word.calls and word.call != self._word.call:
                 return RlcoreError(
-                    f"rank {self._rank} calls {self._own.call}, and rank {rank} calls {word.call} in its place: every "
+                    f"rank {self._rank} calls {self._word.call}, and rank {rank} calls {word.call} in its place: every "
                     "rank makes the same calls in the same order; look for a hook that calls the group on one rank only"
                 )
         return None
@@ -132,7 +132,7 @@ class Moves:
         """Tell the others of a rank that is lost, and return the error."""
         if isinstance(error, RankLost):
             self._lost = error
-            self._own = self._own._replace(call=_LOST if error.rank is None else f"{_LOST} {error.rank}")
+            self._word = self._word._replace(call=_LOST if error.rank is None else f"{_LOST} {error.rank}")
             with suppress(RuntimeError):
                 self._say()
         return error
@@ -140,18 +140,15 @@ class Moves:
     def _say(self, beats: int = 0) -> None:
         self._said = time.monotonic()
         with self._lock:
-            own = self._own = self._own._replace(beats=self._own.beats + beats)
-            self._store.set(f"{self._prefix}{self._rank}", f"{own.calls} {own.beats} {own.call}")
+            word = self._word = self._word._replace(beats=self._word.beats + beats)
+            self._store.set(f"{self._prefix}{self._rank}", f"{word.calls} {word.beats} {word.call}")
 
     def _heard(self) -> list[Word]:
         """Return the latest word of every rank."""
         with self._lock:
             words = self._store.multi_get([f"{self._prefix}{rank}" for rank in range(self._size)])
-        found = []
-        for word in words:
-            calls, beats, call = word.decode().split(" ", 2)
-            found.append(Word(int(calls), int(beats), call))
-        return found
+        parts = [word.decode().split(" ", 2) for word in words]
+        return [Word(int(calls), int(beats), call) for calls, beats, call in parts]
 
 
 class Watch:
@@ -184,22 +181,22 @@ class Watch:
             heard = moves._heard()
         except RuntimeError as error:
             raise moves.broken(str(error)) from error
-        self._stillness = self._stillness or [Stillness(word, moves._every) for word in heard]
+        self._stillness = self._stillness or [Stillness(2 * moves._every) for _ in heard]
         still = [stillness.look(word) for stillness, word in zip(self._stillness, heard, strict=True)]
-        if (found := moves._known(heard) or self._silent(heard, still)) is not None:
-            raise moves._give_up(found)
+        if (ending := moves._error_in(heard) or self._silent(heard, still)) is not None:
+            raise moves._give_up(ending)
 
     def _silent(self, heard: list[Word], still: list[float]) -> RankLost | None:
         """Return the error for a rank that has said nothing new for the deadline, or for all of them."""
         moves = self._moves
-        own = moves._own
+        here = moves._word
         for rank, (word, seconds) in enumerate(zip(heard, still, strict=True)):
-            if word.calls < own.calls and seconds > moves._deadline:
+            if word.calls < here.calls and seconds > moves._deadline:
                 return RankLost(
                     f"rank {rank} of {moves._size} is lost: it has not moved for {seconds:.0f} s, and made "
-                    f"{word.calls} of {own.calls} calls; rank {moves._rank} waits in {own.call}",
+                    f"{word.calls} of {here.calls} calls; rank {moves._rank} waits in {here.call}",
                     rank,
                 )
         if min(still) > moves._deadline:
-            return RankLost(f"all ranks are in {own.call}, and it does not end; rank {moves._rank} gives it up")
+            return RankLost(f"all ranks are in {here.call}, and it does not end; rank {moves._rank} gives it up")
         return None

@@ -42,11 +42,11 @@ class Processes(ForkingLauncher):
         assert self._memory is not None, "open comes before join"
         made = self._memory
         spin = made.size <= usable_cores()
-        own = Memory(made.fd, made.size, made.generation, rank, self._deadline, spin)
+        memory = Memory(made.fd, made.size, made.generation, rank, self._deadline, spin)
         if self._listener is None:
             from rlcore_plugin_ddp.shared import SharedGroup
 
-            return SharedGroup(own)
+            return SharedGroup(memory)
         from rlcore_plugin_ddp.gloo import GlooGroup
 
-        return GlooGroup.on_one_host(own, self._listener.getsockname()[1], self._listener.fileno())
+        return GlooGroup.on_one_host(memory, self._listener.getsockname()[1], self._listener.fileno())

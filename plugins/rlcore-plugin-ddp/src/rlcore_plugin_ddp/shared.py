@@ -74,19 +74,19 @@ class SharedGroup:
 
     def gather(self, tree: Any, tensors: Mapping[str, Tensor] | None = None) -> Sequence[tuple[Any, dict[str, Tensor]]]:
         """Return the tree and the tensors of every rank, on rank 0."""
-        own = pack(tree, tensors or {})
-        lengths = [length for (length,) in self._share("gather", (len(own),))]
+        packed = pack(tree, tensors or {})
+        lengths = [length for (length,) in self._share("gather", (len(packed),))]
         room, size = self._memory.part(max(lengths))
         place = self._memory.begin("gather", max(lengths))
         begins = [(place * self.size + rank) * size for rank in range(self.size)]
-        room[begins[self.rank] : begins[self.rank] + len(own)] = own
+        room[begins[self.rank] : begins[self.rank] + len(packed)] = packed
         self._memory.meet()
         if self.rank:
             return ()
-        found = [unpack(room[begin : begin + length]) for begin, length in zip(begins, lengths, strict=True)]
+        trees = [unpack(room[begin : begin + length]) for begin, length in zip(begins, lengths, strict=True)]
         if size >= _LARGE:  # what was gathered once may be many times what the ranks hand each other every day
             room.madvise(mmap.MADV_REMOVE, begins[0], self.size * size)
-        return found
+        return trees
 
     def barrier(self) -> None:
         """Wait until every rank calls this."""

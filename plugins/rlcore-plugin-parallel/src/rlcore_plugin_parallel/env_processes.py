@@ -252,7 +252,7 @@ class EnvPart:
 
     def _wait_for(self, worker: Any) -> None:
         """Wait until a worker has stepped."""
-        worker.still = 0.0
+        worker.stillness.seconds = 0.0
         while not worker.task.done.acquire(True, TICK):
             if worker.pipe.poll() or not worker.process.is_alive():
                 worker.message("further")  # which is its error, or its end

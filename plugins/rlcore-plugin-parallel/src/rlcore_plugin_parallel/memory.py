@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from rlcore.collectors import BatchStorage, layout_of
 from rlcore.errors import Interruption
+from rlcore.process import Board
 from rlcore.types import Heart, Key
 
 _ALIGNMENT: Final = 64  # as of torch's own tensors: the bits of a product of matrices depend on it
@@ -141,19 +142,19 @@ class Counters:
     """
 
     def __init__(self, context: BaseContext, num_workers: int) -> None:
-        self._values: Any = context.RawArray(ctypes.c_int64, num_workers + 1)
+        self._board = Board(context.RawArray(ctypes.c_int64, Board.LINE * (1 + num_workers)))
 
     def beats(self, worker: int) -> int:
         """Return the count of a worker."""
-        return int(self._values[worker])
+        return self._board.line(1 + worker)[0]
 
     def stop(self) -> None:
         """Let every worker end at its next step."""
-        self._values[len(self._values) - 1] = 1
+        self._board.line(0)[0] = 1
 
     def heart(self, worker: int) -> SharedHeart:
         """Return what a worker counts its steps on."""
-        return SharedHeart(self._values, worker)
+        return SharedHeart(self._board.line(1 + worker), self._board.line(0))
 
 
 class Stopped(Interruption):
@@ -161,23 +162,22 @@ class Stopped(Interruption):
 
 
 class SharedHeart(Heart):
-    """The heart of a worker, whose beats the process of the learner sees."""
+    """The heart of a worker, which beats in a word that the process of the learner sees."""
 
-    __slots__ = ("_stop", "_values", "_worker")
+    __slots__ = ("_count", "_stop")
 
-    def __init__(self, values: Any, worker: int) -> None:
-        self._values = values
-        self._worker = worker
-        self._stop = len(values) - 1
+    def __init__(self, count: memoryview, stop: memoryview) -> None:
+        self._count = count
+        self._stop = stop
         super().__init__()
 
     @property
     def beats(self) -> int:
         """Steps so far."""
-        return int(self._values[self._worker])
+        return self._count[0]
 
     @beats.setter
     def beats(self, value: int) -> None:
-        self._values[self._worker] = value
-        if self._values[self._stop]:
+        self._count[0] = value
+        if self._stop[0]:
             raise Stopped

@@ -185,7 +185,7 @@ class Pool:
         """
         messages = {} if messages is None else messages
         for worker in workers:
-            worker.still = 0.0
+            worker.stillness.seconds = 0.0
         while missing := [worker for worker in workers if worker.index not in messages]:
             if some and messages:
                 return

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore import EnvError, RlcoreError, errors
-from rlcore.process import STOPPING, companion
+from rlcore.process import STOPPING, Stillness, companion
 from rlcore_plugin_parallel.forks import wait_for_torch
 from rlcore_plugin_parallel.worker import Task, main
 
@@ -46,14 +46,14 @@ class WorkerProcess:
     Attributes:
         index: number of the worker.
         task: what it is given.
-        still: seconds that it did not move while somebody waited for it.
+        stillness: for how long it has not moved while somebody waited for it.
         unanswered: the messages that were sent and not answered, in their order.
     """
 
     def __init__(self, context: Any, task: Task) -> None:
         self.index = task.index
         self.task = task
-        self.still, self._beats = 0.0, -1
+        self.stillness = Stillness(TICK)
         self.unanswered: deque[tuple[Any, ...]] = deque()
         self._context = context
         self._stacks = None if task.stacks is None else Path(task.stacks)
@@ -106,14 +106,12 @@ class WorkerProcess:
         return content
 
     def watch(self, beats: int, limit: float) -> None:
-        """Count a time in which nothing came. Time in which this process stood still does not count.
+        """Look whether it moves, where nothing came.
 
         Raises:
             WorkerLostError: it took no step for `limit` seconds.
         """
-        self.still = self.still + TICK if beats == self._beats else 0.0
-        self._beats = beats
-        if self.still >= limit:
+        if self.stillness.look(beats) >= limit:
             raise WorkerLostError(self, f"took no step for {limit:g} s{self._write_stacks()}")
 
     @property
@@ -143,12 +141,12 @@ class WorkerProcess:
         """Let a worker that hangs write where it does, and return what to say of it."""
         if self._stacks is None or self.process.pid is None or not self._stacks.exists():
             return " and was killed"
-        before = self._stacks.stat().st_size
+        size = self._stacks.stat().st_size
         os.kill(self.process.pid, signal.SIGURG)
         deadline = time.monotonic() + _STACK_SECONDS
-        while self._stacks.stat().st_size == before and time.monotonic() < deadline:
+        while self._stacks.stat().st_size == size and time.monotonic() < deadline:
             time.sleep(TICK / 10)
-        written = f"; its stacks are in {self._stacks.name}" if self._stacks.stat().st_size > before else ""
+        written = f"; its stacks are in {self._stacks.name}" if self._stacks.stat().st_size > size else ""
         return f" and was killed{written}"
 
     def _end(self) -> str:
@@ -170,8 +168,8 @@ def _signals_held() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)

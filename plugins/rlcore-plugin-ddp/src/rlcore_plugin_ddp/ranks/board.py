@@ -1,7 +1,4 @@
-"""Memory in which the supervisor of a run and its ranks see each other; it has no name in any file system.
-
-Nothing in it needs a lock: every word has one writer.
-"""
+"""What the supervisor of a run and its ranks see of each other, and the places for states that outlive a rank."""
 
 from __future__ import annotations
 
@@ -10,14 +7,15 @@ import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from rlcore.process import nameless_file
+from rlcore.process import Board, nameless_file
 
-# words of 64 bits: in the first line what the supervisor says, then a line for each rank, as long as one of a cache
-_LINE: Final = 8
-_STOP = 0
-_PULSE, _LOST, _OUTCOME, _FRAMES, _BEGUN, _KEPT = range(6)
-# words for the text in which a rank says why it ends
-_TEXT: Final = 128
+# words of the first line, which the supervisor and its template write
+_STOP, _WANTED = range(2)
+# words of a rank's line, of which the first ones travel where it is on another host
+_FRAMES, _LOST, _OUTCOME, _BEGUN, _SENT, _TEXTS, _TOLD, _PULSE, _KEPT = range(9)
+# where the text begins in which a rank says why it ends, and how long a line is with it
+_WHY: Final = 16
+_LINE: Final = _WHY + 128
 # places in which a rank keeps its state in turn, so that one is whole while the other is written
 _PLACES: Final = 2
 
@@ -34,8 +32,8 @@ class Kept(NamedTuple):
     frames: int
 
 
-class Board:
-    """The memory as one process sees it.
+class RankBoard:
+    """The board of a run with ranks, as one process sees it.
 
     Args:
         size: of the ranks.
@@ -48,26 +46,36 @@ class Board:
     def __init__(self, size: int, fds: Sequence[int] = ()) -> None:
         self.size = size
         self.fds = tuple(fds) or tuple(nameless_file(f"rlcore-ranks-{number}") for number in range(1 + _PLACES * size))
-        length = 8 * (_LINE * (1 + size) + _TEXT * size)
+        length = 8 * _LINE * (1 + size)
         if not fds:
             os.truncate(self.fds[0], length)
-        self._memory = mmap.mmap(self.fds[0], length)
-        self._words = memoryview(self._memory).cast("q")
+        board = Board(mmap.mmap(self.fds[0], length), _LINE)
+        self._head, *self._lines = (board.line(number) for number in range(1 + size))
 
     @property
     def stop(self) -> int:
         """The number of the signal that asks the run to stop; 0 while none does."""
-        return self._words[_STOP]
+        return self._head[_STOP]
 
     @stop.setter
     def stop(self, number: int) -> None:
-        self._words[_STOP] = number
+        self._head[_STOP] = number
+
+    @property
+    def wanted(self) -> int | None:
+        """The frame at which the state of every rank on other hosts is asked for."""
+        return _number(self._head[_WANTED])
+
+    @wanted.setter
+    def wanted(self, frames: int | None) -> None:
+        self._head[_WANTED] = _word(frames)
 
     def begin_generation(self, kept: Kept | None = None) -> None:
         """Forget what the ranks before said, before others are started, but for the state from which these go on."""
-        self._words[_LINE:] = memoryview(bytearray(8 * (_LINE + _TEXT) * self.size)).cast("q")
-        if kept is not None:
-            for rank in range(self.size):
+        self.wanted = None
+        for rank, line in enumerate(self._lines):
+            line.cast("B")[:] = bytes(line.nbytes)
+            if kept is not None:
                 self.keeps(rank, kept.place, kept.frames)
 
     def place(self, rank: int, place: int) -> int:
@@ -76,35 +84,31 @@ class Board:
 
     def keeps(self, rank: int, place: int, frames: int | None) -> None:
         """Say, as a rank, that a place holds the whole state of a frame; or, with None, that it does not any more."""
-        self._words[self._line(rank) + _KEPT + place] = 0 if frames is None else 1 + frames
+        self._lines[rank][_KEPT + place] = _word(frames)
 
     def kept_by(self, rank: int) -> dict[int, int]:
         """Return the frames of the states that one rank has kept, by their places."""
-        words = {place: self._words[self._line(rank) + _KEPT + place] for place in range(_PLACES)}
-        return {place: word - 1 for place, word in words.items() if word}
+        words = {place: _number(self._lines[rank][_KEPT + place]) for place in range(_PLACES)}
+        return {place: frames for place, frames in words.items() if frames is not None}
 
     def kept(self) -> Kept | None:
         """Return the latest state that all ranks have kept; None where there is none."""
-        found = []
-        for place in range(_PLACES):
-            numbers = {self._words[self._line(rank) + _KEPT + place] for rank in range(self.size)}
-            if len(numbers) == 1 and numbers != {0}:
-                found.append(Kept(place, numbers.pop() - 1))
-        return max(found, key=lambda kept: kept.frames, default=None)
+        first, *others = (self.kept_by(rank).items() for rank in range(self.size))
+        common = (Kept(*state) for state in set(first).intersection(*others))
+        return max(common, key=lambda kept: kept.frames, default=None)
 
     def pulse(self, rank: int, frames: int) -> None:
         """Say, as a rank, that its threads run, and how far it is."""
-        line = self._line(rank)
-        self._words[line + _PULSE] += 1
-        self._words[line + _FRAMES] = frames
+        self._lines[rank][_PULSE] += 1
+        self._lines[rank][_FRAMES] = frames
 
     def begun(self, rank: int) -> None:
         """Say, as a rank, that it is built and begins to train."""
-        self._words[self._line(rank) + _BEGUN] = 1
+        self._lines[rank][_BEGUN] = 1
 
     def ends(self, rank: int, code: int) -> None:
         """Say, as a rank, that it ends by itself and with which exit code."""
-        self._words[self._line(rank) + _OUTCOME] = 1 + code
+        self._lines[rank][_OUTCOME] = _word(code)
 
     def dies(self, rank: int, why: str, lost: int | None = None) -> None:
         """Say, as a rank, why it ends.
@@ -114,41 +118,67 @@ class Board:
             why: in words.
             lost: the rank that is to blame, where it is another one.
         """
-        text = why.encode()[: 8 * _TEXT]
-        begin = self._text(rank)
-        self._memory[begin : begin + len(text)] = text
-        self._words[self._line(rank) + _LOST] = 0 if lost is None else 1 + lost
+        text, room = why.encode(), self._lines[rank][_WHY:].cast("B")
+        room[: len(text)] = text[: len(room)]
+        self._lines[rank][_LOST] = _word(lost)
 
     def why(self, rank: int) -> str:
         """Return why a rank says that it ends; nothing where it did not say so."""
-        begin = self._text(rank)
-        return self._memory[begin : begin + 8 * _TEXT].rstrip(b"\0").decode(errors="ignore")
+        return bytes(self._lines[rank][_WHY:]).rstrip(b"\0").decode(errors="ignore")
 
     def lost(self, rank: int) -> int | None:
         """Return the rank that is to blame for the end of another, as that one says; None where it blames none."""
-        word = self._words[self._line(rank) + _LOST]
-        return None if not word else word - 1
+        return _number(self._lines[rank][_LOST])
 
     def has_begun(self, rank: int) -> bool:
         """Return whether a rank trains, or has."""
-        return bool(self._words[self._line(rank) + _BEGUN])
+        return bool(self._lines[rank][_BEGUN])
 
     def outcome(self, rank: int) -> int | None:
         """Return the exit code with which a rank says that it ends; None where it says nothing."""
-        code = self._words[self._line(rank) + _OUTCOME]
-        return None if not code else code - 1
+        return _number(self._lines[rank][_OUTCOME])
 
     def pulses(self) -> list[int]:
         """Return, by rank, what changes as long as its threads run."""
-        return [self._words[self._line(rank) + _PULSE] for rank in range(self.size)]
+        return [line[_PULSE] for line in self._lines]
 
     def reached(self) -> int:
         """Return how far the ranks are, on the clock of the run."""
-        return max(self._words[self._line(rank) + _FRAMES] for rank in range(self.size))
+        return max(line[_FRAMES] for line in self._lines)
 
-    def _line(self, rank: int) -> int:
-        return _LINE * (1 + rank)
+    def sends(self, rank: int, frames: int | None, texts: int) -> None:
+        """Say, as a rank on another host, what is in its mailbox: the state of a frame, and pieces of text."""
+        words = self._lines[rank]
+        words[_SENT], words[_TEXTS] = _word(frames), texts
+        words[_TOLD] += 1
 
-    def _text(self, rank: int) -> int:
-        """Return the byte at which the text of a rank begins."""
-        return 8 * (_LINE * (1 + self.size) + _TEXT * rank)
+    def sent(self, rank: int) -> int | None:
+        """Return the frame of the state that a rank on another host has put into its mailbox."""
+        return _number(self._lines[rank][_SENT])
+
+    def texts(self, rank: int) -> int:
+        """Return how many pieces of text a rank on another host has put into its mailbox."""
+        return self._lines[rank][_TEXTS]
+
+    def line(self, rank: int | None) -> bytes:
+        """Return what a rank says, or with None what all are told, for the board of another host."""
+        return bytes(self._head if rank is None else self._lines[rank])
+
+    def copy(self, rank: int | None, line: bytes) -> None:
+        """Write what `line` of the board of another host has returned."""
+        (self._head if rank is None else self._lines[rank]).cast("B")[:] = line
+
+    def hear(self, rank: int, line: bytes) -> None:
+        """Write what a rank on another host says: all but its pulse and its states, which this host has itself."""
+        words, said = self._lines[rank], memoryview(line).cast("q")
+        words[:_PULSE], words[_WHY:] = said[:_PULSE], said[_WHY:]
+        words[_PULSE] += 1
+
+
+def _word(number: int | None) -> int:
+    """Return the word for a number, which is 0 for none."""
+    return 0 if number is None else 1 + number
+
+
+def _number(word: int) -> int | None:
+    return word - 1 if word else None

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from rlcore import build
 from rlcore.errors import ConfigError, RankLost, RlcoreError
-from rlcore.process import Watchdog, end_with_this
+from rlcore.process import Watchdog, end_forks_with_this
 from rlcore.restore import ResumeOptions
 from rlcore.run import Asked, Config, Ending, Run, claimed, command_hooks, divided, train_as_asked
 from rlcore.types import Launcher
@@ -62,7 +62,7 @@ class JoinedRank:
             RlcoreError: whatever ends a run.
         """
         ending, rank = self._ending, self._place.rank
-        end_with_this()
+        end_forks_with_this()
         launcher.open(self._place.size, 1, self._deadline)
         group = WaitingGroup(launcher.join(rank))
         watchdog = Watchdog(ending.heart, self._config.run.hang_after, ending.folder, ending.last_resort)

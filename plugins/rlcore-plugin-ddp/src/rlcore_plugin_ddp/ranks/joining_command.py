@@ -40,10 +40,10 @@ def train(asked: Asked) -> int:
     if place.rank:
         logging.getLogger("rlcore").setLevel(logging.WARNING)
     ending = _SilentEnding(asked.place) if place.rank else Ending(asked.place)
-    own = replace(asked, quiet=asked.quiet or bool(place.rank))
-    rank = JoinedRank(place, config, own, ending)
+    asked_here = replace(asked, quiet=asked.quiet or bool(place.rank))
+    rank = JoinedRank(place, config, asked_here, ending)
     try:
-        return to_its_end(ending, partial(rank.train, launcher), own)
+        return to_its_end(ending, partial(rank.train, launcher), asked_here)
     except RankLost as lost:
         _end(place.rank, lost)
     except RlcoreError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 from rlcore.state import LastGoodState, Snapshot, bytes_of, dtype_of
-from rlcore_plugin_ddp.ranks.board import Board
+from rlcore_plugin_ddp.ranks.board import RankBoard
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,7 +34,7 @@ class KeptStates(LastGoodState):
         every: seconds between two states at least, for those who fetch them from there.
     """
 
-    def __init__(self, board: Board, rank: int, place: int, every: float = 0.0) -> None:
+    def __init__(self, board: RankBoard, rank: int, place: int, every: float = 0.0) -> None:
         super().__init__()
         self._every = every
         self._board = board
@@ -63,16 +63,16 @@ class KeptStates(LastGoodState):
 
     def _room(self, place: int, nbytes: int) -> mmap.mmap:
         """Return the memory of a place, which grows as states do."""
-        known = self._maps.get(place)
-        if known is None or len(known) < nbytes:
+        room = self._maps.get(place)
+        if room is None or len(room) < nbytes:
             fd = self._board.place(self._rank, place)
             size = max(os.fstat(fd).st_size, nbytes * 5 // 4)
             os.truncate(fd, size)
-            known = self._maps[place] = mmap.mmap(fd, size)
-        return known
+            room = self._maps[place] = mmap.mmap(fd, size)
+        return room
 
 
-def read_kept(board: Board, rank: int, place: int) -> Snapshot:
+def read_kept(board: RankBoard, rank: int, place: int) -> Snapshot:
     """Return the state that a rank before this one kept in a place."""
     with mmap.mmap(board.place(rank, place), 0) as room:
         end = _LENGTH + int.from_bytes(room[:_LENGTH], "little")

@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import RlcoreError
 from rlcore.run import Asked, Config
-from rlcore_plugin_ddp.ranks.board import Board
-from rlcore_plugin_ddp.ranks.placed_rank import PlacedRank, lock_of, terminal_of
+from rlcore_plugin_ddp.ranks.board import RankBoard
+from rlcore_plugin_ddp.ranks.placed_rank import HEARD, SAID, START, STATE, TEXT, PlacedRank, lock_of, terminal_of
 from rlcore_plugin_ddp.ranks.rank import LATER, Start
-from rlcore_plugin_ddp.ranks.told import SAID, Heard, Said, heard_of, start_of, state_of, text_of
 
 if TYPE_CHECKING:
     from rlcore_plugin_ddp.launchers import Mailbox, PlacingLauncher
@@ -37,7 +36,9 @@ _LOOK: Final = 0.1
 _SHARE: Final = 20.0
 
 
-def serve_placed(config: Config, asked: Asked, channel: socket.socket, board: Board, launcher: PlacingLauncher) -> None:
+def serve_placed(
+    config: Config, asked: Asked, channel: socket.socket, board: RankBoard, launcher: PlacingLauncher
+) -> None:
     """Answer the supervisor until it is gone.
 
     Args:
@@ -61,7 +62,7 @@ class _Placed:
     """Has ranks placed, and tells how they are and how they end."""
 
     def __init__(
-        self, config: Config, asked: Asked, channel: socket.socket, board: Board, launcher: PlacingLauncher
+        self, config: Config, asked: Asked, channel: socket.socket, board: RankBoard, launcher: PlacingLauncher
     ) -> None:
         assert config.ranks is not None
         self._config = config
@@ -72,8 +73,9 @@ class _Placed:
         self._deadline = config.ranks.deadline
         self._mailbox: Mailbox | None = None
         self._running: set[int] = set()
-        self._heard: dict[int, Heard] = {}
-        self._wanted = -1
+        # what the ranks say, states that they keep on their hosts included; on the other board are those kept here
+        self._there = RankBoard(board.size)
+        self._heard: set[int] = set()
         self._next_fetch = 0.0
         self._begun = 0.0
 
@@ -107,7 +109,8 @@ class _Placed:
     def _start(self, start: Start) -> None:
         """Have the ranks of a generation placed; where that cannot be, say why, and that they have ended with it."""
         states = self._kept(start)
-        self._mailbox, self._heard, self._wanted = None, {}, -1
+        self._mailbox, self._heard = None, set()
+        self._there.begin_generation()
         try:
             self._launcher.open(self._board.size, start.generation, self._deadline + LATER)
             mailbox = self._launcher.place(self._wait)
@@ -118,7 +121,7 @@ class _Placed:
                 self._answer({"ended": rank, "status": error.exit_code})
             return
         for rank, state in enumerate(states):
-            mailbox.put(start_of(rank), state)
+            mailbox.put(START.format(rank), state)
         self._mailbox, self._running = mailbox, set(range(self._board.size))
         self._say()
         self._launcher.begin(self._program(start))
@@ -155,49 +158,43 @@ class _Placed:
         if self._mailbox is None:
             return
         for rank in range(self._board.size):
-            content = self._mailbox.get(heard_of(rank))
-            if content is None and time.monotonic() < self._begun + _STARTING:
+            said = self._mailbox.get(HEARD.format(rank))
+            if said is None and time.monotonic() < self._begun + _STARTING:
                 self._board.pulse(rank, frames=0)
-            elif content is not None:
-                self._hear(rank, Heard.decode(content), self._mailbox)
+            elif said is not None and said != self._there.line(rank):
+                self._hear(rank, said, self._mailbox)
         self._fetch(self._mailbox)
         self._say()
 
-    def _hear(self, rank: int, heard: Heard, mailbox: Mailbox) -> None:
-        before = self._heard.get(rank)
-        if heard == before:
-            return
-        self._heard[rank] = heard
-        self._board.pulse(rank, heard.frames)
-        if heard.begun:
-            self._board.begun(rank)
-        for number in range(0 if before is None else before.texts, heard.texts):
-            _write(mailbox.take(text_of(rank, number)))
-        self._board.dies(rank, heard.why, heard.lost)
-        if heard.outcome is not None:
-            self._board.ends(rank, heard.outcome)
+    def _hear(self, rank: int, said: bytes, mailbox: Mailbox) -> None:
+        written = self._there.texts(rank)
+        self._there.copy(rank, said)
+        self._heard.add(rank)
+        for number in range(written, self._there.texts(rank)):
+            _write(mailbox.take(TEXT.format(rank, number)))
+        self._board.hear(rank, said)
 
     def _say(self) -> None:
         assert self._mailbox is not None
-        self._mailbox.put(SAID, Said(self._board.stop, self._wanted).encode())
+        self._mailbox.put(SAID, self._board.line(None))
 
     def _fetch(self, mailbox: Mailbox) -> None:
         """Ask for the latest state that all ranks have kept, and keep it here when all have handed it over."""
         if len(self._heard) < self._board.size:
             return
-        kept = self._board.kept()
+        kept, wanted, ranks = self._board.kept(), self._board.wanted, range(self._board.size)
         here = -1 if kept is None else kept.frames
-        if self._wanted > here and all(heard.sent == self._wanted for heard in self._heard.values()):
+        if wanted is not None and wanted > here and all(self._there.sent(rank) == wanted for rank in ranks):
             began = time.monotonic()
-            self._keep(mailbox, 0 if kept is None else 1 - kept.place)
+            self._keep(mailbox, wanted, 0 if kept is None else 1 - kept.place)
             ended = time.monotonic()
             self._next_fetch = ended + _SHARE * (ended - began)
         elif time.monotonic() >= self._next_fetch:
-            common = set.intersection(*(set(heard.kept) for heard in self._heard.values()))
-            self._wanted = max([here, *common])
+            common = set.intersection(*(set(self._there.kept_by(rank).values()) for rank in ranks))
+            self._board.wanted = max(common, default=None)
 
-    def _keep(self, mailbox: Mailbox, place: int) -> None:
-        states = [mailbox.take(state_of(rank)) for rank in range(self._board.size)]
+    def _keep(self, mailbox: Mailbox, frames: int, place: int) -> None:
+        states = [mailbox.take(STATE.format(rank)) for rank in range(self._board.size)]
         for rank, state in enumerate(states):
             assert state is not None, "the rank says that it has put it there"
             self._board.keeps(rank, place, None)
@@ -205,7 +202,7 @@ class _Placed:
             os.truncate(fd, len(state))
             os.pwrite(fd, state, 0)
         for rank in range(self._board.size):
-            self._board.keeps(rank, place, self._wanted)
+            self._board.keeps(rank, place, frames)
 
     def _answer(self, content: dict[str, Any]) -> None:
         self._channel.sendall((json.dumps(content) + "\n").encode())

@@ -19,15 +19,21 @@ from rlcore.files import LOCK_FILE
 from rlcore.process import show_log
 from rlcore.run import Asked, validated
 from rlcore_plugin_ddp.launchers import Mailbox, MeetingPlace
-from rlcore_plugin_ddp.ranks.board import Board
+from rlcore_plugin_ddp.ranks.board import RankBoard
 from rlcore_plugin_ddp.ranks.rank import Rank, Start
-from rlcore_plugin_ddp.ranks.told import SAID, Heard, Said, heard_of, start_of, state_of, text_of
 
 log = logging.getLogger(__name__)
 
 # seconds between two messages, and between two states that are kept: each is fetched before the next but one is there
 _TELL: Final = 0.1
 _KEEP: Final = 1.0
+# names of the mailbox: what the ranks are told; of each, what it says, the state that it hands over, the state from
+# which it goes on; and the pieces of text that it writes, each a JSON list of the stream's name and the text
+SAID: Final = "said"
+HEARD: Final = "heard/{}"
+STATE: Final = "state/{}"
+START: Final = "start/{}"
+TEXT: Final = "text/{}/{}"
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class PlacedRank:
     def __call__(self, rank: int, mailbox: Mailbox, meeting: MeetingPlace) -> int:
         """Train to the end of the run, and return the exit code."""
         os.environ.setdefault("COLUMNS", str(self.terminal.columns))
-        board = Board(self.size)
+        board = RankBoard(self.size)
         with _Telling(rank, mailbox, board).telling() as telling, self._output(telling):
             try:
                 return self._train(rank, mailbox, meeting, board)
@@ -80,12 +86,12 @@ class PlacedRank:
                 board.ends(rank, error.exit_code)
                 return error.exit_code
 
-    def _train(self, rank: int, mailbox: Mailbox, meeting: MeetingPlace, board: Board) -> int:
+    def _train(self, rank: int, mailbox: Mailbox, meeting: MeetingPlace, board: RankBoard) -> int:
         start, asked = self.start, self.asked
         self._find_folders(rank)
         config = validated(asked.raw, asked.enable, asked.disable)
         if start.place is not None:
-            kept = mailbox.take(start_of(rank))
+            kept = mailbox.take(START.format(rank))
             assert kept is not None, "it is put there before any rank begins"
             start = replace(start, place=0)
             fd = board.place(rank, 0)
@@ -129,15 +135,14 @@ class PlacedRank:
 class _Telling:
     """Tells the supervisor how a rank is, and the rank what the supervisor says, from a thread beside it."""
 
-    def __init__(self, rank: int, mailbox: Mailbox, board: Board) -> None:
+    def __init__(self, rank: int, mailbox: Mailbox, board: RankBoard) -> None:
         self._rank = rank
         self._mailbox = mailbox
         self._board = board
         self._lock = threading.Lock()
         self._texts: list[tuple[str, str]] = []
-        self._pulse = 0
-        self._told = 0
-        self._sent = -1
+        self._texts_sent = 0
+        self._sent: int | None = None
         self._done = threading.Event()
 
     @contextmanager
@@ -165,35 +170,20 @@ class _Telling:
             os._exit(RankLost.exit_code)
 
     def _tell(self) -> None:
-        said = self._mailbox.get(SAID)
-        wanted = -1 if said is None else self._listen(Said.decode(said))
+        board, rank, mailbox = self._board, self._rank, self._mailbox
+        said = mailbox.get(SAID)
+        if said is not None:
+            board.copy(None, said)
         with self._lock:
             texts, self._texts = self._texts, []
         for stream, text in _joined(texts):
-            self._mailbox.put(text_of(self._rank, self._told), json.dumps([stream, text]).encode())
-            self._told += 1
-        board, rank = self._board, self._rank
-        kept = board.kept_by(rank)
-        if wanted != self._sent and wanted in kept.values():
+            mailbox.put(TEXT.format(rank, self._texts_sent), json.dumps([stream, text]).encode())
+            self._texts_sent += 1
+        kept, wanted = board.kept_by(rank), board.wanted
+        if wanted is not None and wanted != self._sent and wanted in kept.values():
             self._hand_over(wanted, kept)
-        self._pulse += 1
-        heard = Heard(
-            pulse=self._pulse,
-            frames=board.reached(),
-            begun=board.has_begun(rank),
-            outcome=board.outcome(rank),
-            why=board.why(rank),
-            lost=board.lost(rank),
-            kept=list(kept.values()),
-            sent=self._sent,
-            texts=self._told,
-        )
-        self._mailbox.put(heard_of(rank), heard.encode())
-
-    def _listen(self, said: Said) -> int:
-        """Write what was said on the board of this process; return the frame of the state that is asked for."""
-        self._board.stop = said.stop
-        return said.wanted
+        board.sends(rank, self._sent, self._texts_sent)
+        mailbox.put(HEARD.format(rank), board.line(rank))
 
     def _hand_over(self, frames: int, kept: dict[int, int]) -> None:
         """Put the kept state of a frame into the mailbox, unless another one came in its place meanwhile."""
@@ -201,7 +191,7 @@ class _Telling:
         fd = self._board.place(self._rank, place)
         content = os.pread(fd, os.fstat(fd).st_size, 0)
         if self._board.kept_by(self._rank).get(place) == frames:
-            self._mailbox.put(state_of(self._rank), content)
+            self._mailbox.put(STATE.format(self._rank), content)
             self._sent = frames
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rlcore.errors import RlcoreError, notes_of
 from rlcore.process import STOPPING, end_with_parent, show_log
 from rlcore.run import Asked, check_unchanged_since_latest, divided, validated
-from rlcore_plugin_ddp.ranks.board import Board
+from rlcore_plugin_ddp.ranks.board import RankBoard
 from rlcore_plugin_ddp.ranks.building import build_launcher
 
 
@@ -51,7 +51,7 @@ def _serve(asked: Asked, channel: socket.socket, board: Sequence[int]) -> None:
     divided(config, config.ranks.count)
     if asked.resume is not None and not asked.resume.accept_changes:
         check_unchanged_since_latest(config, asked.place.absolute())
-    build_launcher(config).serve(config, asked, channel, Board(config.ranks.count, board))
+    build_launcher(config).serve(config, asked, channel, RankBoard(config.ranks.count, board))
 
 
 if __name__ == "__main__":

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from dataclasses import dataclass
-from signal import Signals
 from typing import TYPE_CHECKING, Final
 
 from rlcore import build
 from rlcore.errors import RankLost, RlcoreError, describe, notes_of
-from rlcore.process import Hung, Watchdog
+from rlcore.process import Hung, Watchdog, signal_name
 from rlcore.restore import ResumeOptions
 from rlcore.run import Asked, Config, Ending, command_hooks, say_its_end, train_as_asked, unexpected
-from rlcore_plugin_ddp.ranks.board import Board
+from rlcore_plugin_ddp.ranks.board import RankBoard
 from rlcore_plugin_ddp.ranks.keeping import KeptStates, read_kept
 from rlcore_plugin_ddp.ranks.pulse import Pulse
 from rlcore_plugin_ddp.ranks.waiting import WaitingGroup
@@ -59,7 +57,9 @@ class Rank:
         every: seconds between two states that it keeps, at least.
     """
 
-    def __init__(self, rank: int, config: Config, asked: Asked, board: Board, start: Start, every: float = 0.0) -> None:
+    def __init__(
+        self, rank: int, config: Config, asked: Asked, board: RankBoard, start: Start, every: float = 0.0
+    ) -> None:
         self._every = every
         self._rank = rank
         self._config = config
@@ -124,10 +124,10 @@ class Rank:
 
     def _resume(self) -> bool | ResumeOptions:
         """Return how this generation goes on: as the user said, until something of the run is kept."""
-        given = self._asked.resume
+        asked = self._asked.resume
         if not self._start.again:
-            return given or False
-        return ResumeOptions() if given is None or self._start.further else given
+            return asked or False
+        return ResumeOptions() if asked is None or self._start.further else asked
 
     def _failed(self, error: BaseException, code: int) -> int:
         self._board.dies(self._rank, describe(error))
@@ -140,10 +140,4 @@ class Rank:
         run = self._ending.run
         self._board.pulse(self._rank, 0 if run is None else run.trainer.progress.now)
         if self._board.stop and run is not None and not self._rank:  # all agree with the first
-            run.trainer.request_stop(_name(self._board.stop))
-
-
-def _name(number: int) -> str:
-    with suppress(ValueError):
-        return Signals(number).name
-    return f"signal {number}"
+            run.trainer.request_stop(signal_name(self._board.stop))

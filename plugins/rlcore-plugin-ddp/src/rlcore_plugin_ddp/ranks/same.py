@@ -44,15 +44,16 @@ def check_same_config(config: Config, group: Group) -> None:
         ConfigError: on rank 0: names what differs, which rank, and both values.
         OtherRankError: on the others.
     """
-    own = {key: value for key, value in leaves(config.resolved()).items() if not key.startswith(_OF_A_HOST)}
-    text = json.dumps(own, sort_keys=True, default=str)
+    flat = {key: value for key, value in leaves(config.resolved()).items() if not key.startswith(_OF_A_HOST)}
+    text = json.dumps(flat, sort_keys=True, default=str)
     if len({digest for (digest,) in group.share((_number(text.encode()),))}) == 1:
         return
     every = [json.loads(theirs) for theirs, _ in group.gather(text)]
     if not every:
         raise OtherRankError(0, ConfigError.exit_code)
-    rank, lines = next((rank, found) for rank, other in enumerate(every) if (found := _differences(every[0], other)))
-    listed = "".join(f"\n  {line}" for line in lines)
+    differences = [_differences(every[0], other) for other in every]
+    rank = next(rank for rank, lines in enumerate(differences) if lines)
+    listed = "".join(f"\n  {line}" for line in differences[rank])
     raise ConfigError(f"rank {rank} has another config, or other code, than rank 0:{listed}")
 
 
@@ -80,9 +81,9 @@ def check_same_folder(folder: Path, group: Group) -> None:
     """
     expected = int(group.share((int(read_id(folder) or "0", 16) >> 1,))[0][0])
     until = time.monotonic() + _SEEN
-    while (found := int(read_id(folder) or "0", 16) >> 1) != expected:
+    while (number := int(read_id(folder) or "0", 16) >> 1) != expected:
         if time.monotonic() > until:
-            what = f"its {ID_FILE} is another" if found else "it is not there"
+            what = f"its {ID_FILE} is another" if number else "it is not there"
             raise ConfigError(
                 f"the run folder {str(folder)!r} of rank {group.rank} is not that of rank 0: {what}; every host must "
                 "see the same folder, so put it on a file system that they share: --set run.folder=PATH"

@@ -18,12 +18,11 @@ from typing import Any, Final
 
 from rlcore.checkpoints import committed
 from rlcore.errors import RankLost, StorageError
-from rlcore.process import AT_ONCE, collected_stops, nameless_file
+from rlcore.process import AT_ONCE, Stillness, collected_stops, nameless_file, signal_name
 from rlcore.run import Asked, claimed
 from rlcore.run_folder import CHECKPOINTS, RunState, Status, read_status
 from rlcore.types import unit_of
-from rlcore_plugin_ddp.ranks.board import Board
-from rlcore_plugin_ddp.stillness import Stillness
+from rlcore_plugin_ddp.ranks.board import RankBoard
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +74,7 @@ class Supervisor:
         self._restarts = ranks.restarts
         self._deadline = ranks.deadline
         self._place = asked.place
-        self._board = Board(ranks.count)
+        self._board = RankBoard(ranks.count)
         self._status = Status(self._place.absolute())
         self._template: _TemplateProcess | None = None
         self._received: Sequence[int] = ()
@@ -101,7 +100,7 @@ class Supervisor:
         assert self._template is not None
         while not (answers := self._template.answers(_LOOK)):
             if self._received:
-                log.error("stopped by %s before the first frame", signal.Signals(self._received[0]).name)
+                log.error("stopped by %s before the first frame", signal_name(self._received[0]))
                 raise _Refused(128 + self._received[0])
             if (code := self._template.code()) is not None:
                 raise _Refused(code if code > 0 else RankLost.exit_code)
@@ -166,8 +165,8 @@ class Supervisor:
     def _until_ended(self) -> Death | int:
         """Wait until the ranks of a generation are gone; return the exit code of the run, or the death of one."""
         running = set(range(self._board.size))
-        watched = [Stillness(pulse, _LOOK) for pulse in self._board.pulses()]
-        found: Death | None = None
+        watched = [Stillness(2 * _LOOK) for _ in running]
+        death: Death | None = None
         failed: float | None = None
         failures: dict[int, int] = {}
         stops = 0
@@ -176,26 +175,26 @@ class Supervisor:
             for rank, how in sorted(self._ended(), key=lambda end: self._board.lost(end[0]) is not None):
                 running.discard(rank)
                 outcome = self._board.outcome(rank)
-                if outcome is None and found is None and not failures:
-                    found = self._death(rank, how)
+                if outcome is None and death is None and not failures:
+                    death = self._death(rank, how)
                 elif outcome:
                     failures[rank] = outcome
                     failed = failed or time.monotonic()
             if self._template is None or self._template.code() is not None:
-                found = found or Death(0, "lost the process that it came from", self._where())
+                death = death or Death(0, "lost the process that it came from", self._where())
                 break
             seconds = [stillness.look(pulse) for stillness, pulse in zip(watched, self._board.pulses(), strict=True)]
             still = next((rank for rank in running if seconds[rank] > self._deadline), None)
-            if still is not None and found is None:
+            if still is not None and death is None:
                 how = f"did not move for {self._deadline:g} s"
-                found = Death(still, how, self._where())
-            if found is not None or (failed is not None and time.monotonic() > failed + _ENDING):
+                death = Death(still, how, self._where())
+            if death is not None or (failed is not None and time.monotonic() > failed + _ENDING):
                 self._kill(running)
                 break
             stops = self._pass_on(stops, running)
         if failures:
             return self._ended_with(*next(iter(failures.items())))
-        return 0 if found is None else found
+        return 0 if death is None else death
 
     def _death(self, rank: int, how: str) -> Death:
         """Return the death of a rank that has ended, or that of the one which it blames for its end."""
@@ -222,9 +221,9 @@ class Supervisor:
                 self._kill(running)
                 number = self._received[-1] if at_once else self._received[0]
                 self._failed(
-                    f"stopped at once by {signal.Signals(number).name}"
+                    f"stopped at once by {signal_name(number)}"
                     if at_once
-                    else f"no safe point within {self._asked.grace:g} s of {signal.Signals(number).name}",
+                    else f"no safe point within {self._asked.grace:g} s of {signal_name(number)}",
                     "failed-resumable" if at_once else "stopped-resumable",
                 )
                 raise _Refused(128 + number)
@@ -271,16 +270,16 @@ class Supervisor:
     def _saved(self) -> int:
         """Return where the latest checkpoint is, on the clock of the run; -1 where there is none."""
         try:
-            found = committed(self._place.absolute() / CHECKPOINTS)
+            checkpoints = committed(self._place.absolute() / CHECKPOINTS)
         except StorageError:
-            found = []
-        return max((int(path.name.partition("-")[0]) for path in found), default=-1)
+            checkpoints = []
+        return max((int(path.name.partition("-")[0]) for path in checkpoints), default=-1)
 
 
 class _TemplateProcess:
     """The process from which the ranks are forked."""
 
-    def __init__(self, asked: Asked, board: Board) -> None:
+    def __init__(self, asked: Asked, board: RankBoard) -> None:
         program = [sys.executable, *(["-P"] if sys.flags.safe_path else []), "-m", _PROGRAM]
         self._channel, theirs = socket.socketpair()
         with theirs, os.fdopen(nameless_file("rlcore-asked"), "wb") as stream:
@@ -331,9 +330,4 @@ class _TemplateProcess:
 
 
 def _how(status: int) -> str:
-    if status >= 0:
-        return f"ended with exit code {status}"
-    try:
-        return f"was killed by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"was killed by signal {-status}"
+    return f"ended with exit code {status}" if status >= 0 else f"was killed by {signal_name(-status)}"

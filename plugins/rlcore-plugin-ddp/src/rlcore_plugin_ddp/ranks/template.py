@@ -25,7 +25,7 @@ from rlcore.errors import RankLost
 from rlcore.process import end_with_parent, usable_cores
 from rlcore.run import Asked, Config
 from rlcore.types import Launcher
-from rlcore_plugin_ddp.ranks.board import Board
+from rlcore_plugin_ddp.ranks.board import RankBoard
 from rlcore_plugin_ddp.ranks.rank import LATER, Rank, Start
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,9 @@ class Template:
         launcher: connects them.
     """
 
-    def __init__(self, config: Config, asked: Asked, channel: socket.socket, board: Board, launcher: Launcher) -> None:
+    def __init__(
+        self, config: Config, asked: Asked, channel: socket.socket, board: RankBoard, launcher: Launcher
+    ) -> None:
         assert config.ranks is not None
         self._config = config
         self._asked = asked

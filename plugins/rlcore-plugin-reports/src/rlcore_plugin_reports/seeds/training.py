@@ -18,8 +18,8 @@ from rlcore.process import age, usable_cores
 from rlcore.run import Config, checked_config
 from rlcore_plugin_reports.commands.compare import shown
 from rlcore_plugin_reports.comparison import compare
-from rlcore_plugin_reports.seeds.board import Board, state_of, why_failed
 from rlcore_plugin_reports.seeds.child import Child
+from rlcore_plugin_reports.seeds.display import Display, state_of, why_failed
 from rlcore_plugin_reports.seeds.plan import Seed, plan, seeds_of
 from rlcore_plugin_reports.seeds.pool import train_all
 
@@ -50,12 +50,12 @@ def train_seeds(options: argparse.Namespace) -> int:
     children = [Child(seed, partial(arguments_of, options, seed), environment) for seed in seeds]
     for child in children:
         child.read_files()
-    board = Board(children, target, sys.stdout, config.run.clock)
+    display = Display(children, target, sys.stdout, config.run.clock)
     received = train_all(
         [child for child in children if not child.seed.finished],
         jobs,
         starts,
-        (lambda: None) if options.quiet else board.show,
+        (lambda: None) if options.quiet else display.show,
     )
     code = _said(options, children, received)
     return code or (2 if starts.refused else 0)
@@ -143,7 +143,7 @@ class _Starts:
 
 def seconds_left(options: argparse.Namespace) -> int:
     """Return how much of `--max-time` is left to this command."""
-    return int(options.max_time - age.age())
+    return int(options.max_time - age())
 
 
 def _said(options: argparse.Namespace, children: Sequence[Child], received: Sequence[int]) -> int:

@@ -6,8 +6,8 @@ import io
 import json
 
 import pytest
-from rlcore_plugin_reports.seeds.board import Board, state_of
 from rlcore_plugin_reports.seeds.child import Child
+from rlcore_plugin_reports.seeds.display import Display, state_of
 from rlcore_plugin_reports.seeds.plan import Seed
 
 
@@ -35,13 +35,13 @@ def make_child(tmp_path):
 def test_each_change_is_a_line(make_child):
     stream = io.StringIO()
     done, waiting = make_child(1, 0, frames=1000), make_child(12)
-    board = Board([done, waiting], 1000, stream)
-    board.show()
-    board.show()
+    display = Display([done, waiting], 1000, stream)
+    display.show()
+    display.show()
     assert stream.getvalue() == "seed  1  done       1,000 of 1,000 frames\n"
     waiting.code = 4
     (waiting.seed.folder / "output.log").write_text("device cpu\nerror: the loss is nan\n  in ppo\n")
-    board.show()
+    display.show()
     assert stream.getvalue().splitlines()[1:] == [
         "seed 12  failed         0 of 1,000 frames  error: the loss is nan",
     ]
@@ -52,16 +52,16 @@ def test_a_terminal_has_its_lines_written_over(make_child, monkeypatch):
     monkeypatch.setenv("LINES", "10")
     stream = Terminal()
     first, second = make_child(1, 0, frames=5), make_child(2)
-    board = Board([first, second], 10, stream)
-    board.show()
+    display = Display([first, second], 10, stream)
+    display.show()
     drawn = stream.getvalue()
     assert drawn == "seed 1  done        5 of 10 frames\x1b[K\nseed 2  waiting  \x1b[K\n".replace(
         "waiting  ", "waiting  "
     )
-    board.show()
+    display.show()
     assert stream.getvalue() == drawn, "nothing changed"
     second.code, second.score = 0, 123456.0
-    board.show()
+    display.show()
     again = stream.getvalue()[len(drawn) :]
     assert again.startswith("\x1b[2Fseed 1")
     assert max(len(line) for line in again.replace("\x1b[2F", "").replace("\x1b[K", "").splitlines()) < 40

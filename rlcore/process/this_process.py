@@ -1,4 +1,4 @@
-"""For how long this process has been running, with what it took to import everything."""
+"""What this process can know of itself: since when it runs, and on how many cores it may."""
 
 from __future__ import annotations
 
@@ -23,3 +23,11 @@ def age() -> float:
     except (OSError, ValueError, IndexError):
         return since_import
     return max(since_began, since_import) if began > 0 else since_import
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use, which may be fewer than the machine has."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1

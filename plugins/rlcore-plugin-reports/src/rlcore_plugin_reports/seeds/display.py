@@ -15,7 +15,7 @@ _CLEAR: Final = "\x1b[K"
 _SIGNALLED: Final = 128
 
 
-class Board:
+class Display:
     """Shows the runs.
 
     Args:
