@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from rlcore.errors import FROM_OUTSIDE, MissingPluginError, PluginError, describe
+from rlcore.errors import MissingPluginError, PluginError
 from rlcore.plugins.catalogue import PREFIX, PUBLISHED
-from rlcore.plugins.discovery import Installed, installed, version_conflict
+from rlcore.plugins.discovery import Installed, imported, installed
 from rlcore.plugins.host import NO_PLUGINS
 from rlcore.plugins.known import not_installed
 
@@ -64,10 +64,8 @@ class PluginCommand:
         if len(self.claims) > 1:
             owners = " and ".join(str(claim.owner) for claim in self.claims)
             raise PluginError(f"the command {self.name!r} is claimed by {owners}; uninstall one of them")
-        conflict = version_conflict(self.claims[0])
-        if conflict:
-            raise PluginError(conflict)
-        return _imported(self.claims[0])
+        command: Command = imported(self.claims[0], f"the command {self.name!r}")
+        return command
 
 
 def plugin_commands(own: Iterable[str] = ()) -> list[PluginCommand]:
@@ -94,14 +92,3 @@ def _published() -> dict[str, tuple[str, str]]:
 def _not_installed(command: str) -> MissingPluginError:
     blocked = f" ({NO_PLUGINS} is set)" if os.environ.get(NO_PLUGINS) else ""
     return not_installed(f"rlcore {command} is provided by", PREFIX + _published()[command][0], blocked)
-
-
-def _imported(claim: Installed) -> Command:
-    assert claim.entry_point is not None  # `installed` makes none without
-    try:
-        command: Command = claim.entry_point.load()
-    except FROM_OUTSIDE:
-        raise
-    except BaseException as error:
-        raise PluginError(f"the command {claim.name!r} ({claim.owner}) failed: {describe(error)}") from error
-    return command

@@ -58,20 +58,6 @@ def provide_components() -> list[Component]:
         Component("hook", "console-table", "rlcore.stock.console_table:ConsoleTable", summary="a table of metrics"),
         Component("hook", "health", "rlcore.stock.health:Health", summary="says in words what goes wrong in a run"),
         Component("hook", "reward-clip", "rlcore.stock.reward_clip:RewardClip", summary="clips rewards of a batch"),
-        _stock("batch-sub-sampler", "batch_sub_sampler", "BatchSubSamplerConfig", "samples a part of each minibatch"),
-        _stock("clear-cuda-cache", "clear_cuda_cache", "ClearCudaCacheConfig", "gives memory of the CUDA cache back"),
-        _stock("count-frames-log", "count_frames", "CountFramesLogConfig", "logs the frames so far"),
         _stock("early-stopping", "early_stopping", "EarlyStoppingConfig", "stops when a metric does not improve"),
-        _stock("log-scalar", "log_scalar", "LogScalarConfig", "logs a statistic of an entry of each batch"),
         _stock("log-timing", "timing", "LogTimingConfig", "logs the time spent in each hook"),
-        _stock(
-            "reward-normalizer", "reward_normalizer", "RewardNormalizerConfig", "normalises the rewards of minibatches"
-        ),
-        _stock("select-keys", "select_keys", "SelectKeysConfig", "keeps some entries of a batch"),
-        _stock(
-            "update-weights",
-            "update_weights",
-            "UpdateWeightsConfig",
-            "sends weights to the collector within an iteration",
-        ),
     ]

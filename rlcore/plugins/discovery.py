@@ -9,8 +9,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
+from rlcore.errors import FROM_OUTSIDE, PluginError, RlcoreError, describe
 from rlcore.plugins.registry import Owner
 
 GROUP: Final = "rlcore"
@@ -88,6 +89,35 @@ def _requirement(requires: Sequence[str]) -> str:
         if requirement.name == GROUP and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
             return str(requirement.specifier)
     return ""
+
+
+def imported(plugin: Installed, what: str) -> Any:
+    """Import what an entry point names.
+
+    Args:
+        plugin: whose the entry point is.
+        what: it is, for messages.
+
+    Raises:
+        PluginError: it is for another rlcore, or broken.
+    """
+    conflict = version_conflict(plugin)
+    if conflict:
+        raise PluginError(conflict)
+    assert plugin.entry_point is not None  # `installed` makes none without
+    try:
+        return plugin.entry_point.load()
+    except FROM_OUTSIDE:
+        raise
+    except BaseException as error:
+        raise broken(f"{what} ({plugin.owner})", error) from error
+
+
+def broken(what: str, error: BaseException) -> PluginError:
+    """Return the error for something of a plugin that failed, with the command that installs what it lacks."""
+    absent = isinstance(error, ModuleNotFoundError) and not isinstance(error, RlcoreError) and error.name
+    command = f" (pip install {absent})" if absent else ""
+    return PluginError(f"{what} failed: {describe(error)}{command}")
 
 
 def version_conflict(plugin: Installed) -> str | None:

@@ -18,16 +18,23 @@ from rlcore.errors import (
     FROM_OUTSIDE,
     NotProvidedError,
     PluginError,
-    RlcoreError,
     UnnamedPluginError,
-    describe,
     did_you_mean,
     nearest,
 )
 from rlcore.hooks.resolution import marked
 from rlcore.plugins.component import COMPONENT_SECTIONS, Component
-from rlcore.plugins.discovery import Installed, installed, version_conflict
-from rlcore.plugins.known import component_names, distribution_of, guess, kinds_of, not_installed, refused, use_of
+from rlcore.plugins.discovery import Installed, broken, imported, installed
+from rlcore.plugins.known import (
+    component_names,
+    distribution_of,
+    guess,
+    kinds_of,
+    not_installed,
+    plugin_of,
+    refused,
+    use_of,
+)
 from rlcore.plugins.registry import Owner, Provided, Registry
 
 CORE: Final = "core"
@@ -93,21 +100,17 @@ class PluginHost:
         if why := refused(kind, name):
             return NotProvidedError(f"{kind} {use!r} cannot be used{why}")
         elsewhere = self._of_another_kind(kind, name)
-        if elsewhere or self.is_installed(plugin or name):
+        if elsewhere or self.is_installed(plugin_of(use)):
             return NotProvidedError(f"{error}{elsewhere}")
         if plugin or distribution_of(name):
-            return self.not_installed(plugin or name)
+            return self.not_installed(name if plugin in ("", CORE) else plugin)
         provided = {entry.component.name for entry in self.registry.of_kind(kind)}
         further = "" if nearest(name, provided) else guess(kind, name, self.names())
         return NotProvidedError(f"{error}{further}")
 
     def _of_another_kind(self, kind: str, name: str) -> str:
         """Return of which kind the component of a name is, and how to name it, where it is none of this kind."""
-        uses = {
-            entry.component.kind: f"{entry.owner.plugin}:{name}"
-            for entry in self.registry.provided
-            if entry.component.name == name
-        }
+        uses = {entry.component.kind: entry.use for entry in self.registry.provided if entry.component.name == name}
         uses |= {published: use_of(name) for published in kinds_of(name)}
         if not uses or kind in uses:
             return ""
@@ -122,8 +125,7 @@ class PluginHost:
         Raises:
             PluginError: it is broken.
         """
-        plugin, _, name = use.rpartition(":")
-        owner = plugin or name
+        owner = plugin_of(use)
         if owner not in self.loaded and self.is_installed(owner):
             self.load(owner)
 
@@ -181,7 +183,7 @@ class PluginHost:
             raise
         except BaseException as error:
             sys.modules.pop(path.stem, None)
-            raise _broken(f"plugin file {str(path)!r}", error) from error
+            raise broken(f"plugin file {str(path)!r}", error) from error
         self._register(module, owner)
         self._files[module.__name__] = str(path.absolute())
 
@@ -200,17 +202,7 @@ class PluginHost:
             )
 
     def _import(self, plugin: Installed) -> None:
-        conflict = version_conflict(plugin)
-        if conflict:
-            raise PluginError(conflict)
-        assert plugin.entry_point is not None  # `installed` makes none without
-        try:
-            module = plugin.entry_point.load()
-        except FROM_OUTSIDE:
-            raise
-        except BaseException as error:
-            raise _broken(f"plugin {plugin.name!r} ({plugin.owner})", error) from error
-        self._register(module, plugin.owner)
+        self._register(imported(plugin, f"plugin {plugin.name!r}"), plugin.owner)
 
     def _register(self, module: ModuleType | Any, owner: Owner) -> None:
         for name in marked(module):
@@ -226,7 +218,7 @@ class PluginHost:
         except FROM_OUTSIDE:
             raise
         except BaseException as error:
-            raise _broken(f"plugin {owner.plugin!r} ({owner}): provide_components", error) from error
+            raise broken(f"plugin {owner.plugin!r} ({owner}): provide_components", error) from error
         for component in components:
             if not isinstance(component, Component):
                 raise PluginError(f"plugin {owner.plugin!r} ({owner}) provides {component!r}, not a Component")
@@ -238,9 +230,3 @@ class PluginHost:
 def loose_name(path: Path) -> str:
     """Return the name of the plugin that a loose file is."""
     return path.stem.replace("_", "-")
-
-
-def _broken(what: str, error: BaseException) -> PluginError:
-    absent = isinstance(error, ModuleNotFoundError) and not isinstance(error, RlcoreError) and error.name
-    command = f" (pip install {absent})" if absent else ""
-    return PluginError(f"{what} failed: {describe(error)}{command}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from rlcore.errors import HookError
 from rlcore.hooks.operations import DESTINATIONS
@@ -14,8 +14,6 @@ from rlcore.types.optional import offers
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import ScriptTrainer
-
-HookType = TypeVar("HookType", bound="TrainerHookBase")
 
 
 class TrainerHookBase:
@@ -70,38 +68,35 @@ class TrainerHookBase:
             )
         # first, so that nothing is registered under a name that is taken
         trainer.register_module(name or self.default_name or type(self).__name__, self)
-        for destination, method in _methods(self, self.destinations).items():
+        for destination, method in self._methods(self.destinations).items():
             trainer.register_op(destination, method)
 
+    def as_component(self, destinations: Mapping[str, str] | None = None) -> Self:
+        """Return this object as the hook of a config: with a function for each point of its destinations.
 
-def _methods(hook: TrainerHookBase, destinations: Mapping[str, str]) -> dict[str, Callable[..., Any]]:
-    """Return the methods of a hook object that these destinations name."""
-    return {destination: getattr(hook, name) for destination, name in destinations.items()}
+        Args:
+            destinations: destination to the name of a method; default: those of the class.
 
+        Raises:
+            HookError: a destination whose operations are called together.
+        """
+        functions = {}
+        for name, method in self._methods(destinations or self.destinations).items():
+            destination = DESTINATIONS[name]
+            if destination.adapt is None:
+                raise HookError(f"{type(self).__name__}: {name!r} cannot be reached from a config; use register_op")
+            functions[destination.point] = destination.adapt(method)
+        own_setup = functions.pop("setup", None)
 
-def as_component(hook: HookType, destinations: Mapping[str, str] | None = None) -> HookType:
-    """Return a hook object as a config's hook: its methods at the points of its destinations.
+        def setup(trainer: ScriptTrainer) -> None:
+            self.attach(trainer)
+            if own_setup is not None:
+                own_setup()
 
-    Args:
-        hook: gets a function for each point.
-        destinations: destination to the name of a method; default: those of the hook.
+        for point, function in {"setup": setup, **functions}.items():
+            setattr(self, point, hookimpl(function))
+        return self
 
-    Raises:
-        HookError: a destination whose operations are called together.
-    """
-    functions = {}
-    for name, method in _methods(hook, destinations or hook.destinations).items():
-        destination = DESTINATIONS[name]
-        if destination.adapt is None:
-            raise HookError(f"{type(hook).__name__}: {name!r} cannot be reached from a config; use register_op")
-        functions[destination.point] = destination.adapt(method)
-    own_setup = functions.pop("setup", None)
-
-    def setup(trainer: ScriptTrainer) -> None:
-        hook.attach(trainer)
-        if own_setup is not None:
-            own_setup()
-
-    for point, function in {"setup": setup, **functions}.items():
-        setattr(hook, point, hookimpl(function))
-    return hook
+    def _methods(self, destinations: Mapping[str, str]) -> dict[str, Callable[..., Any]]:
+        """Return the methods that these destinations name."""
+        return {destination: getattr(self, name) for destination, name in destinations.items()}

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from rlcore.errors import HookArgumentError, HookError, did_you_mean
 from rlcore.loggers.metrics import Last
-from rlcore.stock.base import TrainerHookBase, as_component
+from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Key
 from rlcore.types.context import Context
 
@@ -171,7 +171,7 @@ class _FromConfig:
 
     def __call__(self, config: EarlyStoppingConfig, context: Context) -> Any:
         """Return the hook."""
-        return as_component(EarlyStopping(**dict(config)))
+        return EarlyStopping(**dict(config)).as_component()
 
 
 from_config: Final = _FromConfig()

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore.buffers.entries import REWARD
 from rlcore.hooks.specs import hookimpl
 from rlcore.run_folder.warnings_file import Warned, write_warnings
 from rlcore.stock.health_checks import CHECKS, Figures, Memory, state_of
@@ -85,7 +84,7 @@ class Health:
     @hookimpl
     def post_steps_log(self, batch: TensorDict | None, trainer: Trainer) -> None:
         """Take in the rewards, and look at the metrics where a row was written since."""
-        reward = None if batch is None else batch.get(REWARD, None)
+        reward = None if batch is None else batch.get(("next", "reward"), None)
         if reward is not None:
             most = reward.abs().amax()
             self._most = most if self._most is None else torch.maximum(self._most, most)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from pydantic import BaseModel, Field
 
 from rlcore.loggers.metrics import Last
-from rlcore.stock.base import TrainerHookBase, as_component
+from rlcore.stock.base import TrainerHookBase
 from rlcore.types.context import Context
 from rlcore.types.hook_parts import CallsTogether
 from rlcore.types.optional import offers
@@ -80,4 +80,4 @@ class LogTimingConfig(BaseModel, extra="forbid"):
 
 def from_config(config: LogTimingConfig, context: Context) -> Any:
     """Return the hook of a config."""
-    return as_component(LogTiming(**dict(config)))
+    return LogTiming(**dict(config)).as_component()

@@ -17,17 +17,12 @@ from rlcore_plugin_testing.contracts import (
     RolloutSequencesContract,
     SchedulerContract,
 )
-from rlcore_plugin_testing.contracts.data import collected
 from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
 
 from rlcore.plugins.host import PluginHost
 
 ROOT = Path(__file__).parents[2]
 TREE = [ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
-BATCH_KEYS = [
-    *("observation", "action", "sample_log_prob"),
-    *(["next", name] for name in ("observation", "reward", "done", "terminated", "truncated")),
-]
 OF_A_STOCK_HOOK = {"transient": ("_trainer",)}  # the hook is told of its trainer again
 
 
@@ -70,19 +65,10 @@ SUITES = {
     "Health": (HookContract, {"use": "health", "transient": ("_looked_at",)}),
     "RewardClip": (HookContract, {"use": "reward-clip", "config": {"limit": 0.5}}),
     # stock hooks
-    "BatchSubSampler": (HookContract, {"use": "batch-sub-sampler", "config": {"batch_size": 5}, **OF_A_STOCK_HOOK}),
-    "ClearCudaCache": (HookContract, {"use": "clear-cuda-cache", "config": {"interval": 2}, **OF_A_STOCK_HOOK}),
-    "CountFramesLog": (HookContract, {"use": "count-frames-log", **OF_A_STOCK_HOOK}),
-    "LogScalar": (HookContract, {"use": "log-scalar", **OF_A_STOCK_HOOK}),
     "LogTiming": (HookContract, {"use": "log-timing", **OF_A_STOCK_HOOK}),
-    "RewardNormalizer": (HookContract, {"use": "reward-normalizer", **OF_A_STOCK_HOOK}),
     "EarlyStopping": (
         HookContract,
         {"use": "early-stopping", "config": {"monitor": "evaluation/return", "patience": 1000}, **OF_A_STOCK_HOOK},
-    ),
-    "UpdateWeights": (
-        HookContract,
-        {"use": "update-weights", "config": {"interval": 3}, "transient": ("trainer", "_progress")},
     ),
 }
 for _name, (_contract, _attributes) in SUITES.items():
@@ -90,21 +76,6 @@ for _name, (_contract, _attributes) in SUITES.items():
 
 
 # suites that need more than attributes
-
-
-class TestSelectKeys(HookContract):
-    use = "select-keys"
-    config = {"keys": BATCH_KEYS}
-    transient = ("_trainer",)
-
-    def test_batches_stay_whole(self):
-        """All but what is not named: that is dropped, as it should be."""
-        _, trainer = self.in_a_run()
-        batch = collected(trainer.hooks.hooks[0].instance.context)
-        changed = trainer.hooks.batch_process(batch.clone().set("further", batch["action"]), trainer)
-        assert changed.batch_size == batch.batch_size
-        named = {key if isinstance(key, str) else tuple(key) for key in BATCH_KEYS}
-        assert set(changed.keys(True, True)) == named
 
 
 class TestEarlyStoppingThatStops(HookContract):

@@ -36,8 +36,8 @@ ROOMS = {
     "policies": "types hooks envs",
     "checkpoints": "files types state",
     "run_folder": "files config checkpoints",
-    "training": "files types process hooks state loggers restore checkpoints",
-    "stock": "types process hooks state loggers restore learners buffers run_folder training",
+    "training": "files types process hooks plugins state loggers restore checkpoints",
+    "stock": "types process hooks loggers restore learners run_folder training",
     "assembly": ("types hooks plugins config state envs loggers restore policies checkpoints run_folder training"),
     "scripts": (
         "types hooks plugins config state envs loggers restore learners collectors buffers checkpoints training "

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 
+from rlcore import LRSchedulerHook
 from rlcore.errors import StorageError
 from rlcore.learners.adam import AdamState
 from rlcore.restore.components import restore
 from rlcore.restore.dependents import dependents
 from rlcore.restore.optimizers import check_state, misfits, with_hyperparameters
-from rlcore.stock.lr_scheduler import LRSchedulerHook
 from rlcore.stock.optimizer import OptimizerHook
 
 KINDS = {

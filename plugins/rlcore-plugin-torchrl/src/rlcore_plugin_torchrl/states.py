@@ -17,10 +17,9 @@ import torch
 import xxhash
 
 from rlcore.errors import StorageError
-from rlcore.state.hashes import add_tensor
-from rlcore.state.tree import flatten
-from rlcore.types.foreign import Clonable, MapsFiles, NamesFields, RefusesFiles
-from rlcore.types.optional import offers
+from rlcore.state import add_tensor, flatten
+from rlcore.types import offers
+from rlcore_plugin_torchrl.protocols import Clonable, MapsFiles, NamesFields, RefusesFiles
 
 State = dict[str, Any]
 _CHILDREN: Final = (

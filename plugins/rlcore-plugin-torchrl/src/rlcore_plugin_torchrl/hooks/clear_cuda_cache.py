@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import torch
 from pydantic import BaseModel, Field
 
+from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError
-from rlcore.stock.base import TrainerHookBase, as_component
-from rlcore.types.context import Context
+from rlcore.types import Context
 
 
 class ClearCudaCache(TrainerHookBase):
@@ -59,4 +59,4 @@ class ClearCudaCacheConfig(BaseModel, extra="forbid"):
 
 def from_config(config: ClearCudaCacheConfig, context: Context) -> Any:
     """Return the hook of a config."""
-    return as_component(ClearCudaCache(config.interval))
+    return ClearCudaCache(config.interval).as_component()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlcore.buffers.entries import valid_mask
+from rlcore_plugin_torchrl.hooks.entries import valid_mask
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

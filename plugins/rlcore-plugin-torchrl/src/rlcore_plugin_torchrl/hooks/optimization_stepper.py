@@ -7,14 +7,14 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rlcore import TrainerHookBase
 from rlcore.errors import HookError
-from rlcore.stock.base import TrainerHookBase
-from rlcore.stock.optimizer import ClippedStep, chosen_losses
+from rlcore.learners import ClippedStep, chosen_losses
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rlcore.types.trainer import ScriptTrainer
+    from rlcore.types import ScriptTrainer
 
 
 class OptimizationStepper(TrainerHookBase, ABC):

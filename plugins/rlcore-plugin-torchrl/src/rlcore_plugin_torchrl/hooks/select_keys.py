@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from rlcore.buffers.entries import as_key, missing
+from rlcore import TrainerHookBase
 from rlcore.errors import HookError
-from rlcore.stock.base import TrainerHookBase, as_component
-from rlcore.types import Key
-from rlcore.types.context import Context
+from rlcore.types import Context, Key
+from rlcore_plugin_torchrl.hooks.entries import as_key, missing
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -58,4 +57,4 @@ class SelectKeysConfig(BaseModel, extra="forbid"):
 
 def from_config(config: SelectKeysConfig, context: Context) -> Any:
     """Return the hook of a config."""
-    return as_component(SelectKeys([as_key(key) for key in config.keys]))
+    return SelectKeys([as_key(key) for key in config.keys]).as_component()

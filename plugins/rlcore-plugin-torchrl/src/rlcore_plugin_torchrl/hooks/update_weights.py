@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field
 
+from rlcore import TrainerHookBase
+from rlcore.collectors import UpdatesPolicyWeights
 from rlcore.errors import HookArgumentError, HookError
-from rlcore.stock.base import TrainerHookBase, as_component
-from rlcore.types.context import Context
-from rlcore.types.foreign import SendsWeights, UpdatesModel, UpdatesPolicyWeights
-from rlcore.types.optional import offers
-from rlcore.types.progress import Progress
+from rlcore.types import Context, Progress, offers
+from rlcore_plugin_torchrl.protocols import SendsWeights, UpdatesModel
 
 if TYPE_CHECKING:
-    from rlcore.types.trainer import ScriptTrainer
+    from rlcore.types import ScriptTrainer
 
 _ABSENT: Final = object()
 
@@ -168,4 +167,4 @@ class UpdateWeightsConfig(BaseModel, extra="forbid"):
 def from_config(config: UpdateWeightsConfig, context: Context) -> Any:
     """Return the hook of a config."""
     hook = UpdateWeights(context.collector, config.interval, interval_unit=config.unit)
-    return as_component(hook, hook.places())
+    return hook.as_component(hook.places())

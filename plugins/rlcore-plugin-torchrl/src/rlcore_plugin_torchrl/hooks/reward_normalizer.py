@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore.buffers.entries import REWARD, as_key, entry, valid_entry
-from rlcore.buffers.minibatch import Minibatch
+from rlcore import Minibatch, TrainerHookBase
 from rlcore.errors import HookError
-from rlcore.stock.base import TrainerHookBase, as_component
-from rlcore.types import Key
-from rlcore.types.context import Context
+from rlcore.types import Context, Key
+from rlcore_plugin_torchrl.hooks.entries import REWARD, as_key, entry, valid_entry
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -129,4 +127,4 @@ class RewardNormalizerConfig(BaseModel, extra="forbid"):
 
 def from_config(config: RewardNormalizerConfig, context: Context) -> Any:
     """Return the hook of a config."""
-    return as_component(RewardNormalizer(**{**dict(config), "reward_key": as_key(config.reward_key)}))
+    return RewardNormalizer(**{**dict(config), "reward_key": as_key(config.reward_key)}).as_component()

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import HookError, MissingEntryError, did_you_mean
-from rlcore.types import MASK, Key
-from rlcore.types.foreign import SelectsEntries
-from rlcore.types.optional import offers
+from rlcore.types import MASK, Key, offers
+from rlcore_plugin_torchrl.protocols import SelectsEntries
 
 if TYPE_CHECKING:
     from torch import Tensor

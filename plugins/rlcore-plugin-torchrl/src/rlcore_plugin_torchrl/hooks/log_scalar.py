@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore.buffers.entries import REWARD, as_key, valid_entry
+from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError, HookError, did_you_mean
-from rlcore.stock.base import TrainerHookBase, as_component
-from rlcore.types import Key
-from rlcore.types.context import Context
+from rlcore.types import Context, Key
+from rlcore_plugin_torchrl.hooks.entries import REWARD, as_key, valid_entry
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
 
-    from rlcore.types.trainer import ScriptTrainer
+    from rlcore.types import ScriptTrainer
 
 Reduction = Literal["mean", "sum", "min", "max"]
 
@@ -114,4 +113,4 @@ class LogScalarConfig(BaseModel, extra="forbid"):
 
 def from_config(config: LogScalarConfig, context: Context) -> Any:
     """Return the hook of a config."""
-    return as_component(LogScalar(**{**dict(config), "key": as_key(config.key)}))
+    return LogScalar(**{**dict(config), "key": as_key(config.key)}).as_component()

@@ -7,22 +7,22 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rlcore.buffers.entries import valid_mask
+from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError
-from rlcore.state.torchrl import complete
-from rlcore.stock.base import TrainerHookBase
-from rlcore.types import Stateful
-from rlcore.types.foreign import (
+from rlcore.types import Stateful, missing, offers
+from rlcore_plugin_torchrl.hooks.entries import valid_mask
+from rlcore_plugin_torchrl.protocols import (
     GivesSamples,
     KnowsItsPass,
     NamesPriority,
+    Prefetching,
+    SamplesAhead,
     TakesBatches,
     TakesIndexedPriorities,
     TakesPriorities,
     WithSampler,
 )
-from rlcore.types.optional import missing, offers
-from rlcore.types.torchrl_private import Prefetching, SamplesAhead
+from rlcore_plugin_torchrl.states import complete
 
 if TYPE_CHECKING:
     import torch

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import torch
 from tensordict.nn import InteractionType, set_interaction_type
 
-from rlcore.buffers.entries import REWARD, entry
+from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError
-from rlcore.stock.base import TrainerHookBase
-from rlcore.types import Key, Stateful
-from rlcore.types.foreign import Dumps, RollsOut, WithTrainingMode, WithTransform
-from rlcore.types.optional import Closable, offers
+from rlcore.types import Key, Stateful, offers
+from rlcore_plugin_torchrl.hooks.entries import REWARD, entry
+from rlcore_plugin_torchrl.protocols import Closable, Dumps, RollsOut, WithTrainingMode, WithTransform
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from rlcore.loggers.metrics import Last
-from rlcore.stock.base import TrainerHookBase
+from rlcore import Last, TrainerHookBase
 
 if TYPE_CHECKING:
-    from rlcore.types.trainer import ScriptTrainer
+    from rlcore.types import ScriptTrainer
 
 log = logging.getLogger(__name__)
 

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 
+from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError, HookError
-from rlcore.learners.schedules import Scheduled, ScheduledOfPart, bind
-from rlcore.restore.optimizers import optimizer_of
-from rlcore.stock.base import TrainerHookBase
-from rlcore.types import Scheduler, Stateful
-from rlcore.types.foreign import Stepping
-from rlcore.types.optional import offers
+from rlcore.learners import Scheduled, ScheduledOfPart, bind
+from rlcore.restore import optimizer_of
+from rlcore.types import Scheduler, Stateful, offers
+from rlcore_plugin_torchrl.protocols import Stepping
 
 if TYPE_CHECKING:
-    from rlcore.types.trainer import ScriptTrainer
+    from rlcore.types import ScriptTrainer
 
 Interval = Literal["batch", "optim"]
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore.buffers.entries import valid_mask
-from rlcore.buffers.minibatch import Minibatch
+from rlcore import Minibatch, TrainerHookBase
 from rlcore.errors import HookArgumentError, HookError
-from rlcore.stock.base import TrainerHookBase, as_component
-from rlcore.types.context import Context
+from rlcore.types import Context
+from rlcore_plugin_torchrl.hooks.entries import valid_mask
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -135,4 +134,4 @@ class BatchSubSamplerConfig(BaseModel, extra="forbid"):
 
 def from_config(config: BatchSubSamplerConfig, context: Context) -> Any:
     """Return the hook of a config."""
-    return as_component(BatchSubSampler(config.batch_size, generator=context.generator()))
+    return BatchSubSampler(config.batch_size, generator=context.generator()).as_component()

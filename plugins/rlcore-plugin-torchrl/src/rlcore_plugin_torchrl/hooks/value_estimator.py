@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError
-from rlcore.stock.base import TrainerHookBase
-from rlcore.types import Stateful
-from rlcore.types.optional import offers
+from rlcore.types import Stateful, offers
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
-from rlcore.buffers.entries import valid_mask
-from rlcore.loggers.metrics import Sum
-from rlcore.stock.base import TrainerHookBase, as_component
-from rlcore.types.context import Context
+from rlcore import Sum, TrainerHookBase
+from rlcore.types import Context
+from rlcore_plugin_torchrl.hooks.entries import valid_mask
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -66,4 +65,4 @@ class CountFramesLogConfig(BaseModel, extra="forbid"):
 def from_config(config: CountFramesLogConfig, context: Context) -> Any:
     """Return the hook of a config."""
     frame_skip = config.frame_skip or context.env_spec.frame_skip
-    return as_component(CountFramesLog(frame_skip, config.log_pbar))
+    return CountFramesLog(frame_skip, config.log_pbar).as_component()
