@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rlcore_plugin_torchrl.hooks.batch_sub_sampler import BatchSubSampler as BatchSubSampler
     from rlcore_plugin_torchrl.hooks.clear_cuda_cache import ClearCudaCache as ClearCudaCache
     from rlcore_plugin_torchrl.hooks.count_frames import CountFramesLog as CountFramesLog
+    from rlcore_plugin_torchrl.hooks.early_stopping import EarlyStopping as EarlyStopping
     from rlcore_plugin_torchrl.hooks.log_scalar import LogReward as LogReward
     from rlcore_plugin_torchrl.hooks.log_scalar import LogScalar as LogScalar
     from rlcore_plugin_torchrl.hooks.lr_scheduler import LRSchedulerHook as LRSchedulerHook
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rlcore_plugin_torchrl.hooks.replay_buffer import ReplayBufferTrainer as ReplayBufferTrainer
     from rlcore_plugin_torchrl.hooks.reward_normalizer import RewardNormalizer as RewardNormalizer
     from rlcore_plugin_torchrl.hooks.select_keys import SelectKeys as SelectKeys
+    from rlcore_plugin_torchrl.hooks.timing import LogTiming as LogTiming
     from rlcore_plugin_torchrl.hooks.update_weights import UpdateWeights as UpdateWeights
     from rlcore_plugin_torchrl.hooks.utd_ratio import UTDRHook as UTDRHook
     from rlcore_plugin_torchrl.hooks.validation_reward import LogValidationReward as LogValidationReward
@@ -69,10 +71,8 @@ if TYPE_CHECKING:
     from rlcore.scripts.rotation import CheckpointRotation as CheckpointRotation
     from rlcore.scripts.trainer import Trainer as Trainer
     from rlcore.stock.base import TrainerHookBase as TrainerHookBase
-    from rlcore.stock.early_stopping import EarlyStopping as EarlyStopping
     from rlcore.stock.optimizer import OptimizerHook as OptimizerHook
     from rlcore.stock.target_net_updater import TargetNetUpdaterHook as TargetNetUpdaterHook
-    from rlcore.stock.timing import LogTiming as LogTiming
     from rlcore.types import EnvSpec as EnvSpec
     from rlcore.types import Episode as Episode
     from rlcore.types import EvaluationResult as EvaluationResult
@@ -107,10 +107,8 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.scripts.rotation": "CheckpointRotation",
         "rlcore.scripts.trainer": "Trainer",
         "rlcore.stock.base": "TrainerHookBase",
-        "rlcore.stock.early_stopping": "EarlyStopping",
         "rlcore.stock.optimizer": "OptimizerHook",
         "rlcore.stock.target_net_updater": "TargetNetUpdaterHook",
-        "rlcore.stock.timing": "LogTiming",
         "rlcore.types": "EnvSpec Episode EvaluationResult Step",
         "rlcore.types.context": "Context",
         "rlcore.types.progress": "Every Progress",

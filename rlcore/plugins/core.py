@@ -13,12 +13,6 @@ _TORCH_OPTIMIZERS = "rlcore.learners.torch_optimizers"
 _OF_TORCH: Final = ("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
 
 
-def _stock(name: str, module: str, config: str, summary: str) -> Component:
-    """Return the component of a hook object of `stock/`."""
-    place = f"rlcore.stock.{module}"
-    return Component("hook", name, f"{place}:from_config", f"{place}:{config}", summary)
-
-
 @hookimpl
 def provide_components() -> list[Component]:
     """Return the built-in components."""
@@ -58,6 +52,4 @@ def provide_components() -> list[Component]:
         Component("hook", "console-table", "rlcore.stock.console_table:ConsoleTable", summary="a table of metrics"),
         Component("hook", "health", "rlcore.stock.health:Health", summary="says in words what goes wrong in a run"),
         Component("hook", "reward-clip", "rlcore.stock.reward_clip:RewardClip", summary="clips rewards of a batch"),
-        _stock("early-stopping", "early_stopping", "EarlyStoppingConfig", "stops when a metric does not improve"),
-        _stock("log-timing", "timing", "LogTimingConfig", "logs the time spent in each hook"),
     ]

@@ -17,13 +17,13 @@ from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Last
 from rlcore.plugins.adapters import adapted
 from rlcore.plugins.host import PluginHost
+from rlcore.plugins.known import lend
 from rlcore.scripts import parts as made
 from rlcore.scripts.arguments import check, horizon
 from rlcore.scripts.hooks import ArgumentHooks, updater_of
 from rlcore.scripts.policies import LossOfPolicies
 from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.scripts.storage import load_checkpoint, metadata, open_storage
-from rlcore.stock.timing import LogTiming
 from rlcore.training.loop import Loop
 from rlcore.training.parts import TrainerParts
 from rlcore.types.context import Context
@@ -163,7 +163,7 @@ class Trainer(Loop):
         self._use_steps()
         self._argument_hooks.use_targets(target_net_updater, self.loss_module)
         if log_timings:
-            LogTiming().register(self)
+            lend("rlcore", "LogTiming", "Trainer(log_timings=True)")().register(self)
         self._strict = type(self) is Trainer
 
     def __setattr__(self, name: str, value: Any) -> None:

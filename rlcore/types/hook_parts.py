@@ -91,16 +91,6 @@ class HookBringer(Protocol):
     hooks: Sequence[Any]
 
 
-class CallsTogether(Protocol):
-    """A hook that stands for several at one point.
-
-    Attributes:
-        called_together: those hooks, in which their times are kept.
-    """
-
-    called_together: Sequence[Any]
-
-
 # what begins so is never the same twice, and so is no part of the state
 WALL_CLOCK: Final = "time/"
 

@@ -23,8 +23,6 @@ from rlcore.plugins.host import PluginHost
 
 ROOT = Path(__file__).parents[2]
 TREE = [ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
-OF_A_STOCK_HOOK = {"transient": ("_trainer",)}  # the hook is told of its trainer again
-
 
 # name of the suite: (contract, what stands in it)
 SUITES = {
@@ -64,44 +62,9 @@ SUITES = {
     "ConsoleTable": (HookContract, {"use": "console-table", "transient": ("_shown_at",)}),
     "Health": (HookContract, {"use": "health", "transient": ("_looked_at",)}),
     "RewardClip": (HookContract, {"use": "reward-clip", "config": {"limit": 0.5}}),
-    # stock hooks
-    "LogTiming": (HookContract, {"use": "log-timing", **OF_A_STOCK_HOOK}),
-    "EarlyStopping": (
-        HookContract,
-        {"use": "early-stopping", "config": {"monitor": "evaluation/return", "patience": 1000}, **OF_A_STOCK_HOOK},
-    ),
 }
 for _name, (_contract, _attributes) in SUITES.items():
     globals()[f"Test{_name}"] = type(f"Test{_name}", (_contract,), {**_attributes, "__module__": __name__})
-
-
-# suites that need more than attributes
-
-
-class TestEarlyStoppingThatStops(HookContract):
-    use = "early-stopping"
-    config = {"monitor": "progress/updates", "mode": "min", "patience": 16}
-    transient = ("_trainer",)
-
-    def test_runs_and_resumes_in_a_small_run(self, tmp_path):
-        """Stopped in the middle and resumed, it stops where the run without a stop does, and stays stopped."""
-        whole = self.run(folder=tmp_path / "whole").trainer
-        whole.train()
-        assert (whole.progress.frames, whole.stop_reason[:26]) == (48, "metric 'progress/updates' ")
-        first = self.run(folder=tmp_path / "parts").trainer
-        first.stop_at = 32
-        first.train()
-        second = self.run(folder=tmp_path / "parts", resume=True).trainer
-        second.train()
-        assert (second.progress.frames, second.stop_reason) == (48, whole.stop_reason)
-        third = self.run(folder=tmp_path / "parts", resume=True).trainer
-        third.train()
-        assert (third.progress.frames, third.stop_reason) == (48, whole.stop_reason), "it decides the same again"
-        longer = self.run(folder=tmp_path / "longer").trainer
-        longer.load_state_dict(third.state_dict())
-        longer.hooks.hooks[-1].instance.patience = 1000
-        longer.train()
-        assert (longer.progress.frames, longer.stop_reason) == (64, None), "unless it is told to wait longer"
 
 
 # nothing goes without

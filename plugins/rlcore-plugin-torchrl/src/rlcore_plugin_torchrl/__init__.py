@@ -16,7 +16,9 @@ def provide_components() -> list[Component]:
         _hook("batch-sub-sampler", "batch_sub_sampler", "BatchSubSamplerConfig", "samples a part of each minibatch"),
         _hook("clear-cuda-cache", "clear_cuda_cache", "ClearCudaCacheConfig", "gives memory of the CUDA cache back"),
         _hook("count-frames-log", "count_frames", "CountFramesLogConfig", "logs the frames so far"),
+        _hook("early-stopping", "early_stopping", "EarlyStoppingConfig", "stops when a metric does not improve"),
         _hook("log-scalar", "log_scalar", "LogScalarConfig", "logs a statistic of an entry of each batch"),
+        _hook("log-timing", "timing", "LogTimingConfig", "logs the time spent in each hook"),
         _hook(
             "reward-normalizer", "reward_normalizer", "RewardNormalizerConfig", "normalises the rewards of minibatches"
         ),

@@ -5,7 +5,7 @@ They are asked for by their methods and attributes, as TorchRL is not imported h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -210,6 +210,32 @@ class Dumps(Protocol):
     def dump(self, suffix: str | None = None) -> object:
         """Write it."""
         ...
+
+
+class Timed(Protocol):
+    """A hook as the loop calls it.
+
+    Attributes:
+        name: of the hook, in metrics.
+        instance: what has the points of the loop.
+        seconds: spent in it.
+        calls: so far.
+    """
+
+    name: str
+    instance: Any
+    seconds: float
+    calls: int
+
+
+class CallsTogether(Protocol):
+    """A hook that stands for several at one point.
+
+    Attributes:
+        called_together: those hooks, in which their times are kept.
+    """
+
+    called_together: Sequence[Timed]
 
 
 class Closable(Protocol):

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import torch
 from pydantic import BaseModel, Field
 
+from rlcore import Last, TrainerHookBase
 from rlcore.errors import HookArgumentError, HookError, did_you_mean
-from rlcore.loggers.metrics import Last
-from rlcore.stock.base import TrainerHookBase
-from rlcore.types import Key
-from rlcore.types.context import Context
+from rlcore.types import Context, Key
 
 if TYPE_CHECKING:
-    from rlcore.types.trainer import Trainer
+    from rlcore.types import Trainer
 
 log = logging.getLogger(__name__)
 

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
-from rlcore.loggers.metrics import Last
-from rlcore.stock.base import TrainerHookBase
-from rlcore.types.context import Context
-from rlcore.types.hook_parts import CallsTogether
-from rlcore.types.optional import offers
+from rlcore import Last, TrainerHookBase
+from rlcore.types import Context, offers
+from rlcore_plugin_torchrl.protocols import CallsTogether, Timed
 
 if TYPE_CHECKING:
-    from rlcore.hooks.points import Hook
-    from rlcore.types.trainer import ScriptTrainer
+    from rlcore.types import ScriptTrainer
 
 
 class LogTiming(TrainerHookBase):
@@ -59,13 +56,13 @@ class LogTiming(TrainerHookBase):
                     hook.seconds, hook.calls = 0.0, 0
         return found
 
-    def _hooks(self) -> list[Hook]:
+    def _hooks(self) -> list[Timed]:
         """Return the hooks of the trainer, and each operation of those that are called together."""
         hooks = self._trainer.hooks.hooks if self._trainer is not None else ()
         return [part for hook in hooks for part in _parts_of(hook)]
 
 
-def _parts_of(hook: Hook) -> Sequence[Hook]:
+def _parts_of(hook: Timed) -> Sequence[Timed]:
     """Return the hooks that a hook stands for, or itself."""
     return hook.instance.called_together if offers(hook.instance, CallsTogether) else (hook,)
 
