@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
     from rlcore.buffers.minibatch import Minibatch as Minibatch
     from rlcore.config.sections import load_config as load_config
+    from rlcore.core_hooks.base import TrainerHookBase as TrainerHookBase
+    from rlcore.core_hooks.optimizer import OptimizerHook as OptimizerHook
+    from rlcore.core_hooks.target_net_updater import TargetNetUpdaterHook as TargetNetUpdaterHook
     from rlcore.envs.checks import check_env_specs as check_env_specs
     from rlcore.envs.exploration import ExplorationType as ExplorationType
     from rlcore.envs.exploration import exploration_type as exploration_type
@@ -70,9 +73,6 @@ if TYPE_CHECKING:
     from rlcore.scripts.factory import Factory as Factory
     from rlcore.scripts.rotation import CheckpointRotation as CheckpointRotation
     from rlcore.scripts.trainer import Trainer as Trainer
-    from rlcore.stock.base import TrainerHookBase as TrainerHookBase
-    from rlcore.stock.optimizer import OptimizerHook as OptimizerHook
-    from rlcore.stock.target_net_updater import TargetNetUpdaterHook as TargetNetUpdaterHook
     from rlcore.types import EnvSpec as EnvSpec
     from rlcore.types import Episode as Episode
     from rlcore.types import EvaluationResult as EvaluationResult
@@ -106,9 +106,9 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.scripts.factory": "Factory",
         "rlcore.scripts.rotation": "CheckpointRotation",
         "rlcore.scripts.trainer": "Trainer",
-        "rlcore.stock.base": "TrainerHookBase",
-        "rlcore.stock.optimizer": "OptimizerHook",
-        "rlcore.stock.target_net_updater": "TargetNetUpdaterHook",
+        "rlcore.core_hooks.base": "TrainerHookBase",
+        "rlcore.core_hooks.optimizer": "OptimizerHook",
+        "rlcore.core_hooks.target_net_updater": "TargetNetUpdaterHook",
         "rlcore.types": "EnvSpec Episode EvaluationResult Step",
         "rlcore.types.context": "Context",
         "rlcore.types.progress": "Every Progress",

@@ -17,6 +17,7 @@ from gymnasium.envs.registration import EnvSpec
 from rlcore.config.changes import WATCHING
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Config, validate
+from rlcore.core_hooks.status import StatusHook
 from rlcore.errors import ArgumentTypeError, ConfigError, describe
 from rlcore.front.keys import Place, placed, split
 from rlcore.front.trained import TrainedRun
@@ -30,7 +31,6 @@ from rlcore.run.checking import lacking_data, validated
 from rlcore.run.ending import Ending, StoppedAtStart
 from rlcore.run.showing import progress_hooks
 from rlcore.run_folder.folder import CONFIG_FILE
-from rlcore.stock.status import StatusHook
 
 log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ import torch
 from rlcore.assembly.assembly import Assembly
 from rlcore.buffers.whole_batch import WholeBatches
 from rlcore.collectors.iterable import IterableCollector
+from rlcore.core_hooks.progress_bar import ProgressBar
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.specs import hookimpl
 from rlcore.learners.module import ModuleLearner
@@ -20,7 +21,6 @@ from rlcore.plugins.adapters import adapted
 from rlcore.restore.optimizers import optimizer_of
 from rlcore.state.generators import seed_all
 from rlcore.state.sources import modules_of
-from rlcore.stock.progress_bar import ProgressBar
 from rlcore.training.checks import check_entries, check_memory, check_some_envs, keepers_of, writers_of
 from rlcore.training.loop import Loop
 from rlcore.training.parts import TrainerParts

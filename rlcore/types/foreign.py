@@ -1,4 +1,4 @@
-"""What objects of other libraries have, most of all those of TorchRL that scripts hand over.
+"""What objects of other libraries have that scripts hand over.
 
 They are asked for by their methods, as none of these libraries is imported here.
 """
@@ -20,7 +20,7 @@ class TensorDictLike(Protocol):
 
 
 class FillsBuffer(Protocol):
-    """A collector of TorchRL with a replay buffer of its own, into which it may write."""
+    """A collector with a replay buffer of its own, into which it may write."""
 
     def getattr_rb(self, attr: str) -> Any:
         """Return an attribute of that buffer, wherever it lies."""
@@ -28,7 +28,7 @@ class FillsBuffer(Protocol):
 
 
 class FillsBufferInBackground(FillsBuffer, Protocol):
-    """A collector of TorchRL that can write into its replay buffer while the caller does something else."""
+    """A collector that can write into its replay buffer while the caller does something else."""
 
     def start(self) -> object:
         """Begin to."""
@@ -36,7 +36,7 @@ class FillsBufferInBackground(FillsBuffer, Protocol):
 
 
 class SeedableCollector(Protocol):
-    """A collector of TorchRL whose envs can be seeded."""
+    """A collector whose envs can be seeded, each with a seed of its own."""
 
     def set_seed(self, seed: int, static_seed: bool = False) -> Any:
         """Seed them, and return the seed for what comes after them."""
@@ -44,7 +44,7 @@ class SeedableCollector(Protocol):
 
 
 class WarmsUp(Protocol):
-    """A collector of TorchRL.
+    """A collector that fills a buffer before anything is trained.
 
     Attributes:
         init_random_frames: with which its buffer is filled before anything is trained; None for none.
@@ -54,7 +54,7 @@ class WarmsUp(Protocol):
 
 
 class ShutsDown(Protocol):
-    """A collector of TorchRL, a hook, or another owner of what must be ended."""
+    """A collector, a hook, or another owner of what must be ended."""
 
     def shutdown(self) -> object:
         """End everything that it started."""
@@ -70,7 +70,7 @@ class Stepping(Protocol):
 
 
 class UpdatesPolicyWeights(Protocol):
-    """A collector of TorchRL that acts with a copy of the weights."""
+    """A collector that acts with a copy of the weights."""
 
     def update_policy_weights_(self, weights: Any = None) -> object:
         """Copy them again."""

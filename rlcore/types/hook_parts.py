@@ -54,7 +54,7 @@ class HookObject(RegistersItself, Protocol):
 
 
 class DictSaver(Protocol):
-    """A hook object whose state has the name that it has in TorchRL."""
+    """A hook object that has its state under another name."""
 
     def save_dict(self) -> Mapping[str, Any]:
         """Return the state."""

@@ -37,17 +37,17 @@ ROOMS = {
     "checkpoints": "files types state",
     "run_folder": "files config checkpoints",
     "training": "files types process hooks plugins state loggers restore checkpoints",
-    "stock": "types process hooks loggers restore learners run_folder training",
+    "core_hooks": "types process hooks loggers restore learners run_folder training",
     "assembly": ("types hooks plugins config state envs loggers restore policies checkpoints run_folder training"),
     "scripts": (
         "types hooks plugins config state envs loggers restore learners collectors buffers checkpoints training "
-        "stock assembly"
+        "core_hooks assembly"
     ),
     "run": (
         "files types process hooks plugins config state loggers restore policies checkpoints run_folder training "
-        "stock assembly"
+        "core_hooks assembly"
     ),
-    "front": "types process plugins config presets run_folder stock run",
+    "front": "types process plugins config presets run_folder core_hooks run",
     "helpers": "plugins",
     "algorithms": "plugins",
     "cli": (

@@ -69,7 +69,7 @@ def make_trainer(
     logger: Any = None,
     cfg: object = None,
 ) -> Trainer:
-    """Return a trainer with an optimizer, a schedule and the stock hooks that the settings ask for.
+    """Return a trainer with an optimizer, a schedule and the hook objects that the settings ask for.
 
     It samples minibatches from the replay buffer, or else from the batch itself. After each step it moves the learning
     rate and the targets. After each iteration it sends the weights to a collector that takes them.

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from rlcore.core_hooks.base import TrainerHookBase
 from rlcore.errors import HookArgumentError
-from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Stateful
 from rlcore.types.foreign import Stepping
 from rlcore.types.optional import offers

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from pydantic import BaseModel, Field
 
+from rlcore.core_hooks.health_checks import CHECKS, Figures, Memory, state_of
 from rlcore.hooks.specs import hookimpl
 from rlcore.run_folder.warnings_file import Warned, write_warnings
-from rlcore.stock.health_checks import CHECKS, Figures, Memory, state_of
 from rlcore.types.context import Context
 from rlcore.types.progress import ENDLESS, Progress
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
+from rlcore.core_hooks.base import TrainerHookBase
 from rlcore.learners.clipped_step import ClippedStep, chosen_losses
 from rlcore.restore.optimizers import check_state
-from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Stateful
 from rlcore.types.optional import offers
 

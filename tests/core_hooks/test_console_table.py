@@ -4,7 +4,7 @@ import re
 
 from rlcore_plugin_testing import make_run
 
-from rlcore.stock.console_table import table
+from rlcore.core_hooks.console_table import table
 
 
 def test_a_metric_is_a_line_with_the_spread_of_its_values():

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import rlcore
+from rlcore.core_hooks import health
+from rlcore.core_hooks.health import Check
+from rlcore.core_hooks.health_checks import CHECKS, Figures, Memory
 from rlcore.run_folder.warnings_file import read_warnings, write_warnings
-from rlcore.stock import health
-from rlcore.stock.health import Check
-from rlcore.stock.health_checks import CHECKS, Figures, Memory
 
 WELL = Figures(
     row={"train/q_value": 50.0, "train/entropy": 0.5, "train/kl_approx": 0.02, "train/grad_norm": 1.0},
