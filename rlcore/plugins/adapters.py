@@ -24,11 +24,13 @@ def adapted(part: Any) -> Any:
         MissingPluginError: the part is of a library whose adapter is published and not installed.
         PluginError: an adapter cannot be imported.
     """
-    adapters = {} if os.environ.get(NO_PLUGINS) else {adapter.name: adapter for adapter in installed(GROUP)}
-    for library in adapters.keys() & sys.modules.keys():
-        part = imported(adapters[library], f"the adapter of {library}")(part)
+    blocked = f" ({NO_PLUGINS} is set)" if os.environ.get(NO_PLUGINS) else ""
+    adapters = {} if blocked else {adapter.name: adapter for adapter in installed(GROUP)}
+    for library, adapter in adapters.items():
+        if library in sys.modules:
+            part = imported(adapter, f"the adapter of {library}")(part)
     libraries = {kind.__module__.partition(".")[0] for kind in type(part).__mro__}
     for plugin, published in PUBLISHED.items():
         if missing := libraries.intersection(published.adapts) - adapters.keys():
-            raise not_installed(f"a {type(part).__name__} of {missing.pop()} is taken by", PREFIX + plugin)
+            raise not_installed(f"a {type(part).__name__} of {missing.pop()} is taken by", PREFIX + plugin, blocked)
     return part

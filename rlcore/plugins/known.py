@@ -63,6 +63,12 @@ def plugin_of(use: str) -> str:
     return plugin or name
 
 
+def same_owner(before: str, now: str) -> bool:
+    """Return whether a component of two distributions is one; what left the core for a plugin is."""
+    publisher = PUBLISHED.get(now.removeprefix(PREFIX))
+    return before == now or (before == "rlcore" and publisher is not None and publisher.of_core)
+
+
 def distribution_of(name: str) -> str | None:
     """Return the distribution of a published component or plugin, or None for any other name."""
     plugin = component_names().get(name, name)

@@ -29,7 +29,7 @@ ROOMS = {
     "state": "types",
     "envs": "types",
     "loggers": "types process plugins",
-    "restore": "types",
+    "restore": "types plugins",
     "learners": "types process plugins",
     "collectors": "types envs restore",
     "buffers": "types",
