@@ -7,7 +7,7 @@ import sys
 from typing import Any, Final
 
 from rlcore.plugins.catalogue import PREFIX, PUBLISHED
-from rlcore.plugins.discovery import imported, installed
+from rlcore.plugins.discovery import installed
 from rlcore.plugins.host import NO_PLUGINS
 from rlcore.plugins.known import not_installed
 
@@ -28,7 +28,7 @@ def adapted(part: Any) -> Any:
     adapters = {} if blocked else {adapter.name: adapter for adapter in installed(GROUP)}
     for library, adapter in adapters.items():
         if library in sys.modules:
-            part = imported(adapter, f"the adapter of {library}")(part)
+            part = adapter.load("the adapter")(part)
     libraries = {kind.__module__.partition(".")[0] for kind in type(part).__mro__}
     for plugin, published in PUBLISHED.items():
         if missing := libraries.intersection(published.adapts) - adapters.keys():

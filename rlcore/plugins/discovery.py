@@ -34,6 +34,33 @@ class Installed:
         """Whose the plugin is."""
         return Owner(self.name, self.distribution, self.version)
 
+    def load(self, what: str) -> Any:
+        """Import what the entry point names.
+
+        Args:
+            what: kind of what it is, for messages, such as `"plugin"`.
+
+        Raises:
+            PluginError: it is for another rlcore, or the import fails.
+        """
+        conflict = version_conflict(self)
+        if conflict:
+            raise PluginError(conflict)
+        assert self.entry_point is not None  # `installed` makes none without
+        try:
+            return self.entry_point.load()
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:
+            raise broken(f"{what} {self.name!r} ({self.owner})", error) from error
+
+
+def broken(what: str, error: BaseException) -> PluginError:
+    """Return the error for something whose code failed, with the command that installs what it lacks."""
+    absent = isinstance(error, ModuleNotFoundError) and not isinstance(error, RlcoreError) and error.name
+    command = f" (pip install {absent})" if absent else ""
+    return PluginError(f"{what} failed: {describe(error)}{command}")
+
 
 def installed(group: str = GROUP) -> list[Installed]:
     """Return every installed plugin, or what another group of entry points names, in order of name.
@@ -89,35 +116,6 @@ def _requirement(requires: Sequence[str]) -> str:
         if requirement.name == GROUP and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
             return str(requirement.specifier)
     return ""
-
-
-def imported(plugin: Installed, what: str) -> Any:
-    """Import what an entry point names.
-
-    Args:
-        plugin: whose the entry point is.
-        what: it is, for messages.
-
-    Raises:
-        PluginError: it is for another rlcore, or broken.
-    """
-    conflict = version_conflict(plugin)
-    if conflict:
-        raise PluginError(conflict)
-    assert plugin.entry_point is not None  # `installed` makes none without
-    try:
-        return plugin.entry_point.load()
-    except FROM_OUTSIDE:
-        raise
-    except BaseException as error:
-        raise broken(f"{what} ({plugin.owner})", error) from error
-
-
-def broken(what: str, error: BaseException) -> PluginError:
-    """Return the error for something of a plugin that failed, with the command that installs what it lacks."""
-    absent = isinstance(error, ModuleNotFoundError) and not isinstance(error, RlcoreError) and error.name
-    command = f" (pip install {absent})" if absent else ""
-    return PluginError(f"{what} failed: {describe(error)}{command}")
 
 
 def version_conflict(plugin: Installed) -> str | None:

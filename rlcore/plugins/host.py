@@ -24,7 +24,7 @@ from rlcore.errors import (
 )
 from rlcore.hooks.resolution import marked
 from rlcore.plugins.component import COMPONENT_SECTIONS, Component
-from rlcore.plugins.discovery import Installed, broken, imported, installed
+from rlcore.plugins.discovery import broken, installed
 from rlcore.plugins.known import (
     component_names,
     distribution_of,
@@ -145,7 +145,7 @@ class PluginHost:
         if len(claimed) > 1:
             owners = " and ".join(str(plugin.owner) for plugin in claimed)
             raise PluginError(f"plugin name {name!r} is claimed by {owners}; uninstall one of them")
-        self._import(claimed[0])
+        self._register(claimed[0].load("plugin"), claimed[0].owner)
 
     def not_installed(self, name: str) -> PluginError:
         """Return the error for a plugin that is not installed, with the command that installs it."""
@@ -200,9 +200,6 @@ class PluginHost:
                 f"plugins.files names {str(path)!r}, which would hide the module or plugin {path.stem!r}; "
                 "rename the file"
             )
-
-    def _import(self, plugin: Installed) -> None:
-        self._register(imported(plugin, f"plugin {plugin.name!r}"), plugin.owner)
 
     def _register(self, module: ModuleType | Any, owner: Owner) -> None:
         for name in marked(module):

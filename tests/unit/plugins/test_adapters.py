@@ -49,7 +49,7 @@ def test_the_adapter_of_a_library_that_nobody_imported_is_not_imported(site):
 
 def test_an_adapter_that_is_broken_says_whose_it_is(site, library):
     add(site, "raise RuntimeError('imported')\n")
-    with pytest.raises(PluginError, match=r"the adapter of foreignrl \(rlcore-plugin-foreign 1.0\) failed: Runtime"):
+    with pytest.raises(PluginError, match=r"the adapter 'foreignrl' \(rlcore-plugin-foreign 1.0\) failed: Runtime"):
         adapted(library())
 
 
